@@ -1,0 +1,176 @@
+using System.Diagnostics;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Interop;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>
+/// Waits, with one thread for all of them, until descriptors that can block (FIFOs, terminals, sockets) are ready, so that an idle one holds no
+/// thread of the pool and can be given up at once. The thread and its wake-up pipe exist only while something waits, and a little longer.
+/// </summary>
+internal sealed unsafe class DescriptorPoller
+{
+    /// <summary>How long the thread outlives the last waiter, milliseconds: starting one costs more than keeping it between two reads.</summary>
+    private const int LingerMilliseconds = 200;
+
+    // Guards everything below, and is held for moments only, never during poll(2).
+    private readonly Lock _gate = new();
+    private readonly List<FileOperation> _waiters = [];
+    private bool _running;
+    private int _wakeWriteEnd;
+    private long _lastTicket;
+
+    internal static DescriptorPoller Shared { get; } = new();
+
+    /// <summary>
+    /// Calls <see cref="ThreadPoolBackend.OnReady"/> of the operation's back end once when the descriptor is ready, unless <see cref="TryRemove(FileOperation)"/> comes first.
+    /// </summary>
+    internal void Add(FileOperation operation, SafeFileHandle file, short events)
+    {
+        bool held = false;
+        file.DangerousAddRef(ref held);
+        lock (_gate)
+        {
+            operation.Wait = new DescriptorWait(++_lastTicket, file, (int)file.DangerousGetHandle(), events);
+            _waiters.Add(operation);
+            if (_running)
+            {
+                Wake();
+            }
+            else
+            {
+                StartThread();
+            }
+        }
+    }
+
+    /// <summary><see langword="true"/>: the operation waited here and no longer does, so that ending it is now the caller's.</summary>
+    internal bool TryRemove(FileOperation operation)
+    {
+        lock (_gate)
+        {
+            // The descriptor may still be in the poll(2) of this moment: that does no harm, since the thread looks its waiters up again afterwards.
+            if (!_waiters.Remove(operation))
+            {
+                return false;
+            }
+
+            Wake();
+        }
+
+        operation.Wait.File.DangerousRelease();
+        return true;
+    }
+
+    private void StartThread()
+    {
+        int* ends = stackalloc int[2];
+        if (Libc.Pipe(ends) != 0)
+        {
+            FileOperation last = _waiters[^1];
+            _waiters.RemoveAt(_waiters.Count - 1);
+            last.Wait.File.DangerousRelease();
+            throw FileErrors.FromErrno(System.Runtime.InteropServices.Marshal.GetLastPInvokeError(), path: null);
+        }
+
+        _wakeWriteEnd = ends[1];
+        _running = true;
+        int wakeReadEnd = ends[0];
+        Thread thread = new(() => Run(wakeReadEnd), maxStackSize: 256 * 1024) { IsBackground = true, Name = "Pipelines.File poll" };
+        thread.UnsafeStart();
+    }
+
+    private void Wake()
+    {
+        byte wake = 1;
+        _ = Libc.Write(_wakeWriteEnd, &wake, 1);
+    }
+
+    private void Run(int wakeReadEnd)
+    {
+        Libc.PollDescriptor[] descriptors = new Libc.PollDescriptor[8];
+        (FileOperation Operation, long Ticket)[] polled = new (FileOperation, long)[8];
+        byte* drained = stackalloc byte[64];
+        while (true)
+        {
+            int count;
+            lock (_gate)
+            {
+                count = _waiters.Count;
+                if (descriptors.Length <= count)
+                {
+                    descriptors = new Libc.PollDescriptor[count * 2];
+                    polled = new (FileOperation, long)[count * 2];
+                }
+
+                descriptors[0] = new() { Descriptor = wakeReadEnd, Events = Libc.POLLIN };
+                for (int i = 0; i < count; i++)
+                {
+                    FileOperation operation = _waiters[i];
+                    polled[i] = (operation, operation.Wait.Ticket);
+                    descriptors[i + 1] = new() { Descriptor = operation.Wait.Descriptor, Events = operation.Wait.Events };
+                }
+            }
+
+            int ready;
+            fixed (Libc.PollDescriptor* first = descriptors)
+            {
+                ready = Libc.Poll(first, (nuint)(count + 1), count == 0 ? LingerMilliseconds : -1);
+            }
+
+            if (ready > 0 && descriptors[0].ReturnedEvents != 0)
+            {
+                _ = Libc.Read(wakeReadEnd, drained, 64);
+            }
+
+            for (int i = 0; ready > 0 && i < count; i++)
+            {
+                if (descriptors[i + 1].ReturnedEvents != 0 && TryRemove(polled[i].Operation, polled[i].Ticket))
+                {
+                    ThreadPoolBackend.OnReady(polled[i].Operation);
+                }
+            }
+
+            Array.Clear(polled, 0, count);
+            if (ready == 0 && TryStop(wakeReadEnd))
+            {
+                return;
+            }
+        }
+    }
+
+    // The ticket tells this wait from a later one of the same operation.
+    private bool TryRemove(FileOperation operation, long ticket)
+    {
+        lock (_gate)
+        {
+            if (operation.Wait.Ticket != ticket || !_waiters.Remove(operation))
+            {
+                return false;
+            }
+        }
+
+        operation.Wait.File.DangerousRelease();
+        return true;
+    }
+
+    private bool TryStop(int wakeReadEnd)
+    {
+        lock (_gate)
+        {
+            if (_waiters.Count > 0)
+            {
+                return false;
+            }
+
+            Debug.Assert(_running);
+            _running = false;
+            _ = Libc.Close(_wakeWriteEnd);
+            _ = Libc.Close(wakeReadEnd);
+            return true;
+        }
+    }
+}
+
+/// <summary>What an operation waits for in <see cref="DescriptorPoller"/>; guarded by the poller's lock while it waits there.</summary>
+internal readonly record struct DescriptorWait(long Ticket, SafeFileHandle File, int Descriptor, short Events);

@@ -1,0 +1,59 @@
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>
+/// The seam between the contract and the operating system: one open file, and how its bytes are moved. It knows neither reader nor writer, only operations.
+/// One reader or writer gives it one operation at a time; a reader and a writer never share one.
+/// </summary>
+internal abstract class FileBackend
+{
+    private readonly string? _path;
+
+    protected FileBackend(SafeFileHandle handle, string? path, FileShape shape)
+    {
+        Handle = handle;
+        _path = path;
+        Shape = shape;
+    }
+
+    internal SafeFileHandle Handle { get; }
+
+    /// <summary>What the file was when it was opened.</summary>
+    internal FileShape Shape { get; }
+
+    internal bool CanSeek => Shape.CanSeek;
+
+    internal abstract FilePipeBackend Kind { get; }
+
+    /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
+    internal string? Path => _path ?? FileShape.PathOf(Handle);
+
+    /// <summary>Performs the operation on the caller's thread if that takes no waiting. <see langword="false"/>: nothing has moved, <see cref="Start"/> it.</summary>
+    internal abstract bool TryPerform(FileOperation operation);
+
+    /// <summary>
+    /// Performs the operation on another thread, or here where it finishes at once, and reports it to its owner exactly once. The caller holds no lock.
+    /// </summary>
+    internal abstract void Start(FileOperation operation);
+
+    /// <summary>
+    /// Asks for a started operation to end early; may come from any thread, at any moment, also after it has ended. Whatever happens, it is still reported once,
+    /// as canceled if nothing has moved.
+    /// </summary>
+    internal virtual void TryCancel(FileOperation operation)
+    {
+    }
+
+    /// <summary>Whether <see cref="FileOperationKind.Copy"/> to that file may work.</summary>
+    internal virtual bool CanCopyTo(FileBackend destination) => false;
+
+    /// <summary>Releases what the back end holds, and closes the file if that is asked for. No operation is under way.</summary>
+    internal virtual void Release(bool closeHandle)
+    {
+        if (closeHandle)
+        {
+            Handle.Dispose();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Interop;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>Opens files and chooses the back end for them: the one place that knows which systems have which.</summary>
+internal static class FileBackends
+{
+    // The switch of the runtime that turns file locks off, by AppContext or environment.
+    private static readonly bool s_isLockingDisabled =
+        (AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isDisabled) && isDisabled)
+        || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
+
+    /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
+    internal static FileBackend Open(FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        ThrowIfNotSupported(requested);
+        string fullPath = Path.GetFullPath(path);
+        SafeFileHandle handle = TryOpenLinux(fullPath, mode, access, share, options)
+            ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
+        try
+        {
+            return Choose(handle, fullPath);
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Takes a handle of the caller's.</summary>
+    internal static FileBackend Attach(FilePipeBackend requested, SafeFileHandle handle)
+    {
+        ArgumentNullException.ThrowIfNull(handle);
+        ThrowIfNotSupported(requested);
+        ObjectDisposedException.ThrowIf(handle.IsClosed, handle);
+        if (handle.IsInvalid)
+        {
+            throw new ArgumentException("The handle is invalid.", nameof(handle));
+        }
+
+        return Choose(handle, path: null);
+    }
+
+    private static FileBackend Choose(SafeFileHandle handle, string? path)
+    {
+        FileShape shape = FileShape.Of(handle, path);
+        return !OperatingSystem.IsWindows() && Environment.Is64BitProcess
+            ? new ThreadPoolBackend(handle, path, shape)
+            : new RandomAccessBackend(handle, path, shape);
+    }
+
+    /// <summary>
+    /// Opens an existing file for reading with the two calls that this needs where the runtime makes three, and two more on closing; <see langword="null"/> wherever
+    /// anything is not plain, or fails: the runtime's way then knows better, and has the exceptions.
+    /// </summary>
+    private static SafeFileHandle? TryOpenLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options)
+    {
+        if (!OperatingSystem.IsLinux() || mode != FileMode.Open || access != FileAccess.Read || (options & ~FileOptions.Asynchronous) != 0 || s_isLockingDisabled)
+        {
+            return null;
+        }
+
+        // The runtime's own rule: a file open for reading only is locked shared if others may read it, exclusively if they may do nothing (flock(2)).
+        int operation = share switch
+        {
+            FileShare.None => Libc.LOCK_EX,
+            FileShare.Read => Libc.LOCK_SH,
+            FileShare.ReadWrite => 0,
+            _ => -1,
+        };
+        if (operation < 0)
+        {
+            return null;
+        }
+
+        int descriptor = Libc.Open(fullPath, Libc.O_RDONLY | Libc.O_CLOEXECLinux);
+        if (descriptor < 0)
+        {
+            return null;
+        }
+
+        SafeFileHandle handle = new(descriptor, ownsHandle: true);
+        if (operation != 0 && Libc.FLock(descriptor, operation | Libc.LOCK_NB) != 0)
+        {
+            handle.Dispose();
+            return null;
+        }
+
+        return handle;
+    }
+
+    private static void ThrowIfNotSupported(FilePipeBackend requested)
+    {
+        switch (requested)
+        {
+            case FilePipeBackend.Auto:
+            case FilePipeBackend.ThreadPool:
+                return;
+            case FilePipeBackend.Overlapped:
+            case FilePipeBackend.IoUring:
+                throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");
+            default:
+                throw new ArgumentOutOfRangeException(nameof(requested), requested, "Not a FilePipeBackend.");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+using System.Runtime.CompilerServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Interop;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>What kind of file a handle is: whether it can seek, and how long it was.</summary>
+internal readonly struct FileShape
+{
+    private FileShape(bool canSeek, bool isRegular, long length)
+    {
+        CanSeek = canSeek;
+        IsRegular = isRegular;
+        Length = length;
+    }
+
+    /// <summary>Reads and writes name an offset.</summary>
+    internal bool CanSeek { get; }
+
+    /// <summary>A file of a file system rather than a device.</summary>
+    internal bool IsRegular { get; }
+
+    /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
+    internal long Length { get; }
+
+    /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
+    /// <exception cref="IOException">The system does not tell.</exception>
+    internal static FileShape Of(SafeFileHandle handle, string? path)
+        => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OfAny(handle);
+
+    /// <summary>The path behind a handle where the system tells it (proc_pid_fd(5)), else <see langword="null"/>.</summary>
+    internal static string? PathOf(SafeFileHandle handle)
+    {
+        if (!OperatingSystem.IsLinux() || handle.IsClosed)
+        {
+            return null;
+        }
+
+        try
+        {
+            return new FileInfo($"/proc/self/fd/{handle.DangerousGetHandle()}").LinkTarget;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            return null;
+        }
+    }
+
+    // statx(2): one call for the type and the length.
+    [SkipLocalsInit]
+    private static unsafe FileShape OfLinux(SafeFileHandle handle, string? path)
+    {
+        Libc.FileStatus status;
+        byte empty = 0;
+        try
+        {
+            if (Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_TYPE | Libc.STATX_SIZE, &status) != 0)
+            {
+                // Some sandboxes refuse the call.
+                return OfAny(handle);
+            }
+        }
+        catch (EntryPointNotFoundException)
+        {
+            return OfAny(handle);
+        }
+
+        switch (status.Mode & Libc.S_IFMT)
+        {
+            case Libc.S_IFDIR:
+                throw FileErrors.FromErrno(Libc.EACCES, path ?? PathOf(handle));
+            case Libc.S_IFREG:
+                // A file that says 0 may be one of /proc that cannot seek.
+                bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
+                return new FileShape(canSeek, isRegular: true, status.Size);
+            case Libc.S_IFBLK:
+                return new FileShape(canSeek: true, isRegular: false, length: 0);
+            default:
+                return default;
+        }
+    }
+
+    private static FileShape OfAny(SafeFileHandle handle)
+    {
+        try
+        {
+            return new FileShape(canSeek: true, isRegular: true, RandomAccess.GetLength(handle));
+        }
+        catch (NotSupportedException)
+        {
+            return default;
+        }
+    }
+}

@@ -1,0 +1,99 @@
+using System.Buffers;
+using System.Diagnostics;
+
+namespace Pipelines.File.Buffers;
+
+/// <summary>
+/// One piece of memory in a chain of bytes. It belongs to the pool, to one chain, or to the operation that a chain has lent it to; only its owner
+/// writes its fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
+/// </summary>
+internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
+{
+    private readonly byte[]? _pinned;
+    private readonly nint _address;
+    private IMemoryOwner<byte>? _owner;
+
+    /// <summary>A segment of the library's own pool: <paramref name="pinned"/> lives on the pinned object heap, so its address never changes.</summary>
+    internal unsafe FileSegment(byte[] pinned)
+    {
+        _pinned = pinned;
+        _address = (nint)System.Runtime.CompilerServices.Unsafe.AsPointer(ref System.Runtime.InteropServices.MemoryMarshal.GetArrayDataReference(pinned));
+    }
+
+    /// <summary>A segment without memory, for that of a caller's pool.</summary>
+    internal FileSegment()
+    {
+    }
+
+    /// <summary>The whole memory of this segment, written or not.</summary>
+    internal Memory<byte> Buffer { get; private set; }
+
+    /// <summary>How many bytes of <see cref="Buffer"/> are written.</summary>
+    internal int End { get; private set; }
+
+    internal int Capacity => Buffer.Length;
+
+    internal int Room => Buffer.Length - End;
+
+    /// <summary>The size of the own pool's array, which decides the bucket that it goes back to; 0 for a caller's memory.</summary>
+    internal int PooledSize => _pinned?.Length ?? 0;
+
+    /// <summary>The address of <see cref="Buffer"/>'s first byte where it is pinned for good, else 0.</summary>
+    internal nint Address => _address;
+
+    /// <summary>The chain that holds this segment or has lent it to an operation; a position with another one is foreign to that chain.</summary>
+    internal object? Chain { get; set; }
+
+    internal FileSegment? NextSegment
+    {
+        get => (FileSegment?)Next;
+        set => Next = value;
+    }
+
+    /// <summary>Readies a segment of the own pool for use, with at most <paramref name="limit"/> of its bytes.</summary>
+    internal void Rent(int limit)
+    {
+        Debug.Assert(_pinned is not null && Chain is null);
+        int capacity = Math.Min(limit, _pinned.Length);
+        if (Buffer.Length != capacity)
+        {
+            Buffer = new Memory<byte>(_pinned, 0, capacity);
+        }
+
+        SetEnd(0);
+    }
+
+    /// <summary>Readies a segment for memory of a caller's pool, with at most <paramref name="limit"/> of its bytes.</summary>
+    internal void Rent(IMemoryOwner<byte> owner, int limit)
+    {
+        Debug.Assert(_pinned is null && Chain is null);
+        _owner = owner;
+        Buffer = owner.Memory.Length > limit ? owner.Memory[..limit] : owner.Memory;
+        SetEnd(0);
+    }
+
+    /// <summary>Makes the first <paramref name="end"/> bytes visible. A reader of the earlier ones may run meanwhile: only the length changes.</summary>
+    internal void SetEnd(int end)
+    {
+        Debug.Assert((uint)end <= (uint)Buffer.Length);
+        if (End != end || Memory.Length != end)
+        {
+            End = end;
+            Memory = Buffer[..end];
+        }
+    }
+
+    /// <summary>Places this segment in its chain: the chain's bytes before it.</summary>
+    internal void SetRunningIndex(long runningIndex) => RunningIndex = runningIndex;
+
+    /// <summary>Gives a caller's memory back to its pool.</summary>
+    internal void ReleaseOwner()
+    {
+        IMemoryOwner<byte>? owner = _owner;
+        _owner = null;
+        Buffer = default;
+        Memory = default;
+        End = 0;
+        owner?.Dispose();
+    }
+}

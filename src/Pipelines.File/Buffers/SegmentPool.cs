@@ -1,0 +1,144 @@
+using System.Buffers;
+using System.Numerics;
+
+namespace Pipelines.File.Buffers;
+
+/// <summary>
+/// The library's own pool: segments with their memory, which is allocated on the pinned object heap once and reused. Sizes are powers of two, so that
+/// odd sizes share, and the whole pool never keeps more than <see cref="MaxRetainedBytes"/>; what is over goes to the garbage collector.
+/// </summary>
+internal sealed class SegmentPool
+{
+    internal const int MinSize = 256;
+    internal const int MaxSize = 1024 * 1024;
+
+    /// <summary>The most memory that the pool keeps while nobody uses it, bytes.</summary>
+    internal const long MaxRetainedBytes = 16 * 1024 * 1024;
+
+    private const int MaxRetainedEmpty = 256;
+
+    private readonly Bucket[] _buckets;
+
+    // Segments without memory, for that of callers' pools.
+    private readonly Bucket _empty = new();
+
+    // Interlocked: bytes in all buckets together, and segments in _empty.
+    private long _retainedBytes;
+    private int _retainedEmpty;
+
+    internal SegmentPool()
+    {
+        _buckets = new Bucket[BucketOf(MaxSize) + 1];
+        for (int i = 0; i < _buckets.Length; i++)
+        {
+            _buckets[i] = new Bucket();
+        }
+    }
+
+    internal static SegmentPool Shared { get; } = new();
+
+    internal long RetainedBytes => Volatile.Read(ref _retainedBytes);
+
+    /// <summary>A segment of at least one and at most <paramref name="size"/> usable bytes: exactly <paramref name="size"/>.</summary>
+    internal FileSegment Rent(int size)
+    {
+        FileSegment? segment = null;
+        if (size <= MaxSize)
+        {
+            segment = _buckets[BucketOf(size)].Pop();
+            if (segment is not null)
+            {
+                Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
+            }
+        }
+
+        segment ??= new FileSegment(GC.AllocateUninitializedArray<byte>(size <= MaxSize ? SizeOf(size) : size, pinned: true));
+        segment.Rent(size);
+        return segment;
+    }
+
+    /// <summary>A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.</summary>
+    internal FileSegment Rent(int size, MemoryPool<byte> pool)
+    {
+        IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
+        FileSegment? segment = _empty.Pop();
+        if (segment is null)
+        {
+            segment = new FileSegment();
+        }
+        else
+        {
+            Interlocked.Decrement(ref _retainedEmpty);
+        }
+
+        segment.Rent(owner, size);
+        return segment;
+    }
+
+    /// <summary>Takes a segment back. Nobody, the operating system included, may touch it any more.</summary>
+    internal void Return(FileSegment segment)
+    {
+        segment.Chain = null;
+        segment.NextSegment = null;
+        int size = segment.PooledSize;
+        if (size == 0)
+        {
+            segment.ReleaseOwner();
+            if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
+            {
+                _empty.Push(segment);
+            }
+            else
+            {
+                Interlocked.Decrement(ref _retainedEmpty);
+            }
+        }
+        else if (size <= MaxSize)
+        {
+            if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes)
+            {
+                _buckets[BucketOf(size)].Push(segment);
+            }
+            else
+            {
+                Interlocked.Add(ref _retainedBytes, -size);
+            }
+        }
+    }
+
+    internal static int SizeOf(int size) => (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, MinSize));
+
+    private static int BucketOf(int size) => BitOperations.Log2((uint)SizeOf(size)) - BitOperations.Log2(MinSize);
+
+    /// <summary>A stack of segments of one size, linked through <see cref="FileSegment.NextSegment"/>, so that keeping them allocates nothing.</summary>
+    private sealed class Bucket
+    {
+        // Guards _top.
+        private readonly Lock _gate = new();
+        private FileSegment? _top;
+
+        internal FileSegment? Pop()
+        {
+            lock (_gate)
+            {
+                FileSegment? segment = _top;
+                if (segment is not null)
+                {
+                    _top = segment.NextSegment;
+                    segment.NextSegment = null;
+                }
+
+                return segment;
+            }
+        }
+
+        internal void Push(FileSegment segment)
+        {
+            lock (_gate)
+            {
+                segment.NextSegment = _top;
+                _top = segment;
+            }
+        }
+    }
+}

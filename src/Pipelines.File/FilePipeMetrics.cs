@@ -1,0 +1,46 @@
+using System.Diagnostics.Metrics;
+using Pipelines.File.Backends;
+
+namespace Pipelines.File;
+
+/// <summary>The meter "Pipelines.File". Every method is a field check and no more while nobody listens.</summary>
+internal static class FilePipeMetrics
+{
+    private static readonly Meter s_meter = new("Pipelines.File");
+    private static readonly Counter<long> s_readsInline = s_meter.CreateCounter<long>("pipelines.file.reads.inline", "{read}", "Reads that finished on the caller's thread");
+    private static readonly Counter<long> s_readsHandedOver = s_meter.CreateCounter<long>("pipelines.file.reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait");
+    private static readonly Counter<long> s_bytesRead = s_meter.CreateCounter<long>("pipelines.file.bytes_read", "By", "Bytes read from files");
+    private static readonly Counter<long> s_fallbacks = s_meter.CreateCounter<long>("pipelines.file.fallbacks", "{call}", "System calls that a file or system does not support, and what they answered");
+    private static readonly Counter<long> s_writes = s_meter.CreateCounter<long>("pipelines.file.writes", "{write}", "Write calls");
+    private static readonly Counter<long> s_bytesWritten = s_meter.CreateCounter<long>("pipelines.file.bytes_written", "By", "Bytes written to files");
+    private static readonly Counter<long> s_flushesCoalesced = s_meter.CreateCounter<long>("pipelines.file.flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's");
+    private static readonly Counter<long> s_pauses = s_meter.CreateCounter<long>("pipelines.file.flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold");
+    private static readonly Counter<long> s_syncs = s_meter.CreateCounter<long>("pipelines.file.syncs", "{sync}", "fdatasync or FlushFileBuffers calls");
+
+    internal static void HandedOver(FileOperationKind kind)
+    {
+        if (kind == FileOperationKind.Read)
+        {
+            s_readsHandedOver.Add(1);
+        }
+    }
+
+    internal static void FellBack(string call, int error)
+        => s_fallbacks.Add(1, new KeyValuePair<string, object?>("call", call), new KeyValuePair<string, object?>("error", error));
+
+    internal static void ReadInline() => s_readsInline.Add(1);
+
+    internal static void Read(long bytes) => s_bytesRead.Add(bytes);
+
+    internal static void Wrote(long bytes)
+    {
+        s_writes.Add(1);
+        s_bytesWritten.Add(bytes);
+    }
+
+    internal static void FlushCoalesced() => s_flushesCoalesced.Add(1);
+
+    internal static void FlushPaused() => s_pauses.Add(1);
+
+    internal static void Synced() => s_syncs.Add(1);
+}

@@ -1,0 +1,104 @@
+using System.Buffers;
+using System.IO.Pipelines;
+
+namespace Pipelines.File;
+
+/// <summary>How a <see cref="FilePipeWriter"/> writes. An instance is immutable, checked where it is used, and may be shared by any number of writers.</summary>
+public sealed class FilePipeWriterOptions
+{
+    /// <summary>The default of <see cref="MinimumBufferSize"/>, bytes.</summary>
+    internal const int DefaultMinimumBufferSize = 64 * 1024;
+
+    /// <summary>The largest <see cref="MinimumBufferSize"/>, bytes.</summary>
+    internal const int MaxMinimumBufferSize = 1024 * 1024 * 1024;
+
+    /// <summary>The default of <see cref="PauseWriterThreshold"/>, bytes.</summary>
+    internal const long DefaultPauseWriterThreshold = 1024 * 1024;
+
+    internal static FilePipeWriterOptions Default { get; } = new();
+
+    /// <summary>How a file that is given by path is opened or made; <see cref="FileMode.Create"/> by default.</summary>
+    public FileMode Mode { get; init; } = FileMode.Create;
+
+    /// <summary>What others may do with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default.</summary>
+    public FileShare Share { get; init; } = FileShare.Read;
+
+    /// <summary>
+    /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
+    /// and changes nothing: the back end opens the file as it needs it.
+    /// </summary>
+    public FileOptions FileOptions { get; init; }
+
+    /// <summary>
+    /// Bytes to reserve on the device for a file that is made by path, 0 (none) by default. The final length of the file is what was written,
+    /// whatever was reserved.
+    /// </summary>
+    public long PreallocationSize { get; init; }
+
+    /// <summary>
+    /// The file offset where the first byte goes, in bytes; <see langword="null"/>, the default, is 0, or the end of the file for <see cref="FileMode.Append"/>.
+    /// Anything but 0 throws <see cref="NotSupportedException"/> for a file that cannot seek.
+    /// </summary>
+    public long? Offset { get; init; }
+
+    /// <summary>Bytes of a new segment, 1 to 1 GiB; 65,536 by default. A larger size hint gets a larger segment.</summary>
+    public int MinimumBufferSize { get; init; } = DefaultMinimumBufferSize;
+
+    /// <summary>Where segments come from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
+    public MemoryPool<byte>? Pool { get; init; }
+
+    /// <summary>Leaves a handle that the caller passed open when the writer is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
+    public bool LeaveOpen { get; init; }
+
+    /// <summary>
+    /// Bytes handed over and not yet written at which <see cref="FilePipeWriter.FlushAsync"/> waits; 1 MiB by default. 0 makes every flush wait
+    /// until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
+    /// </summary>
+    public long PauseWriterThreshold { get; init; } = DefaultPauseWriterThreshold;
+
+    /// <summary>A waiting flush completes when no more than this many bytes wait to be written; 0, the default, is half of <see cref="PauseWriterThreshold"/>.</summary>
+    public long ResumeWriterThreshold { get; init; }
+
+    /// <summary>What a completed flush promises; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
+    public FlushGuarantee FlushGuarantee { get; init; }
+
+    /// <summary>
+    /// Where the continuation of a flush that had to wait runs. By default it runs on the thread-pool thread that did the write, or is queued to the
+    /// thread pool where another thread ended the wait (<see cref="FilePipeWriter.CancelPendingFlush"/>, a token).
+    /// </summary>
+    public PipeScheduler? WriterScheduler { get; init; }
+
+    /// <summary>Posts continuations to the <see cref="SynchronizationContext"/> that was current at the await; <see langword="false"/> by default.</summary>
+    public bool UseSynchronizationContext { get; init; }
+
+    /// <summary>The back end; <see cref="FilePipeBackend.Auto"/> by default. One that this system lacks throws <see cref="PlatformNotSupportedException"/>.</summary>
+    public FilePipeBackend Backend { get; init; }
+
+    /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
+    internal long EffectiveResumeThreshold => ResumeWriterThreshold == 0 ? PauseWriterThreshold / 2 : ResumeWriterThreshold;
+
+    /// <exception cref="ArgumentException">A value is out of its range, or contradicts another.</exception>
+    internal void Validate()
+    {
+        if (Mode is < FileMode.CreateNew or > FileMode.Append)
+        {
+            throw new ArgumentOutOfRangeException(nameof(Mode), Mode, "Not a FileMode.");
+        }
+
+        ArgumentOutOfRangeException.ThrowIfNegative(PreallocationSize);
+        if (Offset is long offset)
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(offset, nameof(Offset));
+        }
+
+        ArgumentOutOfRangeException.ThrowIfLessThan(MinimumBufferSize, 1);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(MinimumBufferSize, MaxMinimumBufferSize);
+        ArgumentOutOfRangeException.ThrowIfNegative(PauseWriterThreshold);
+        ArgumentOutOfRangeException.ThrowIfNegative(ResumeWriterThreshold);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(ResumeWriterThreshold, PauseWriterThreshold);
+        if (FlushGuarantee is < FlushGuarantee.WriteBehind or > FlushGuarantee.Durable)
+        {
+            throw new ArgumentOutOfRangeException(nameof(FlushGuarantee), FlushGuarantee, "Not a FlushGuarantee.");
+        }
+    }
+}

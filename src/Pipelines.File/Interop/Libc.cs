@@ -1,0 +1,133 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.Interop;
+
+/// <summary>System calls of Unix, 64-bit processes only (off_t is 64 bits there in every libc).</summary>
+internal static unsafe partial class Libc
+{
+    private const string Library = "libc";
+
+    // errno values that are the same on Linux and macOS carry no suffix.
+    internal const int EPERM = 1;
+    internal const int EINTR = 4;
+    internal const int EIO = 5;
+    internal const int EBADF = 9;
+    internal const int EACCES = 13;
+    internal const int EXDEV = 18;
+    internal const int EISDIR = 21;
+    internal const int EINVAL = 22;
+    internal const int ETXTBSY = 26;
+    internal const int EFBIG = 27;
+    internal const int ESPIPE = 29;
+    internal const int EROFS = 30;
+    internal const int EPIPE = 32;
+
+    internal const int ENOSYSLinux = 38;
+    internal const int EOPNOTSUPPLinux = 95;
+
+    internal static int EAGAIN => OperatingSystem.IsLinux() ? 11 : 35;
+
+    /// <summary>preadv2(2), pwritev2(2): fail with EAGAIN instead of waiting.</summary>
+    internal const int RWF_NOWAIT = 0x8;
+
+    internal const short POLLIN = 0x1;
+    internal const short POLLOUT = 0x4;
+
+    internal const int AT_EMPTY_PATH = 0x1000;
+    internal const uint STATX_TYPE = 0x1;
+    internal const uint STATX_SIZE = 0x200;
+    internal const int S_IFMT = 0xF000;
+    internal const int S_IFIFO = 0x1000;
+    internal const int S_IFDIR = 0x4000;
+    internal const int S_IFBLK = 0x6000;
+    internal const int S_IFREG = 0x8000;
+
+    internal const int SEEK_CUR = 1;
+
+    internal const int O_RDONLY = 0;
+    internal const int O_CLOEXECLinux = 0x80000;
+    internal const int LOCK_SH = 1;
+    internal const int LOCK_EX = 2;
+    internal const int LOCK_NB = 4;
+
+    /// <summary>The most vectors that one call takes on every system (IOV_MAX).</summary>
+    internal const int IOV_MAX = 1024;
+
+    /// <summary>The most bytes that a pipe which poll(2) calls writable takes without waiting (PIPE_BUF of POSIX is 512, of Linux 4096, of macOS 512).</summary>
+    internal const int PipeBuf = 512;
+
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct IoVector
+    {
+        internal nint Base;
+        internal nint Length;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct PollDescriptor
+    {
+        internal int Descriptor;
+        internal short Events;
+        internal short ReturnedEvents;
+    }
+
+    /// <summary>struct statx of statx(2), the same on every architecture; only what is used here is named.</summary>
+    [StructLayout(LayoutKind.Explicit, Size = 256)]
+    internal struct FileStatus
+    {
+        [FieldOffset(28)] internal ushort Mode;
+        [FieldOffset(40)] internal long Size;
+    }
+
+    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Open(string path, int flags);
+
+    [LibraryImport(Library, EntryPoint = "flock", SetLastError = true)]
+    internal static partial int FLock(int descriptor, int operation);
+
+    [LibraryImport(Library, EntryPoint = "preadv2", SetLastError = true)]
+    internal static partial nint PReadV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
+
+    [LibraryImport(Library, EntryPoint = "preadv", SetLastError = true)]
+    internal static partial nint PReadV(SafeFileHandle file, IoVector* vectors, int count, long offset);
+
+    [LibraryImport(Library, EntryPoint = "readv", SetLastError = true)]
+    internal static partial nint ReadV(SafeFileHandle file, IoVector* vectors, int count);
+
+    [LibraryImport(Library, EntryPoint = "pwritev2", SetLastError = true)]
+    internal static partial nint PWriteV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
+
+    [LibraryImport(Library, EntryPoint = "pwritev", SetLastError = true)]
+    internal static partial nint PWriteV(SafeFileHandle file, IoVector* vectors, int count, long offset);
+
+    [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
+    internal static partial nint WriteV(SafeFileHandle file, IoVector* vectors, int count);
+
+    [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
+    internal static partial int FDataSync(SafeFileHandle file);
+
+    [LibraryImport(Library, EntryPoint = "copy_file_range", SetLastError = true)]
+    internal static partial nint CopyFileRange(SafeFileHandle source, ref long sourceOffset, SafeFileHandle destination, ref long destinationOffset, nuint length, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
+    internal static partial long LSeek(SafeFileHandle file, long offset, int whence);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
+    internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
+    internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
+
+    [LibraryImport(Library, EntryPoint = "pipe", SetLastError = true)]
+    internal static partial int Pipe(int* descriptors);
+
+    [LibraryImport(Library, EntryPoint = "read", SetLastError = true)]
+    internal static partial nint Read(int descriptor, byte* buffer, nuint count);
+
+    [LibraryImport(Library, EntryPoint = "write", SetLastError = true)]
+    internal static partial nint Write(int descriptor, byte* buffer, nuint count);
+
+    [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
+    internal static partial int Close(int descriptor);
+}
