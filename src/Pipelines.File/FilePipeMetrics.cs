@@ -38,7 +38,7 @@ internal static class FilePipeMetrics
         s_bytesWritten.Add(bytes);
     }
 
-    internal static void FlushCoalesced() => s_flushesCoalesced.Add(1);
+    internal static void FlushesCoalesced(int flushes) => s_flushesCoalesced.Add(flushes);
 
     internal static void FlushPaused() => s_pauses.Add(1);
 

@@ -449,7 +449,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token), this);
         try
         {
-            if (await CopyBufferedAsync(destination, cancellationToken).ConfigureAwait(false))
+            if (await CopyBufferedAsync(destination, cancellationToken).ConfigureAwait(false)
+                && (destination is not FilePipeWriter writer || await CopyRangesAsync(writer, cancellationToken).ConfigureAwait(false)))
             {
                 while (!_isEnded && await CopyNextAsync(destination, cancellationToken).ConfigureAwait(false))
                 {
@@ -510,7 +511,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         Memory<byte> memory = destination.GetMemory((int)Math.Min(wanted, MaxCopyHint));
         memory = memory[..(int)Math.Min(memory.Length, _options.Length - _chain.End ?? long.MaxValue)];
         FileOperation operation;
-        PooledCompletion<long>? pending = null;
         lock (_chain)
         {
             operation = _operation ??= FileOperation.Rent(this);
@@ -526,15 +526,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         }
         else
         {
-            pending = new PooledCompletion<long>(_options.ReaderScheduler, useSynchronizationContext: false, static _ => { });
-            lock (_chain)
-            {
-                _state = OperationState.Started;
-                _pendingCopy = pending;
-            }
-
-            _backend.Start(operation);
-            await pending.Task.ConfigureAwait(false);
+            await PerformAsync(operation).ConfigureAwait(false);
         }
 
         long transferred = operation.Transferred;
@@ -557,6 +549,80 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 
         destination.Advance((int)transferred);
         return GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+    }
+
+    /// <summary>
+    /// Has the system copy from file to file (copy_file_range(2)) for as long as it can; whatever is left, the end of the file included, is for the ordinary way.
+    /// <see langword="false"/>: the destination takes no more.
+    /// </summary>
+    private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
+    {
+        bool hasCopied = false;
+        while (!_isEnded && _backend.CanCopyTo(destination.FileBackend))
+        {
+            ThrowIfCopyCanceled(cancellationToken);
+            long length = Math.Min(_backend.Shape.Length - (_options.Offset + _chain.End), _options.Length - _chain.End ?? long.MaxValue);
+            if (length <= 0)
+            {
+                break;
+            }
+
+            // Nothing of the writer's may be on its way: the copy goes past its memory.
+            if (!GoesOn(await destination.FlushWrittenAsync(cancellationToken).ConfigureAwait(false)))
+            {
+                return false;
+            }
+
+            FileOperation operation;
+            lock (_chain)
+            {
+                operation = _operation ??= FileOperation.Rent(this);
+                operation.Kind = FileOperationKind.Copy;
+                operation.Offset = _options.Offset + _chain.End;
+                operation.Destination = destination.FileBackend;
+                operation.DestinationOffset = destination.SkipWritten(0);
+                operation.Length = length;
+            }
+
+            await PerformAsync(operation).ConfigureAwait(false);
+            long copied = operation.Transferred;
+            lock (_chain)
+            {
+                _state = OperationState.Idle;
+                operation.Clear();
+                _chain.Skip(copied);
+                _isEnded |= _chain.End == _options.Length;
+                destination.SkipWritten(copied);
+                if (operation.Error is not null)
+                {
+                    throw operation.Error;
+                }
+            }
+
+            if (copied == 0)
+            {
+                break;
+            }
+
+            hasCopied = true;
+        }
+
+        // The writer's guarantee holds for what went past it, too.
+        return !hasCopied || GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+    }
+
+    /// <summary>Has the back end perform an operation of a copy, which waits for it whatever happens: its memory is not ours.</summary>
+    private async ValueTask PerformAsync(FileOperation operation)
+    {
+        PooledCompletion<long> pending = new(_options.ReaderScheduler, useSynchronizationContext: false, static _ => { });
+        lock (_chain)
+        {
+            _state = OperationState.Started;
+            _pendingCopy = pending;
+        }
+
+        _backend.Start(operation);
+        await pending.Task.ConfigureAwait(false);
     }
 
     private static bool GoesOn(FlushResult flush)

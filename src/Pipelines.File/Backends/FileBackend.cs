@@ -37,6 +37,12 @@ internal abstract class FileBackend
     /// </summary>
     internal abstract void Start(FileOperation operation);
 
+    /// <summary>Whether <see cref="Perform"/> can be used: every wait ends by itself, as it does for a file on a disk.</summary>
+    internal virtual bool CanBlock => false;
+
+    /// <summary>Performs the operation on this thread, waiting as long as it takes, and does not report it. For callers that block anyway.</summary>
+    internal virtual void Perform(FileOperation operation) => throw new NotSupportedException();
+
     /// <summary>
     /// Asks for a started operation to end early; may come from any thread, at any moment, also after it has ended. Whatever happens, it is still reported once,
     /// as canceled if nothing has moved.

@@ -47,6 +47,10 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         ThreadPool.UnsafeQueueUserWorkItem(operation, preferLocal: false);
     }
 
+    internal override bool CanBlock => CanSeek;
+
+    internal override void Perform(FileOperation operation) => TryPerformWaiting(operation);
+
     internal override void TryCancel(FileOperation operation)
     {
         if (!CanSeek && DescriptorPoller.Shared.TryRemove(operation))
@@ -70,7 +74,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     {
         do
         {
-            if (!Perform(operation))
+            if (!TryPerformWaiting(operation))
             {
                 return;
             }
@@ -114,7 +118,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     }
 
     /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and <see cref="OnReady"/> comes later.</summary>
-    private bool Perform(FileOperation operation)
+    private bool TryPerformWaiting(FileOperation operation)
     {
         try
         {
