@@ -19,7 +19,7 @@ namespace Pipelines.File;
 public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 {
     /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
-    internal const int BytesPerRead = 128 * 1024;
+    internal const int BytesPerRead = 256 * 1024;
 
     /// <summary>Bytes that the first read asks for where nobody knows how many there are; it doubles for as long as reads fill what they ask for.</summary>
     private const int FirstUnknownRead = 4 * 1024;

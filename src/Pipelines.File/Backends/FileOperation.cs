@@ -37,7 +37,7 @@ internal sealed class FileOperation : IThreadPoolWorkItem
     private static FileOperation? s_pool;
     private static int s_pooled;
 
-    private TransferBuffer[] _buffers = new TransferBuffer[64];
+    private TransferBuffer[] _buffers = new TransferBuffer[16];
     private FileOperation? _next;
     private bool _pinned;
 

@@ -11,7 +11,7 @@ namespace Pipelines.File.Buffers;
 internal sealed class ReadChain
 {
     /// <summary>The most segments that one read fills.</summary>
-    internal const int MaxSegmentsPerRead = 64;
+    internal const int MaxSegmentsPerRead = 128;
 
     private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
