@@ -23,7 +23,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     internal ThreadPoolBackend(SafeFileHandle handle, string? path, FileShape shape, UnixCalls? calls = null)
         : base(handle, path, shape)
     {
-        _calls = calls ?? UnixCalls.System;
+        _calls = calls ?? UnixCalls.Default;
 
         // Only where a write can wait for ever is trying worth a call; ext4 and others do not know it for buffered writes.
         _triesWrites = _triesReads && !shape.CanSeek;

@@ -10,7 +10,7 @@ namespace Pipelines.File.Backends;
 /// </summary>
 internal unsafe class UnixCalls
 {
-    internal static UnixCalls System { get; } = new();
+    internal static UnixCalls Default { get; } = new();
 
     /// <summary>preadv2(2) with RWF_NOWAIT; a negative offset is the file's own position, for files that cannot seek.</summary>
     internal virtual long ReadNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)

@@ -1,0 +1,76 @@
+using System.Globalization;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+
+// write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
+// read PATH BUFFER                   reads the file and checks the pattern
+// Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
+try
+{
+    return args[0] switch
+    {
+        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4])),
+        "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
+        _ => 2,
+    };
+}
+catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+{
+    Console.WriteLine($"failed {e.GetType().Name} {e.Message}");
+    return 3;
+}
+
+static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuarantee guarantee)
+{
+    FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { FlushGuarantee = guarantee });
+    try
+    {
+        for (long index = 0; index < total; index += chunk)
+        {
+            int length = (int)Math.Min(chunk, total - index);
+            Pattern.Fill(writer.GetSpan(length)[..length], index);
+            writer.Advance(length);
+            await writer.FlushAsync();
+            Console.WriteLine($"flushed {index + length}");
+        }
+    }
+    catch (IOException e)
+    {
+        Console.WriteLine($"flush failed {e.GetType().Name} {e.Message}");
+    }
+
+    await writer.CompleteAsync();
+    Console.WriteLine($"completed {total}");
+    return 0;
+}
+
+static async Task<int> ReadAsync(string path, int bufferSize)
+{
+    FilePipeReader reader = FilePipeReader.Create(path, new FilePipeReaderOptions { BufferSize = bufferSize });
+    long index = 0;
+    while (true)
+    {
+        ReadResult result = await reader.ReadAsync();
+        foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+        {
+            if (Pattern.FirstDifference(memory.Span, index) is long difference and >= 0)
+            {
+                Console.WriteLine($"differs at {difference}");
+                return 4;
+            }
+
+            index += memory.Length;
+        }
+
+        reader.AdvanceTo(result.Buffer.End);
+        if (result.IsCompleted)
+        {
+            break;
+        }
+    }
+
+    await reader.CompleteAsync();
+    Console.WriteLine($"read {index}");
+    return 0;
+}

@@ -1,0 +1,117 @@
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Interop;
+
+namespace FilePipelinesTests;
+
+/// <summary>FilePipeReader.CopyToAsync(FilePipeWriter): by the system where it can, the ordinary way where it cannot, with the same result.</summary>
+public sealed class CopyTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    [InlineData(100_000)]
+    [InlineData(40_000_000)]
+    public async Task CopyToAsync_FileToFile_CopiesItAndMovesBothPositions(int length)
+    {
+        string source = _folder.File("source", Pattern.Bytes(length));
+        FilePipeReader reader = FilePipeReader.Create(source);
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
+        await reader.CopyToAsync(writer, _stop);
+        Assert.Equal(length, reader.Position);
+        Assert.Equal(length, writer.Position);
+        Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.True(File.ReadAllBytes(source).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("destination"))));
+    }
+
+    [Fact]
+    public async Task CopyToAsync_WithBytesBufferedOnBothSides_KeepsTheirOrder()
+    {
+        string source = _folder.File("source", Pattern.Bytes(300_000, 10));
+        FilePipeReader reader = FilePipeReader.Create(source, new() { BufferSize = 4096, Offset = 5, Length = 200_000 });
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
+        Pattern.Fill(writer.GetSpan(15)[..15], 0);
+        writer.Advance(15);
+        System.IO.Pipelines.ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        await reader.CopyToAsync(writer, _stop);
+        Assert.Equal(200_005, reader.Position);
+        Assert.Equal(200_015, writer.Position);
+        await writer.WriteAsync(Pattern.Bytes(100, 200_015), _stop);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(_folder.File("destination"))));
+        Assert.Equal(200_115, new FileInfo(_folder.File("destination")).Length);
+    }
+
+    [Theory]
+    [InlineData(Libc.EXDEV)]
+    [InlineData(Libc.EINVAL)]
+    [InlineData(Libc.EOPNOTSUPPLinux)]
+    [InlineData(Libc.ENOSYSLinux)]
+    [InlineData(Libc.EBADF)]
+    [InlineData(0)]
+    public async Task CopyToAsync_SystemStopsInTheMiddle_GoesOnTheOrdinaryWay(int errno)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
+        ScriptedCalls calls = new() { OnCopy = call => call <= 2 ? 1234 : -errno };
+        string source = _folder.File("source", Pattern.Bytes(500_000));
+        FilePipeReader reader = calls.Read(source);
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
+        await reader.CopyToAsync(writer, _stop);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(3, calls.Copies);
+        Assert.Equal(500_000, writer.Position);
+        Assert.True(File.ReadAllBytes(source).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("destination"))));
+    }
+
+    [Fact]
+    public async Task CopyToAsync_IntoItsOwnFile_FallsBackAndAppends()
+    {
+        string path = _folder.File("f", Pattern.Bytes(10_000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite, Length = 10_000 });
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append, Share = FileShare.ReadWrite });
+        await reader.CopyToAsync(writer, _stop);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(20_000, content.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(content.AsSpan(0, 10_000)));
+        Assert.Equal(-1, Pattern.FirstDifference(content.AsSpan(10_000)));
+    }
+
+    [Fact]
+    public async Task CopyToAsync_FromProc_CopiesWhatItHolds()
+    {
+        Assert.SkipUnless(File.Exists("/proc/self/maps"), "There is no /proc.");
+        FilePipeReader reader = FilePipeReader.Create("/proc/cpuinfo");
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
+        await reader.CopyToAsync(writer, _stop);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.StartsWith("processor", File.ReadAllText(_folder.File("destination")), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task CopyToAsync_Durable_SyncsWhatTheSystemCopied()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
+        ScriptedCalls calls = new() { OnSync = _ => null };
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(1000)));
+        FilePipeWriter writer = calls.Write(_folder.File("destination"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await reader.CopyToAsync(writer, _stop);
+        Assert.Equal(1, calls.Syncs);
+        Assert.Equal(0, calls.Writes);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(_folder.File("destination")));
+    }
+}

@@ -1,0 +1,188 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Buffers;
+using Microsoft.Win32.SafeHandles;
+
+namespace FilePipelinesTests;
+
+/// <summary>How a writer ends, what it opens, and what it refuses.</summary>
+public sealed class WriterCompletionTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Complete_WritesWhatWasNotFlushedAndClosesTheFile(bool isAsync)
+    {
+        string path = _folder.File("f");
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(handle);
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        Pattern.Fill(writer.GetSpan(500)[..500], 1000);
+        writer.Advance(500);
+        if (isAsync)
+        {
+            await writer.CompleteAsync();
+        }
+        else
+        {
+            writer.Complete();
+        }
+
+        Assert.True(handle.IsClosed);
+        Assert.Equal(Pattern.Bytes(1500), File.ReadAllBytes(path));
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.FlushAsync(_stop));
+
+        // Once more changes nothing.
+        await writer.CompleteAsync();
+        writer.Complete();
+    }
+
+    [Fact]
+    public async Task Complete_WithAnException_DropsOnlyWhatWasNotFlushed()
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        writer.Advance(writer.GetMemory(500).Length);
+        await writer.CompleteAsync(new InvalidOperationException("the source broke"));
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Complete_LeaveOpen_LeavesTheHandleOpen()
+    {
+        using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.ReadWrite);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { LeaveOpen = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.False(handle.IsClosed);
+        Assert.Equal(10, RandomAccess.GetLength(handle));
+    }
+
+    [Fact]
+    public async Task Create_Append_GoesOnAtTheEnd()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append });
+        Assert.Equal(100, writer.Position);
+        await writer.WriteAsync(Pattern.Bytes(50, 100), _stop);
+        Assert.Equal(150, writer.Position);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(150), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Create_OffsetInAnExistingFile_ReplacesInPlace()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 40 });
+        await writer.WriteAsync(new byte[20], _stop);
+        await writer.CompleteAsync();
+        byte[] expected = Pattern.Bytes(100);
+        expected.AsSpan(40, 20).Clear();
+        Assert.Equal(expected, File.ReadAllBytes(path));
+    }
+
+    [Theory]
+    [InlineData(10)]
+    [InlineData(100_000)]
+    [InlineData(300_000)]
+    public async Task Create_Preallocated_EndsAsLongAsWhatWasWritten(int written)
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 200_000 });
+        await writer.WriteAsync(Pattern.Bytes(written), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(written), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public void Create_BadInput_ThrowsTypedErrorsThatNameTheFile()
+    {
+        string missing = _folder.File(Path.Combine("no", "such", "folder"));
+        Assert.Contains(missing, Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(missing)).Message, StringComparison.Ordinal);
+        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.Path)).Message, StringComparison.Ordinal);
+        string absent = _folder.File("absent");
+        Assert.Equal(absent, Assert.Throws<FileNotFoundException>(() => FilePipeWriter.Create(absent, new() { Mode = FileMode.Open })).FileName);
+        string present = _folder.File("present", [1]);
+        Assert.Throws<IOException>(() => FilePipeWriter.Create(present, new() { Mode = FileMode.CreateNew }));
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(""));
+        Assert.Throws<ArgumentNullException>(() => FilePipeWriter.Create((string)null!));
+        Assert.Throws<ArgumentNullException>(() => FilePipeWriter.Create((SafeFileHandle)null!));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { MinimumBufferSize = 0 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { PauseWriterThreshold = 10, ResumeWriterThreshold = 11 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { Offset = -1 }));
+        Assert.Throws<PlatformNotSupportedException>(() => FilePipeWriter.Create(present, new() { Backend = FilePipeBackend.IoUring }));
+        Assert.Equal([1], File.ReadAllBytes(present));
+    }
+
+    [Fact]
+    public void Advance_BeyondTheMemory_Throws()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1));
+        int length = writer.GetMemory(10).Length;
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(length + 1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
+        writer.Complete();
+        Assert.Empty(File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task PipeWriterCreate_TheBclsFactory_MakesAFilePipeWriter()
+    {
+        PipeWriter writer = PipeWriter.Create(_folder.File("f"));
+        Assert.IsType<FilePipeWriter>(writer);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task Complete_GivesEverySegmentBack()
+    {
+        for (int round = 0; round < 3; round++)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = 4096 });
+            for (int i = 0; i < 500; i++)
+            {
+                await writer.WriteAsync(Pattern.Bytes(5000), _stop);
+            }
+
+            await writer.CompleteAsync();
+        }
+
+        Assert.InRange(SegmentPool.Shared.RetainedBytes, 4096, SegmentPool.MaxRetainedBytes);
+    }
+
+    [Fact]
+    public async Task SixtyFourWritersAtOnce_LoseNothing()
+    {
+        await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
+        {
+            string path = _folder.File($"f{number}");
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { PauseWriterThreshold = 20_000, MinimumBufferSize = 1000 + number });
+            for (int index = 0; index < 400_000; index += 1000)
+            {
+                await writer.WriteAsync(Pattern.Bytes(1000, index), stop);
+                if (index % 7000 == 0)
+                {
+                    writer.CancelPendingFlush();
+                }
+            }
+
+            await writer.CompleteAsync();
+            byte[] content = await File.ReadAllBytesAsync(path, stop);
+            Assert.Equal(400_000, content.Length);
+            Assert.Equal(-1, Pattern.FirstDifference(content));
+        });
+    }
+}

@@ -1,0 +1,232 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Interop;
+
+namespace FilePipelinesTests;
+
+/// <summary>A write that fails, is short or is interrupted: an unbroken prefix in the file, and the failure reported.</summary>
+public sealed class WriterFailureTests : IDisposable
+{
+    private const int Total = 40_000;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public WriterFailureTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    public void Dispose() => _folder.Dispose();
+
+    public static TheoryData<int, FlushGuarantee> EveryCall()
+    {
+        TheoryData<int, FlushGuarantee> data = [];
+        foreach (FlushGuarantee guarantee in Enum.GetValues<FlushGuarantee>())
+        {
+            for (int call = 1; call <= 12; call++)
+            {
+                data.Add(call, guarantee);
+            }
+        }
+
+        return data;
+    }
+
+    [Theory]
+    [MemberData(nameof(EveryCall))]
+    public async Task Write_FailsAtCall_FileHoldsAnUnbrokenPrefixAndEveryLaterCallThrows(int failing, FlushGuarantee guarantee)
+    {
+        // Short writes before the failure make the calls many, and move the failure into the middle of a segment.
+        ScriptedCalls calls = new() { OnWrite = call => call >= failing ? -Libc.EIO : 3333 };
+        string path = _folder.File("f");
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = guarantee, MinimumBufferSize = 1000 });
+        IOException? first = null;
+        for (int index = 0; index < Total; index += 1000)
+        {
+            Pattern.Fill(writer.GetSpan(1000)[..1000], index);
+            writer.Advance(1000);
+            try
+            {
+                await writer.FlushAsync(_stop);
+                Assert.Null(first);
+            }
+            catch (IOException e)
+            {
+                first = e;
+            }
+        }
+
+        IOException last = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Contains(path, last.Message, StringComparison.Ordinal);
+        Assert.Equal(Libc.EIO, last.HResult);
+        Assert.Equal(failing, calls.Writes);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(calls.BytesWritten, content.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+        Assert.Equal(content.Length, writer.Position);
+
+        // Again, and again by the blocking way.
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Throws<IOException>(() => writer.Complete());
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Written)]
+    public async Task Write_ShortAndInterrupted_IsContinued(FlushGuarantee guarantee)
+    {
+        ScriptedCalls calls = new() { OnWrite = call => call % 3 == 0 ? -Libc.EINTR : 1 + (call % 7) };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee, MinimumBufferSize = 10 });
+        for (int index = 0; index < 3000; index += 30)
+        {
+            await writer.WriteAsync(Pattern.Bytes(30, index), _stop);
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(3000), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task Sync_Fails_IsThrownByTheFlushAndByComplete()
+    {
+        ScriptedCalls calls = new() { OnSync = _ => -Libc.EIO };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop));
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+    }
+
+    [Fact]
+    public async Task Write_ToAFullDevice_ThrowsWithTheNameOfTheFile()
+    {
+        Assert.SkipUnless(File.Exists("/dev/full"), "There is no /dev/full.");
+        FilePipeWriter writer = FilePipeWriter.Create("/dev/full", new() { Mode = FileMode.Open });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Contains("/dev/full", e.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Write_ToAHandleThatIsOpenForReading_ThrowsAndNamesTheFile()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        FilePipeWriter writer = FilePipeWriter.Create(File.OpenHandle(path));
+        UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(async () =>
+        {
+            await writer.WriteAsync(Pattern.Bytes(10), _stop);
+            await writer.CompleteAsync();
+        });
+        if (OperatingSystem.IsLinux())
+        {
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        }
+
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Write_TmpfsFillsUp_FileHoldsAnUnbrokenPrefix()
+    {
+        ChildProcess.SkipUnlessLinux("mount", "umount");
+        string mount = _folder.File("small");
+        Directory.CreateDirectory(mount);
+        (int status, _, string error) = await ChildProcess.RunAsync($"mount -t tmpfs -o size=256k tmpfs '{mount}'");
+        Assert.SkipUnless(status == 0, $"A tmpfs cannot be mounted here: {error}");
+        try
+        {
+            string path = Path.Combine(mount, "f");
+            FilePipeWriter writer = FilePipeWriter.Create(path);
+            IOException e = await Assert.ThrowsAsync<IOException>(async () =>
+            {
+                for (int index = 0; index < 1 << 20; index += 1000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(1000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            });
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+            await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+            byte[] content = File.ReadAllBytes(path);
+            Assert.Equal(256 * 1024, content.Length);
+            Assert.Equal(-1, Pattern.FirstDifference(content));
+        }
+        finally
+        {
+            await ChildProcess.RunAsync($"umount '{mount}'");
+        }
+    }
+
+    [Theory]
+    [InlineData("WriteBehind")]
+    [InlineData("Written")]
+    public async Task Write_PastTheFileSizeLimit_FileHoldsAnUnbrokenPrefix(string guarantee)
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        string path = _folder.File("f");
+
+        // 64 blocks of 512 bytes; the signal that goes with the limit would end the process (setrlimit(2)).
+        (int status, string output, _) = await ChildProcess.RunAsync($"trap '' XFSZ; ulimit -f 64; DOTNET_EnableWriteXorExecute=0 exec {ChildProcess.Command("write", path, "100000", "1000", guarantee)}");
+        Assert.Equal(3, status);
+        Assert.Contains(path, output, StringComparison.Ordinal);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(64 * 512, content.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+    }
+
+    [Fact]
+    public async Task Write_KilledInTheMiddle_WhatWasFlushedAsWrittenIsInTheFile()
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        string path = _folder.File("f");
+        using System.Diagnostics.Process child = ChildProcess.Start("exec " + ChildProcess.Command("write", path, "2000000000", "1234", "Written"));
+        long flushed = 0;
+        for (int lines = 0; lines < 500; lines++)
+        {
+            string line = await child.StandardOutput.ReadLineAsync(_stop) ?? throw new InvalidOperationException("The child has ended.");
+            flushed = long.Parse(line.Split(' ')[1], System.Globalization.CultureInfo.InvariantCulture);
+        }
+
+        child.Kill();
+        await child.WaitForExitAsync(_stop);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.True(content.Length >= flushed, $"{content.Length} of at least {flushed} bytes");
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+    }
+
+    [Theory]
+    [InlineData("error=EIO:when=1", 3)]
+    [InlineData("error=EIO:when=3", 3)]
+    [InlineData("error=ENOSPC:when=2+", 3)]
+    [InlineData("error=EINTR:when=2", 0)]
+    public async Task Write_SystemCallInjected_EndsAsItShould(string injection, int expectedStatus)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f");
+        string trace = _folder.File("trace");
+
+        string command = $"strace -f -o '{trace}' -e trace=pwritev -e inject=pwritev:{injection} {ChildProcess.Command("write", path, "50000", "1000", "Written")}";
+        (int status, string output, string error) = await ChildProcess.RunAsync(command);
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == expectedStatus, output + error);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+        if (expectedStatus == 0)
+        {
+            Assert.Equal(50_000, content.Length);
+        }
+    }
+
+    [Fact]
+    public async Task Durable_FiftyFlushesOfOneCaller_MakeOneSyncEach()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string trace = _folder.File("trace");
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"strace -f -o '{trace}' -e trace=fdatasync {ChildProcess.Command("write", _folder.File("f"), "50000", "1000", "Durable")}");
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + error);
+
+        // One caller that waits for each flush: each needs a sync of its own, and Complete none.
+        Assert.Equal(50, File.ReadLines(trace).Count(line => line.Contains("fdatasync(", StringComparison.Ordinal)));
+    }
+}

@@ -1,0 +1,191 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>When a flush completes, what it waits for, and what a cancellation leaves.</summary>
+public sealed class WriterFlushTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public WriterFlushTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task FlushAsync_BelowThePauseThreshold_CompletesWhileTheWriteIsStuck()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000 });
+        ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(999), _stop);
+        Assert.True(flush.IsCompletedSuccessfully);
+        Assert.Equal(0, writer.UnflushedBytes);
+        Assert.Equal(999, writer.Position);
+        gate.Set();
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(999), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task FlushAsync_AtThePauseThreshold_CompletesWhenNoMoreThanTheResumeThresholdIsLeft()
+    {
+        using SemaphoreSlim gate = new(0);
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(TestContext.Current.CancellationToken);
+                return 100;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 800 });
+        Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(1000), _stop).AsTask();
+        gate.Release();
+        await Task.Delay(50, _stop);
+        Assert.False(flush.IsCompleted);
+        gate.Release();
+        FlushResult result = await flush.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.False(result.IsCanceled);
+        gate.Release(1000);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.Written, 1 << 20)]
+    [InlineData(FlushGuarantee.WriteBehind, 0)]
+    public async Task FlushAsync_Written_CompletesWithTheBytesInTheFile(FlushGuarantee guarantee, long pause)
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = guarantee, PauseWriterThreshold = pause });
+        for (int i = 0; i < 50; i++)
+        {
+            await writer.WriteAsync(Pattern.Bytes(7, i * 7), _stop);
+            Assert.Equal((i + 1) * 7, new FileInfo(path).Length);
+        }
+
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task FlushAsync_ManySmallOnes_GoOutInFewWrites()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        FilePipeWriter writer = calls.Write(_folder.File("f"));
+        for (int i = 0; i < 1000; i++)
+        {
+            await writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop);
+        }
+
+        gate.Set();
+        await writer.CompleteAsync();
+        Assert.Equal(2, calls.Writes);
+        Assert.Equal(Pattern.Bytes(10_000), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task FlushAsync_Durable_OneSyncServesAllThatWaitAndAFlushDuringItNeedsTheNext()
+    {
+        using SemaphoreSlim syncs = new(0);
+        using ManualResetEventSlim isSyncing = new();
+        ScriptedCalls calls = new()
+        {
+            OnSync = _ =>
+            {
+                isSyncing.Set();
+                syncs.Wait(TestContext.Current.CancellationToken);
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Task<FlushResult> first = writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask();
+        isSyncing.Wait(_stop);
+
+        // These three come while the first sync runs: it does not cover them, the second covers them all.
+        Task<FlushResult>[] later = [.. Enumerable.Range(1, 3).Select(i => writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop).AsTask())];
+        syncs.Release();
+        await first.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await Task.Delay(50, _stop);
+        Assert.DoesNotContain(later, t => t.IsCompleted);
+        syncs.Release();
+        await Task.WhenAll(later).WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(2, calls.Syncs);
+
+        // Nothing new is written: no further sync.
+        await writer.FlushAsync(_stop);
+        await writer.CompleteAsync();
+        Assert.Equal(2, calls.Syncs);
+    }
+
+    [Fact]
+    public async Task FlushAsync_CanceledByToken_LeavesTheBytesToBeWrittenOnce()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        using CancellationTokenSource source = new();
+        Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), source.Token).AsTask();
+        await source.CancelAsync();
+        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.Equal(source.Token, e.CancellationToken);
+
+        // A token that is canceled beforehand loses nothing either.
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => writer.WriteAsync(Pattern.Bytes(50, 100), source.Token).AsTask());
+        gate.Set();
+        await writer.WriteAsync(Pattern.Bytes(50, 150), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task CancelPendingFlush_WhileTheWriteIsStuck_ReturnsAtOnceAndTheBytesAreWrittenOnce()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask();
+        writer.CancelPendingFlush();
+        Assert.True((await flush.WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+        gate.Set();
+        Assert.False((await writer.WriteAsync(Pattern.Bytes(100, 100), _stop)).IsCanceled);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task FlushAsync_AfterWarmUp_AllocatesNothing()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.WriteBehind });
+        byte[] data = Pattern.Bytes(3000);
+        for (int i = 0; i < 2000; i++)
+        {
+            await writer.WriteAsync(data, _stop);
+        }
+
+        long before = GC.GetAllocatedBytesForCurrentThread();
+        for (int i = 0; i < 300; i++)
+        {
+            ValueTask<FlushResult> flush = writer.WriteAsync(data, _stop);
+            bool isPaused = !flush.IsCompleted;
+            await flush;
+            if (isPaused)
+            {
+                // The wait itself is pooled; the test's own state machine is not, and goes on on another thread.
+                before = GC.GetAllocatedBytesForCurrentThread();
+            }
+        }
+
+        Assert.InRange(GC.GetAllocatedBytesForCurrentThread() - before, 0, 200);
+        await writer.CompleteAsync();
+    }
+
+    private static long? Wait(ManualResetEventSlim gate)
+    {
+        gate.Wait(TestContext.Current.CancellationToken);
+        return null;
+    }
+}

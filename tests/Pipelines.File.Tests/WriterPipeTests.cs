@@ -1,0 +1,75 @@
+using System.Diagnostics;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Microsoft.Win32.SafeHandles;
+
+namespace FilePipelinesTests;
+
+/// <summary>Writing to a FIFO: its reader stalls, comes back, or goes away.</summary>
+public sealed class WriterPipeTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public WriterPipeTests() => ChildProcess.SkipUnlessLinux("mkfifo");
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task FlushAsync_ReaderOfTheFifoStalls_PausesWithoutAThreadAndLosesNothing()
+    {
+        string path = await MakeFifoAsync();
+        using SafeFileHandle readEnd = OpenBothWays(path);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 200_000 });
+        Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 1 }));
+        const int Total = 1_000_000;
+        Task writing = Task.Run(
+            async () =>
+            {
+                for (int index = 0; index < Total; index += 10_000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            },
+            _stop);
+        await Task.Delay(200, _stop);
+        Assert.False(writing.IsCompleted);
+        long stalledAt = writer.Position;
+        Assert.InRange(stalledAt, 200_000, 400_000);
+        await Task.Delay(50, _stop);
+        Assert.Equal(stalledAt, writer.Position);
+
+        using FileStream source = new(readEnd, FileAccess.Read, 1);
+        byte[] content = new byte[Total];
+        await source.ReadExactlyAsync(content, _stop);
+        await writing.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(Total, writer.Position);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+    }
+
+    [Fact]
+    public async Task FlushAsync_ReaderOfTheFifoIsGone_Throws()
+    {
+        string path = await MakeFifoAsync();
+        SafeFileHandle readEnd = OpenBothWays(path);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Written });
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        readEnd.Dispose();
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(100), _stop));
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+    }
+
+    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+
+    private async Task<string> MakeFifoAsync()
+    {
+        string path = _folder.File("fifo");
+        using Process mkfifo = Process.Start("mkfifo", path);
+        await mkfifo.WaitForExitAsync(_stop);
+        return path;
+    }
+}
