@@ -487,14 +487,22 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         {
             ThrowIfCopyCanceled(cancellationToken);
 
-            // Counted as consumed even where the write fails: the destination may have taken them, and each byte goes there once.
-            lock (_chain)
+            bool goesOn;
+            try
             {
-                _chain.ConsumeTo(_chain.Start + memory.Length);
-                _examinedEverything = _chain.Length == 0;
+                goesOn = GoesOn(await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false));
+            }
+            finally
+            {
+                // Also where the write fails: the destination may have taken them, and each byte goes there once.
+                lock (_chain)
+                {
+                    _chain.ConsumeTo(_chain.Start + memory.Length);
+                    _examinedEverything = _chain.Length == 0;
+                }
             }
 
-            if (!GoesOn(await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false)))
+            if (!goesOn)
             {
                 return false;
             }

@@ -58,13 +58,15 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     internal override long Sync(SafeFileHandle file)
     {
-        long? answer = OnSync?.Invoke(Interlocked.Increment(ref _syncs));
+        int call = Interlocked.Increment(ref _syncs);
+        long? answer = OnSync?.Invoke(call);
         return answer is < 0 ? answer.Value : base.Sync(file);
     }
 
     internal override long Copy(SafeFileHandle source, long sourceOffset, SafeFileHandle destination, long destinationOffset, long length)
     {
-        long? answer = OnCopy?.Invoke(Interlocked.Increment(ref _copies));
+        int call = Interlocked.Increment(ref _copies);
+        long? answer = OnCopy?.Invoke(call);
         return answer is <= 0 ? answer.Value : base.Copy(source, sourceOffset, destination, destinationOffset, Math.Min(length, answer ?? length));
     }
 
@@ -76,7 +78,8 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     private static long? Scripted(Func<int, long?>? script, ref int calls, Libc.IoVector* vectors, ref int count)
     {
-        long? answer = script?.Invoke(Interlocked.Increment(ref calls));
+        int call = Interlocked.Increment(ref calls);
+        long? answer = script?.Invoke(call);
         if (answer is null or <= 0)
         {
             return answer;

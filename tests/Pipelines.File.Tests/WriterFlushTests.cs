@@ -156,33 +156,6 @@ public sealed class WriterFlushTests : IDisposable
         Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
     }
 
-    [Fact]
-    public async Task FlushAsync_AfterWarmUp_AllocatesNothing()
-    {
-        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.WriteBehind });
-        byte[] data = Pattern.Bytes(3000);
-        for (int i = 0; i < 2000; i++)
-        {
-            await writer.WriteAsync(data, _stop);
-        }
-
-        long before = GC.GetAllocatedBytesForCurrentThread();
-        for (int i = 0; i < 300; i++)
-        {
-            ValueTask<FlushResult> flush = writer.WriteAsync(data, _stop);
-            bool isPaused = !flush.IsCompleted;
-            await flush;
-            if (isPaused)
-            {
-                // The wait itself is pooled; the test's own state machine is not, and goes on on another thread.
-                before = GC.GetAllocatedBytesForCurrentThread();
-            }
-        }
-
-        Assert.InRange(GC.GetAllocatedBytesForCurrentThread() - before, 0, 200);
-        await writer.CompleteAsync();
-    }
-
     private static long? Wait(ManualResetEventSlim gate)
     {
         gate.Wait(TestContext.Current.CancellationToken);

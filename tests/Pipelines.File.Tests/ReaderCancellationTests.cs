@@ -1,0 +1,223 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Interop;
+
+namespace FilePipelinesTests;
+
+/// <summary>Reads that are given up while the system call underneath goes on, and readers that end under a pending read.</summary>
+public sealed class ReaderCancellationTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private readonly ManualResetEventSlim _gate = new();
+    private readonly ManualResetEventSlim _isReading = new();
+
+    public ReaderCancellationTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    public void Dispose()
+    {
+        _gate.Set();
+        _folder.Dispose();
+    }
+
+    [Fact]
+    public async Task CancelPendingRead_WhileTheCallIsBlocked_ReturnsAtOnceAndTheBytesComeLater()
+    {
+        FilePipeReader reader = StuckReader(10_000);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        _isReading.Wait(_stop);
+        reader.CancelPendingRead();
+        ReadResult canceled = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
+        reader.AdvanceTo(canceled.Buffer.End);
+        Task<ReadResult> again = reader.ReadAsync(_stop).AsTask();
+        await Task.Delay(20, _stop);
+        Assert.False(again.IsCompleted);
+        _gate.Set();
+        ReadResult result = await again.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(10_000, result.Buffer.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(System.Buffers.BuffersExtensions.ToArray(result.Buffer)));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_TokenCanceledWhileTheCallIsBlocked_ThrowsWithThatTokenAndTheBytesComeLater()
+    {
+        FilePipeReader reader = StuckReader(10_000);
+        using CancellationTokenSource source = new();
+        Task<ReadResult> read = reader.ReadAsync(source.Token).AsTask();
+        _isReading.Wait(_stop);
+        await source.CancelAsync();
+        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.Equal(source.Token, e.CancellationToken);
+        Assert.False(reader.TryRead(out _));
+        _gate.Set();
+        Assert.Equal(10_000, (await reader.ReadAsync(_stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CancelPendingRead_WithNothingPending_CancelsTheNextReadOnly()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(100)));
+        reader.CancelPendingRead();
+        Assert.True((await reader.ReadAsync(_stop)).IsCanceled);
+        Assert.False((await reader.ReadAsync(_stop)).IsCanceled);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Complete_DuringAPendingRead_EndsItAndKeepsMemoryAndHandleUntilTheCallReturns()
+    {
+        CheckedPool pool = new();
+        FilePipeReader reader = StuckReader(10_000, pool);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        _isReading.Wait(_stop);
+        reader.Complete();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.True(pool.Rented > 0);
+        Assert.False(reader.FileBackend.Handle.IsClosed);
+        _gate.Set();
+        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0 && reader.FileBackend.Handle.IsClosed, TimeSpan.FromSeconds(10)));
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
+    [Fact]
+    public async Task ReadAsync_WhileOneIsPending_ThrowsAndLeavesThatOneAlone()
+    {
+        FilePipeReader reader = StuckReader(1000);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAsync(_stop));
+        Assert.Throws<InvalidOperationException>(() => reader.TryRead(out _));
+        _gate.Set();
+        Assert.Equal(1000, (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task AdvanceTo_WhileACanceledReadGoesOn_DoesNotReuseItsMemory()
+    {
+        // The first read is short and leaves room in its segment, which the second, stuck one fills.
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call => call == 1 ? 100 : -Libc.EAGAIN,
+            OnRead = _ => Block(),
+        };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(5000)), new() { BufferSize = 1000 });
+        ReadResult first = await reader.ReadAsync(_stop);
+        Assert.Equal(100, first.Buffer.Length);
+        reader.AdvanceTo(first.Buffer.Start, first.Buffer.End);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        _isReading.Wait(_stop);
+        reader.CancelPendingRead();
+        ReadResult canceled = await read;
+        Assert.Equal(100, canceled.Buffer.Length);
+        reader.AdvanceTo(canceled.Buffer.End);
+        Assert.Equal(100, reader.Position);
+        _gate.Set();
+        byte[] rest = new byte[4900];
+        await reader.AsStream().ReadExactlyAsync(rest, _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(rest, 100));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CancelAndCompleteFromOtherThreads_AtAnyMoment_LoseNothingAndLeakNothing()
+    {
+        byte[] content = Pattern.Bytes(200_000);
+        string path = _folder.File("f", content);
+        CheckedPool pool = new();
+        Random random = new(12345);
+        for (int round = 0; round < 150; round++)
+        {
+            // Every second read waits a moment on another thread.
+            ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 5000, OnRead = _ => 7000 };
+            FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = round % 3 == 0 ? 20_000 : 0 });
+            using CancellationTokenSource stop = new();
+            Task canceller = Task.Run(
+                () =>
+                {
+                    // Now and then only: a read that finds itself canceled every time never gets to read.
+                    for (int i = 0; i < 50 && !stop.IsCancellationRequested; i++)
+                    {
+                        reader.CancelPendingRead();
+                        Thread.SpinWait(i * 40);
+                        Thread.Yield();
+                    }
+                },
+                _stop);
+            long index = 0;
+            long completeAt = round % 2 == 0 ? long.MaxValue : random.Next(0, 200_000);
+            try
+            {
+                while (true)
+                {
+                    ReadResult result = await reader.ReadAsync(_stop);
+                    foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+                    {
+                        Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                        index += memory.Length;
+                    }
+
+                    reader.AdvanceTo(result.Buffer.End);
+                    if (result.IsCompleted)
+                    {
+                        break;
+                    }
+
+                    if (index >= completeAt)
+                    {
+                        _ = Task.Run(() => reader.Complete(), _stop);
+                    }
+                }
+
+                Assert.Equal(content.Length, index);
+            }
+            catch (InvalidOperationException) when (completeAt < long.MaxValue)
+            {
+            }
+
+            reader.Complete();
+            await stop.CancelAsync();
+            await canceller;
+        }
+
+        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, TimeSpan.FromSeconds(10)), $"{pool.Rented} pieces of memory were not given back");
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
+    [Fact]
+    public async Task CopyToAsync_CanceledWhileTheCallIsBlocked_WaitsForItAndLosesNothing()
+    {
+        FilePipeReader reader = StuckReader(10_000);
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+        using CancellationTokenSource source = new();
+        Task copy = reader.CopyToAsync(pipe.Writer, source.Token);
+        _isReading.Wait(_stop);
+        await source.CancelAsync();
+        Assert.False(copy.IsCompleted);
+        _gate.Set();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await reader.CopyToAsync(pipe.Writer, _stop);
+        await pipe.Writer.CompleteAsync();
+        MemoryStream copied = new();
+        await pipe.Reader.CopyToAsync(copied, _stop);
+        Assert.Equal(Pattern.Bytes(10_000), copied.ToArray());
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>A reader whose every read is handed over and stuck there until the gate opens.</summary>
+    private FilePipeReader StuckReader(int length, CheckedPool? pool = null)
+    {
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block() };
+        return calls.Read(_folder.File("f", Pattern.Bytes(length)), new() { Pool = pool });
+    }
+
+    private long? Block()
+    {
+        _isReading.Set();
+        _gate.Wait(TestContext.Current.CancellationToken);
+        return null;
+    }
+}

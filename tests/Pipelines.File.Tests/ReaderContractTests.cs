@@ -1,0 +1,306 @@
+using System.Buffers;
+using System.Diagnostics.Metrics;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.Backends;
+using Pipelines.File.Buffers;
+
+namespace FilePipelinesTests;
+
+/// <summary>Positions, completion, read-ahead, the memory that a read takes, and what is counted.</summary>
+public sealed class ReaderContractTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task AdvanceTo_ForeignPosition_ThrowsAndChangesNothing()
+    {
+        string path = _folder.File("f", Pattern.Bytes(10_000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 1000 });
+        FilePipeReader other = FilePipeReader.Create(path, new() { BufferSize = 1000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        ReadResult foreign = await other.ReadAsync(_stop);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(foreign.Buffer.End));
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.Start, foreign.Buffer.End));
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(ReadOnlySequence<byte>.Empty.End));
+        Assert.Equal(0, reader.Position);
+        SequencePosition early = result.Buffer.GetPosition(1500);
+        reader.AdvanceTo(result.Buffer.GetPosition(5500), result.Buffer.End);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(early));
+        Assert.Equal(5500, reader.Position);
+        result = await reader.ReadAsync(_stop);
+        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), 5500));
+        await reader.CompleteAsync();
+        await other.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task UseAfterComplete_Throws()
+    {
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f", Pattern.Bytes(10)));
+        FilePipeReader reader = FilePipeReader.Create(handle);
+        ReadResult result = await reader.ReadAsync(_stop);
+        await reader.CompleteAsync();
+        reader.Complete();
+        Assert.True(handle.IsClosed);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
+        Assert.Throws<InvalidOperationException>(() => reader.TryRead(out _));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAsync(_stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAtLeastAsync(1, _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => reader.CopyToAsync(Stream.Null, _stop));
+        reader.CancelPendingRead();
+    }
+
+    [Fact]
+    public async Task LeaveOpen_LeavesTheHandleOpen()
+    {
+        using SafeFileHandle handle = File.OpenHandle(_folder.File("f", Pattern.Bytes(10)));
+        for (int i = 0; i < 3; i++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(handle, new() { LeaveOpen = true, Offset = i });
+            Assert.Equal(10 - i, (await reader.ReadAsync(_stop)).Buffer.Length);
+            await reader.CompleteAsync();
+        }
+
+        Assert.False(handle.IsClosed);
+    }
+
+    [Theory]
+    [InlineData(1000)]
+    [InlineData(100_000)]
+    public async Task ReadAhead_BuffersNoMoreThanThePauseThresholdAndOneRead(long pause)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(5_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = pause });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start);
+        long largest = 0;
+        for (int i = 0; i < 20; i++)
+        {
+            await Task.Delay(5, _stop);
+            Assert.True(reader.TryRead(out result));
+            largest = Math.Max(largest, result.Buffer.Length);
+            reader.AdvanceTo(result.Buffer.Start);
+        }
+
+        Assert.InRange(largest, 1, pause + FilePipeReader.BytesPerRead);
+        reader.AdvanceTo(result.Buffer.End);
+
+        // It resumes by itself: TryRead makes no call of its own.
+        Assert.True(SpinWait.SpinUntil(() => reader.TryRead(out _), TimeSpan.FromSeconds(10)));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task SmallFile_TakesASmallSegment()
+    {
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1000)));
+        ReadResult result = await reader.ReadAsync(_stop);
+        FileSegment segment = Assert.IsType<FileSegment>(result.Buffer.Start.GetObject());
+        Assert.InRange(segment.Capacity, 1000, 1024);
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(300)]
+    [InlineData(SegmentPool.MaxSize)]
+    [InlineData(SegmentPool.MaxSize + 1)]
+    public void SegmentPool_GivesTheSizeAskedForAndKeepsNoMoreThanItsLimit(int size)
+    {
+        SegmentPool pool = new();
+        List<FileSegment> segments = [.. Enumerable.Range(0, 40).Select(_ => pool.Rent(size))];
+        Assert.All(segments, s => Assert.Equal(size, s.Capacity));
+        Assert.Equal(40, segments.Distinct().Count());
+        segments.ForEach(pool.Return);
+        Assert.InRange(pool.RetainedBytes, size <= SegmentPool.MaxSize ? Math.Min(size, 256) : 0, SegmentPool.MaxRetainedBytes);
+        if (size <= SegmentPool.MaxSize)
+        {
+            Assert.Contains(pool.Rent(size), segments);
+        }
+    }
+
+    [Fact]
+    public async Task Meter_CountsInlineReadsHandOversBytesAndFallbacks()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        Dictionary<string, long> counts = [];
+        List<string> fallbacks = [];
+        using MeterListener listener = new()
+        {
+            InstrumentPublished = (instrument, self) =>
+            {
+                if (instrument.Meter.Name == "Pipelines.File")
+                {
+                    self.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        listener.SetMeasurementEventCallback<long>((instrument, value, tags, _) =>
+        {
+            lock (counts)
+            {
+                counts[instrument.Name] = counts.GetValueOrDefault(instrument.Name) + value;
+                if (instrument.Name == "pipelines.file.fallbacks")
+                {
+                    fallbacks.Add(string.Join(' ', tags.ToArray().Select(t => t.Value)));
+                }
+            }
+        });
+        listener.Start();
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        ScriptedCalls calls = new() { OnReadNoWait = call => call == 3 ? -123 : 30_000 };
+        FilePipeReader reader = calls.Read(path);
+        await reader.CopyToAsync(Stream.Null, _stop);
+        await reader.CompleteAsync();
+
+        // Other tests may be reading, too.
+        lock (counts)
+        {
+            Assert.True(counts["pipelines.file.reads.inline"] >= 3);
+            Assert.True(counts["pipelines.file.reads.handed_over"] >= 1);
+            Assert.True(counts["pipelines.file.bytes_read"] >= 100_000);
+            Assert.Contains("preadv2 123", fallbacks);
+        }
+    }
+
+    [Fact]
+    public async Task ReaderScheduler_RunsTheContinuation()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        CountingScheduler scheduler = new();
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => Slow() };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { ReaderScheduler = scheduler });
+        await reader.CopyToAsync(Stream.Null, _stop);
+        await reader.CompleteAsync();
+        Assert.True(scheduler.Scheduled > 0);
+    }
+
+    [Fact]
+    public async Task UseSynchronizationContext_PostsTheContinuation()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => Slow() };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { UseSynchronizationContext = true });
+        CountingContext context = new();
+        TaskCompletionSource done = new();
+        context.Post(async _ =>
+        {
+            SynchronizationContext.SetSynchronizationContext(context);
+            await reader.ReadAsync(_stop);
+            done.SetResult();
+        }, null);
+        await done.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(2, context.Posted);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task RandomAccessBackend_ReadsAndWritesTheSame()
+    {
+        byte[] content = Pattern.Bytes(500_000);
+        string path = _folder.File("f");
+        SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, path, FileShape.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
+        for (int index = 0; index < content.Length; index += 50_000)
+        {
+            await writer.WriteAsync(content.AsMemory(index, 50_000), _stop);
+        }
+
+        await writer.CompleteAsync();
+        SafeFileHandle source = File.OpenHandle(path);
+        FilePipeReader reader = FilePipeReader.Create(new RandomAccessBackend(source, path, FileShape.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
+        MemoryStream copied = new();
+        await reader.CopyToAsync(copied, _stop);
+        await reader.CompleteAsync();
+        Assert.Equal(content, copied.ToArray());
+        Assert.True(source.IsClosed && target.IsClosed);
+    }
+
+    [Fact]
+    public async Task SixtyFourReadersAtOnce_ReadTheRightBytesAndLeaveNoHandle()
+    {
+        string path = _folder.File("f", Pattern.Bytes(1_000_000));
+        int before = OpenHandles();
+        await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 500 + (number * 100), PauseReadAheadThreshold = number % 2 * 100_000, Offset = number });
+            long index = number;
+            int reads = 0;
+            while (true)
+            {
+                if (number % 3 == 0 && ++reads % 2 == 0)
+                {
+                    reader.CancelPendingRead();
+                }
+
+                ReadResult result = await reader.ReadAsync(stop);
+                foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+                {
+                    Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                    index += memory.Length;
+                }
+
+                reader.AdvanceTo(result.Buffer.End);
+                if (result.IsCompleted)
+                {
+                    break;
+                }
+            }
+
+            Assert.Equal(1_000_000, index);
+            await reader.CompleteAsync();
+        });
+        Assert.True(SpinWait.SpinUntil(() => OpenHandles() <= before, TimeSpan.FromSeconds(10)), "Handles are left open.");
+
+        int OpenHandles() => OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget == path) : 0;
+    }
+
+    [Fact]
+    public async Task PipeReaderCreate_TheBclsFactory_MakesAFilePipeReader()
+    {
+        string path = _folder.File("f", Pattern.Bytes(10));
+        PipeReader reader = PipeReader.Create(path, new FilePipeReaderOptions { BufferSize = 100 });
+        Assert.IsType<FilePipeReader>(reader);
+        Assert.Equal(10, (await reader.ReadAsync(_stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>Slow enough for the caller to be waiting when the read ends.</summary>
+    private static long? Slow()
+    {
+        Thread.Sleep(50);
+        return null;
+    }
+
+    private sealed class CountingScheduler : PipeScheduler
+    {
+        private int _scheduled;
+
+        public int Scheduled => _scheduled;
+
+        public override void Schedule(Action<object?> action, object? state)
+        {
+            Interlocked.Increment(ref _scheduled);
+            System.Threading.ThreadPool.QueueUserWorkItem(action, state, preferLocal: false);
+        }
+    }
+
+    private sealed class CountingContext : SynchronizationContext
+    {
+        private int _posted;
+
+        public int Posted => _posted;
+
+        public override void Post(SendOrPostCallback d, object? state)
+        {
+            Interlocked.Increment(ref _posted);
+            base.Post(d, state);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+using System.Buffers;
+using System.Diagnostics;
+using System.IO.Compression;
+using System.IO.Pipelines;
+using System.Text;
+using System.Text.Json;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Files of every kind: FIFOs, devices, /proc, sparse, growing, truncated; and what is no file.</summary>
+public sealed class ReaderFileKindTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task Fifo_HundredIdleOnes_HoldNoThreadOfThePool()
+    {
+        List<(FilePipeReader Reader, FileStream Source, Task<ReadResult> Read)> pipes = [];
+        for (int i = 0; i < 100; i++)
+        {
+            string path = await MakeFifoAsync($"fifo{i}");
+            FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
+            FilePipeReader reader = FilePipeReader.Create(path);
+            pipes.Add((reader, source, reader.ReadAsync(_stop).AsTask()));
+        }
+
+        // With a blocked thread each, this work item would wait for the pool to grow, one thread a second or so.
+        await Task.Run(() => { }, _stop).WaitAsync(TimeSpan.FromSeconds(5), _stop);
+        foreach ((FilePipeReader reader, FileStream source, Task<ReadResult> read) in pipes)
+        {
+            source.Write([1, 2, 3]);
+            Assert.Equal([1, 2, 3], (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.ToArray());
+            await reader.CompleteAsync();
+            await source.DisposeAsync();
+        }
+    }
+
+    [Fact]
+    public async Task Fifo_WriterGoesAway_IsTheEnd()
+    {
+        string path = await MakeFifoAsync();
+        FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        await source.WriteAsync(new byte[10], _stop);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.End);
+        Task<ReadResult> last = reader.ReadAsync(_stop).AsTask();
+        await source.DisposeAsync();
+        Assert.True((await last.WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCompleted);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Fifo_ReadAtLeastAndCopyTo_Work()
+    {
+        string path = await MakeFifoAsync();
+        FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 1000 });
+        Task writing = Task.Run(
+            async () =>
+            {
+                for (int index = 0; index < 500_000; index += 100)
+                {
+                    await source.WriteAsync(Pattern.Bytes(100, index), _stop);
+                }
+
+                await source.DisposeAsync();
+            },
+            _stop);
+        ReadResult result = await reader.ReadAtLeastAsync(100_000, _stop);
+        Assert.True(result.Buffer.Length >= 100_000);
+        reader.AdvanceTo(result.Buffer.GetPosition(77_777));
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+        await reader.CopyToAsync(pipe.Writer, _stop);
+        await pipe.Writer.CompleteAsync();
+        await writing;
+        MemoryStream copied = new();
+        await pipe.Reader.CopyToAsync(copied, _stop);
+        Assert.Equal(500_000 - 77_777, copied.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(copied.ToArray(), 77_777));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Fifo_CopyToCanceledWhileIdle_EndsAtOnce()
+    {
+        string path = await MakeFifoAsync();
+        using SafeFileHandle source = OpenBothWays(path);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        Pipe pipe = new();
+        Task copy = reader.CopyToAsync(pipe.Writer, _stop);
+        reader.CancelPendingRead();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        using CancellationTokenSource canceled = new();
+        copy = reader.CopyToAsync(pipe.Writer, canceled.Token);
+        canceled.CancelAfter(20);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Device_Zero_GivesAsManyBytesAsAsked()
+    {
+        Assert.SkipUnless(File.Exists("/dev/zero"), "There is no /dev/zero.");
+        FilePipeReader reader = FilePipeReader.Create("/dev/zero", new() { Length = 100_000 });
+        MemoryStream copied = new();
+        await reader.CopyToAsync(copied, _stop);
+        Assert.Equal(100_000, copied.Length);
+        Assert.Equal(100_000, reader.Position);
+        await reader.CompleteAsync();
+        Assert.Throws<NotSupportedException>(() => FilePipeReader.Create("/dev/zero", new() { Offset = 1 }));
+        reader = FilePipeReader.Create("/dev/null");
+        Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Proc_FilesThatSayZero_AreReadToTheirEnd()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "There is no /proc.");
+        FilePipeReader reader = FilePipeReader.Create("/proc/self/maps", new() { BufferSize = 512 });
+        using StreamReader text = new(reader.AsStream());
+        string content = await text.ReadToEndAsync(_stop);
+        Assert.Contains("[stack]", content, StringComparison.Ordinal);
+        Assert.EndsWith("\n", content, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task SparseFile_PastFourGiB_IsReadAtTheRightPlace()
+    {
+        string path = _folder.File("sparse");
+        const long Far = (5L << 30) + 12_345;
+        using (SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write))
+        {
+            Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine does not make sparse files: this one would take 5 GiB.");
+            RandomAccess.Write(handle, Pattern.Bytes(1000, Far), Far);
+        }
+
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Offset = Far - 100_000 });
+        ReadResult result = await reader.ReadAtLeastAsync(101_000, _stop);
+        byte[] content = result.Buffer.ToArray();
+        Assert.Equal(101_000, content.Length);
+        Assert.Equal(-1, content.AsSpan(0, 100_000).IndexOfAnyExcept((byte)0));
+        Assert.Equal(-1, Pattern.FirstDifference(content.AsSpan(100_000), Far));
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.Equal(Far + 1000, reader.Position);
+        Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task GrowingFile_IsReadToTheEndThatItHasThen()
+    {
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.Equal(1000, result.Buffer.Length);
+        reader.AdvanceTo(result.Buffer.End);
+        using (FileStream more = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
+        {
+            more.Write(Pattern.Bytes(3_000_000, 1000));
+        }
+
+        long index = 1000;
+        while (true)
+        {
+            result = await reader.ReadAsync(_stop);
+            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+            {
+                Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                index += memory.Length;
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+            if (result.IsCompleted)
+            {
+                break;
+            }
+        }
+
+        Assert.Equal(3_001_000, index);
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(150_000)]
+    public async Task TruncatedFile_EndsThereWithoutAnException(int newLength)
+    {
+        string path = _folder.File("f", Pattern.Bytes(1_000_000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite, BufferSize = 1000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        long first = result.Buffer.Length;
+        reader.AdvanceTo(result.Buffer.End);
+        using (FileStream shorter = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            shorter.SetLength(newLength);
+        }
+
+        result = await reader.ReadAtLeastAsync(1_000_000, _stop);
+        Assert.True(result.IsCompleted);
+        Assert.Equal(Math.Max(0, newLength - first), result.Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Stdin_ThroughItsHandle_IsRead()
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        string path = _folder.File("f", Pattern.Bytes(300_000));
+        (int status, string output, string error) = await ChildProcess.RunAsync($"cat '{path}' | {ChildProcess.Command("read", "/dev/stdin", "4096")}");
+        Assert.True(status == 0, output + error);
+        Assert.Equal("read 300000", output.Trim());
+    }
+
+    [Fact]
+    public void Create_NoSuchThing_ThrowsTypedErrorsThatNameIt()
+    {
+        string missing = _folder.File("missing");
+        Assert.Equal(missing, Assert.Throws<FileNotFoundException>(() => FilePipeReader.Create(missing)).FileName);
+        string lost = Path.Combine(missing, "f");
+        Assert.Contains(lost, Assert.Throws<DirectoryNotFoundException>(() => FilePipeReader.Create(lost)).Message, StringComparison.Ordinal);
+        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeReader.Create(_folder.Path)).Message, StringComparison.Ordinal);
+        Assert.Throws<ArgumentException>(() => FilePipeReader.Create(""));
+        Assert.Throws<ArgumentException>(() => FilePipeReader.Create("a\0b"));
+        Assert.Throws<ArgumentNullException>(() => FilePipeReader.Create((string)null!));
+        Assert.Throws<ArgumentNullException>(() => FilePipeReader.Create((SafeFileHandle)null!));
+        Assert.Throws<ArgumentException>(() => FilePipeReader.Create(new SafeFileHandle()));
+        using FileStream locked = new(_folder.File("locked"), FileMode.Create, FileAccess.ReadWrite, FileShare.None);
+        Assert.Throws<IOException>(() => FilePipeReader.Create(_folder.File("locked")));
+    }
+
+    [Fact]
+    public void Create_OptionsOutOfRange_Throws()
+    {
+        string path = _folder.File("f", [1]);
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { BufferSize = 0 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Offset = -1 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = -1 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = long.MaxValue, Offset = 1 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = -1 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 5, ResumeReadAheadThreshold = 6 }));
+        Assert.Throws<PlatformNotSupportedException>(() => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.IoUring }));
+        if (!OperatingSystem.IsWindows())
+        {
+            Assert.Contains("Overlapped", Assert.Throws<PlatformNotSupportedException>(() => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.Overlapped })).Message, StringComparison.Ordinal);
+        }
+
+        // None of them has left the file open.
+        using FileStream exclusive = new(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+    }
+
+    [Fact]
+    public async Task AsStream_WorksWithTheStreamsOfOthers()
+    {
+        string text = string.Concat(Enumerable.Range(0, 20_000).Select(i => $"{{\"n\":{i}}}\n"));
+        string path = _folder.File("f.gz");
+        using (GZipStream zip = new(File.Create(path), CompressionLevel.Fastest))
+        {
+            zip.Write(Encoding.UTF8.GetBytes(text));
+        }
+
+        using StreamReader unzipped = new(new GZipStream(FilePipeReader.Create(path, new() { BufferSize = 777 }).AsStream(), CompressionMode.Decompress));
+        Assert.Equal(text, await unzipped.ReadToEndAsync(_stop));
+
+        string plain = _folder.File("f.ndjson", Encoding.UTF8.GetBytes(text));
+        int next = 0;
+        FilePipeReader reader = FilePipeReader.Create(plain, new() { BufferSize = 100 });
+        await foreach (JsonElement element in JsonSerializer.DeserializeAsyncEnumerable<JsonElement>(reader, topLevelValues: true, cancellationToken: _stop))
+        {
+            Assert.Equal(next++, element.GetProperty("n").GetInt32());
+        }
+
+        await reader.CompleteAsync();
+        Assert.Equal(20_000, next);
+
+        // The blocking way, too.
+        using Stream stream = FilePipeReader.Create(plain).AsStream();
+        Assert.Equal('{', stream.ReadByte());
+    }
+
+    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+
+    private async Task<string> MakeFifoAsync(string name = "fifo")
+    {
+        ChildProcess.SkipUnlessLinux("mkfifo");
+        string path = _folder.File(name);
+        using Process mkfifo = Process.Start("mkfifo", path);
+        await mkfifo.WaitForExitAsync(_stop);
+        return path;
+    }
+}

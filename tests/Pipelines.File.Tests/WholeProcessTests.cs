@@ -1,0 +1,175 @@
+using System.Buffers;
+using System.Diagnostics;
+using System.Diagnostics.CodeAnalysis;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>What is counted over the whole process, its memory and its threads, and so needs it for itself.</summary>
+[CollectionDefinition("whole process", DisableParallelization = true)]
+[Collection("whole process")]
+public sealed class WholeProcessTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadAsync_AfterWarmUp_AllocatesNothing()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux reads on the caller's thread.");
+        string path = _folder.File("f", Pattern.Bytes(4_000_000));
+        long allocated = -1;
+        for (int attempt = 0; attempt < 10 && allocated != 0; attempt++)
+        {
+            ScriptedCalls calls = new();
+            FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000 });
+            long before = 0;
+            for (int reads = 0; reads < 25; reads++)
+            {
+                if (reads == 10)
+                {
+                    before = GC.GetAllocatedBytesForCurrentThread();
+                }
+
+                ReadResult result = await reader.ReadAsync(_stop);
+                reader.AdvanceTo(result.Buffer.End);
+                Assert.False(result.IsCompleted);
+            }
+
+            // Where the system has dropped a page meanwhile, a read was handed over and the reader made what it waits with: another attempt.
+            allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+            Assert.True(allocated == 0 || calls.Reads > 0, $"{allocated} bytes");
+            await reader.CompleteAsync();
+        }
+
+        Assert.Equal(0, allocated);
+    }
+
+    [Fact]
+    public async Task ReadAsync_HandedOver_AllocatesNothingAfterWarmUp()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => 1000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 1000 });
+        using ManualResetEventSlim ready = new();
+        Action onReady = ready.Set;
+        long before = 0;
+        for (int i = 0; i < 600; i++)
+        {
+            if (i == 300)
+            {
+                before = GC.GetTotalAllocatedBytes(precise: true);
+            }
+
+            ready.Reset();
+            ReadWithoutAStateMachine(reader, ready, onReady);
+        }
+
+        // Nothing of ours: what little there is comes from the rest of the process, the test runner above all.
+        Assert.InRange(GC.GetTotalAllocatedBytes(precise: true) - before, 0, 300 * 24);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task FlushAsync_AfterWarmUp_AllocatesNothing()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { PauseWriterThreshold = 65_536, MinimumBufferSize = 4096 });
+        byte[] data = Pattern.Bytes(3000);
+        for (int i = 0; i < 2000; i++)
+        {
+            await writer.WriteAsync(data, _stop);
+        }
+
+        long before = GC.GetAllocatedBytesForCurrentThread();
+        for (int i = 0; i < 300; i++)
+        {
+            ValueTask<FlushResult> flush = writer.WriteAsync(data, _stop);
+            bool isPaused = !flush.IsCompleted;
+            await flush;
+            if (isPaused)
+            {
+                // The wait itself is pooled; the test's own state machine is not, and goes on on another thread.
+                before = GC.GetAllocatedBytesForCurrentThread();
+            }
+        }
+
+        Assert.InRange(GC.GetAllocatedBytesForCurrentThread() - before, 0, 200);
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Fifo_Idle_CancelReturnsAtOnceLosesNothingAndLeavesNoThread()
+    {
+        string path = await MakeFifoAsync();
+        using FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        Assert.Equal(FilePipeBackend.ThreadPool, reader.Backend);
+        for (int round = 0; round < 20; round++)
+        {
+            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+            if (round % 2 == 0)
+            {
+                await Task.Delay(5, _stop);
+            }
+
+            Assert.False(read.IsCompleted);
+            reader.CancelPendingRead();
+            ReadResult canceled = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            Assert.True(canceled.IsCanceled);
+            reader.AdvanceTo(canceled.Buffer.End);
+            await source.WriteAsync(Pattern.Bytes(100, round * 100), _stop);
+            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            Assert.Equal(100, result.Buffer.Length);
+            Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), round * 100));
+            reader.AdvanceTo(result.Buffer.End);
+            Assert.Equal((round + 1) * 100, reader.Position);
+        }
+
+        Task<ReadResult> pending = reader.ReadAsync(_stop).AsTask();
+        await Task.Delay(20, _stop);
+        SafeFileHandle handle = reader.FileBackend.Handle;
+        reader.Complete();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => pending.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.True(SpinWait.SpinUntil(() => handle.IsClosed, TimeSpan.FromSeconds(10)));
+        Assert.True(SpinWait.SpinUntil(() => !HasPollThread(), TimeSpan.FromSeconds(10)), "The poll thread is still there.");
+    }
+
+    private static bool HasPollThread()
+        => Directory.GetDirectories("/proc/self/task").Any(task =>
+        {
+            try
+            {
+                return File.ReadAllText(Path.Combine(task, "comm")).StartsWith("Pipelines.File", StringComparison.Ordinal);
+            }
+            catch (IOException)
+            {
+                return false;
+            }
+        });
+
+    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "An await would count the memory of its own state machine.")]
+    private static void ReadWithoutAStateMachine(FilePipeReader reader, ManualResetEventSlim ready, Action onReady)
+    {
+        System.Runtime.CompilerServices.ValueTaskAwaiter<ReadResult> awaiter = reader.ReadAsync(CancellationToken.None).GetAwaiter();
+        awaiter.UnsafeOnCompleted(onReady);
+        ready.Wait();
+        ReadResult result = awaiter.GetResult();
+        reader.AdvanceTo(result.Buffer.End);
+    }
+
+    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+
+    private async Task<string> MakeFifoAsync()
+    {
+        ChildProcess.SkipUnlessLinux("mkfifo");
+        string path = _folder.File("fifo");
+        using Process mkfifo = Process.Start("mkfifo", path);
+        await mkfifo.WaitForExitAsync(_stop);
+        return path;
+    }
+}
