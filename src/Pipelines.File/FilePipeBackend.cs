@@ -12,7 +12,11 @@ public enum FilePipeBackend
     /// </summary>
     ThreadPool,
 
-    /// <summary>Windows overlapped I/O on the runtime's completion port.</summary>
+    /// <summary>
+    /// Windows overlapped I/O on the runtime's completion port, for files that are opened by path. A handle of the caller's goes through <see cref="RandomAccess"/>
+    /// unless this value asks for more: then it is bound to the port, for ever, so that no FileStream can use it afterwards; one that is bound already
+    /// or was not opened for overlapped I/O (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>) throws <see cref="ArgumentException"/>.
+    /// </summary>
     Overlapped,
 
     /// <summary>Linux io_uring(7). Reserved: no version of this library has it yet, and asking for it throws <see cref="PlatformNotSupportedException"/>.</summary>

@@ -61,7 +61,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         _backend = backend;
         _options = options;
         _leaveOpen = leaveOpen;
-        _chain = new ReadChain(options.Pool, options.BufferSize);
+
+        // Where one call fills one segment only, it is that segment which is large.
+        int segmentSize = backend.MaxBuffersPerOperation > 1 || options.Pool is not null ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
+        _chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
         _isEnded = options.Length == 0;
     }
@@ -191,7 +194,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 
         if (readAhead)
         {
-            _backend.Start(_operation!);
+            Start(_operation!);
         }
     }
 
@@ -393,19 +396,15 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             ValueTask<ReadResult> answer = default;
             lock (_chain)
             {
-                if (!isPerformed && !_isCompleted)
+                if (!isPerformed)
                 {
+                    // Also after Complete: the system may have the memory already, and what it reports releases everything.
                     _state = OperationState.Started;
                     start = true;
-                    answer = Wait(minimumSize, cancellationToken);
+                    answer = _isCompleted ? ValueTask.FromException<ReadResult>(CompletedException()) : Wait(minimumSize, cancellationToken);
                 }
                 else
                 {
-                    if (!isPerformed)
-                    {
-                        operation.FinishCanceled();
-                    }
-
                     FilePipeMetrics.ReadInline();
                     _state = OperationState.Idle;
                     bool hasMore = TakeBack(operation);
@@ -437,7 +436,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 
             if (start)
             {
-                _backend.Start(operation);
+                Start(operation);
             }
 
             return answer;
@@ -629,7 +628,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             _pendingCopy = pending;
         }
 
-        _backend.Start(operation);
+        Start(operation);
         await pending.Task.ConfigureAwait(false);
     }
 
@@ -816,6 +815,17 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     }
 
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
+
+    /// <summary>Not under the lock, although the operation was set up there: it may be reported before this returns.</summary>
+    private void Start(FileOperation operation)
+    {
+        _backend.Start(operation);
+        if (Volatile.Read(ref _isCompleted))
+        {
+            // Complete may have tried to cancel what was not started yet.
+            _backend.TryCancel(operation);
+        }
+    }
 
     private void TryCancel(FileOperation? started)
     {

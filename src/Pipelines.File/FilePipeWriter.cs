@@ -56,7 +56,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         _offset = offset;
         _leaveOpen = leaveOpen;
         _isOpenedByPath = isOpenedByPath;
-        _queue = new WriteQueue(options.Pool, options.MinimumBufferSize);
+
+        // Where one call writes one segment only, small segments would make small writes.
+        int maxSegments = backend.MaxBuffersPerOperation;
+        int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
+        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments);
     }
 
     /// <summary>

@@ -29,11 +29,18 @@ internal abstract class FileBackend
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
     internal string? Path => _path ?? FileShape.PathOf(Handle);
 
-    /// <summary>Performs the operation on the caller's thread if that takes no waiting. <see langword="false"/>: nothing has moved, <see cref="Start"/> it.</summary>
+    /// <summary>How many of an operation's buffers one call fills; the others stay as they are.</summary>
+    internal virtual int MaxBuffersPerOperation => int.MaxValue;
+
+    /// <summary>
+    /// Performs the operation on the caller's thread if that takes no waiting. <see langword="false"/>: it is not finished, and may be with the system already, so
+    /// its owner must <see cref="Start"/> it, whatever happens in between.
+    /// </summary>
     internal abstract bool TryPerform(FileOperation operation);
 
     /// <summary>
-    /// Performs the operation on another thread, or here where it finishes at once, and reports it to its owner exactly once. The caller holds no lock.
+    /// Performs the operation, or what <see cref="TryPerform"/> has begun of it, on another thread and reports it to its owner exactly once; what has finished
+    /// meanwhile is reported here. The caller holds no lock.
     /// </summary>
     internal abstract void Start(FileOperation operation);
 

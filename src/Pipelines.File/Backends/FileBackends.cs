@@ -1,3 +1,4 @@
+using System.Runtime.Versioning;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Interop;
 
@@ -17,6 +18,12 @@ internal static class FileBackends
         ArgumentException.ThrowIfNullOrEmpty(path);
         ThrowIfNotSupported(requested);
         string fullPath = Path.GetFullPath(path);
+        if (OperatingSystem.IsWindows() && requested != FilePipeBackend.ThreadPool
+            && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
+        {
+            return overlapped;
+        }
+
         SafeFileHandle handle = TryOpenLinux(fullPath, mode, access, share, options)
             ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
         try
@@ -41,7 +48,37 @@ internal static class FileBackends
             throw new ArgumentException("The handle is invalid.", nameof(handle));
         }
 
-        return Choose(handle, path: null);
+        if (requested != FilePipeBackend.Overlapped)
+        {
+            // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the runtime's way, then.
+            return Choose(handle, path: null);
+        }
+
+        return OperatingSystem.IsWindows() && handle.IsAsync
+            ? new OverlappedBackend(handle, path: null, FileShape.Of(handle, path: null))
+            : throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
+    }
+
+    /// <summary><see langword="null"/>: a console, or another device that has no overlapped I/O.</summary>
+    [SupportedOSPlatform("windows")]
+    private static OverlappedBackend? TryOpenOverlapped(
+        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    {
+        SafeFileHandle handle = OverlappedFile.Open(fullPath, mode, access, share, options, preallocationSize);
+        try
+        {
+            return new OverlappedBackend(handle, fullPath, FileShape.Of(handle, fullPath));
+        }
+        catch (ArgumentException) when (requested == FilePipeBackend.Auto)
+        {
+            handle.Dispose();
+            return null;
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
     }
 
     private static FileBackend Choose(SafeFileHandle handle, string? path)
@@ -98,6 +135,7 @@ internal static class FileBackends
         {
             case FilePipeBackend.Auto:
             case FilePipeBackend.ThreadPool:
+            case FilePipeBackend.Overlapped when OperatingSystem.IsWindows():
                 return;
             case FilePipeBackend.Overlapped:
             case FilePipeBackend.IoUring:

@@ -16,6 +16,8 @@ internal sealed class RandomAccessBackend : FileBackend
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
 
+    internal override int MaxBuffersPerOperation => 1;
+
     internal override bool TryPerform(FileOperation operation) => false;
 
     internal override void Start(FileOperation operation)

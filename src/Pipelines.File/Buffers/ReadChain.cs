@@ -13,8 +13,12 @@ internal sealed class ReadChain
     /// <summary>The most segments that one read fills.</summary>
     internal const int MaxSegmentsPerRead = 128;
 
+    /// <summary>Where a read fills one segment only: the room, bytes, that makes it go on in the segment before.</summary>
+    private const int MinRoomOfOnly = 2 * 1024;
+
     private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
+    private readonly int _maxSegments;
 
     private FileSegment? _head;
     private int _headIndex;
@@ -30,10 +34,11 @@ internal sealed class ReadChain
     private FileSegment? _spareTail;
     private int _spareCount;
 
-    internal ReadChain(MemoryPool<byte>? pool, int segmentSize)
+    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments = MaxSegmentsPerRead)
     {
         _pool = pool;
         _segmentSize = segmentSize;
+        _maxSegments = Math.Min(maxSegments, MaxSegmentsPerRead);
     }
 
     /// <summary>Bytes consumed since the beginning.</summary>
@@ -51,14 +56,17 @@ internal sealed class ReadChain
     internal void Lend(FileOperation operation, long bytes)
     {
         Debug.Assert(_lentHead is null && _lentOfTail == 0 && bytes > 0);
-        if (_tail is { Room: > 0 } tail)
+
+        // Where a read fills one piece of memory, the last bytes of a segment are not worth a call.
+        int minRoom = _maxSegments > 1 ? 1 : (int)Math.Min(bytes, MinRoomOfOnly);
+        if (_tail is { } tail && tail.Room >= minRoom)
         {
             _lentOfTail = (int)Math.Min(tail.Room, bytes);
             operation.Add(tail, tail.End, _lentOfTail);
             bytes -= _lentOfTail;
         }
 
-        while (bytes > 0 && operation.BufferCount < MaxSegmentsPerRead)
+        while (bytes > 0 && operation.BufferCount < _maxSegments)
         {
             FileSegment segment = Rent((int)Math.Min(bytes, _segmentSize));
             if (_lentTail is null)
@@ -240,13 +248,13 @@ internal sealed class ReadChain
 
     private void AddSpares(FileSegment first, FileSegment last, int count)
     {
-        if (_spareCount + count > MaxSegmentsPerRead)
+        if (_spareCount + count > _maxSegments)
         {
             last.NextSegment = null;
             for (FileSegment? segment = first; segment is not null;)
             {
                 FileSegment? next = segment.NextSegment;
-                if (_spareCount < MaxSegmentsPerRead)
+                if (_spareCount < _maxSegments)
                 {
                     AddSpares(segment, segment, 1);
                 }

@@ -13,6 +13,7 @@ internal sealed class WriteQueue
 {
     private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
+    private readonly int _maxSegmentsPerWrite;
 
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
@@ -21,10 +22,11 @@ internal sealed class WriteQueue
     private FileSegment? _tail;
     private int _tailEnd;
 
-    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize)
+    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite = int.MaxValue)
     {
         _pool = pool;
         _segmentSize = segmentSize;
+        _maxSegmentsPerWrite = maxSegmentsPerWrite;
     }
 
     /// <summary>Bytes that the system has. Guarded by the lock.</summary>
@@ -88,7 +90,7 @@ internal sealed class WriteQueue
         Debug.Assert(Flushed > Written);
         long position = Written;
         long end = Math.Min(Flushed, Written + maxBytes);
-        for (FileSegment segment = _head!; position < end; segment = segment.NextSegment!)
+        for (FileSegment segment = _head!; position < end && operation.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);
             int available = segment == _tail ? (int)(Flushed - segment.RunningIndex) : segment.End;
