@@ -144,7 +144,7 @@ public sealed class WholeProcessTests : IDisposable
         {
             try
             {
-                return File.ReadAllText(Path.Combine(task, "comm")).StartsWith("Pipelines.File", StringComparison.Ordinal);
+                return File.ReadAllText(Path.Combine(task, "comm")).StartsWith(Pipelines.File.Backends.DescriptorPoller.ThreadName, StringComparison.Ordinal);
             }
             catch (IOException)
             {

@@ -13,6 +13,9 @@ internal sealed unsafe class DescriptorPoller
     /// <summary>How long the thread outlives the last waiter, milliseconds: starting one costs more than keeping it between two reads.</summary>
     private const int LingerMilliseconds = 200;
 
+    /// <summary>At most the 15 characters that Linux keeps.</summary>
+    internal const string ThreadName = "File pipe poll";
+
     // Guards everything below, and is held for moments only, never during poll(2).
     private readonly Lock _gate = new();
     private readonly List<FileOperation> _waiters = [];
@@ -23,14 +26,21 @@ internal sealed unsafe class DescriptorPoller
     internal static DescriptorPoller Shared { get; } = new();
 
     /// <summary>
-    /// Calls <see cref="ThreadPoolBackend.OnReady"/> of the operation's back end once when the descriptor is ready, unless <see cref="TryRemove(FileOperation)"/> comes first.
+    /// Calls <see cref="ThreadPoolBackend.OnReady"/> of the operation's back end once when the descriptor is ready, unless <see cref="TryCancel"/> comes first.
+    /// <see langword="false"/>: it came already, and the operation does not wait here.
     /// </summary>
-    internal void Add(FileOperation operation, SafeFileHandle file, short events)
+    internal bool TryAdd(FileOperation operation, SafeFileHandle file, short events)
     {
-        bool held = false;
-        file.DangerousAddRef(ref held);
         lock (_gate)
         {
+            if (operation.IsCancelWanted)
+            {
+                operation.IsCancelWanted = false;
+                return false;
+            }
+
+            bool held = false;
+            file.DangerousAddRef(ref held);
             operation.Wait = new DescriptorWait(++_lastTicket, file, (int)file.DangerousGetHandle(), events);
             _waiters.Add(operation);
             if (_running)
@@ -41,17 +51,23 @@ internal sealed unsafe class DescriptorPoller
             {
                 StartThread();
             }
+
+            return true;
         }
     }
 
-    /// <summary><see langword="true"/>: the operation waited here and no longer does, so that ending it is now the caller's.</summary>
-    internal bool TryRemove(FileOperation operation)
+    /// <summary>
+    /// <see langword="true"/>: the operation waited here and no longer does, so that ending it is now the caller's. <see langword="false"/>: it is on its way here, or
+    /// past it; if it does come, <see cref="TryAdd"/> refuses it once.
+    /// </summary>
+    internal bool TryCancel(FileOperation operation)
     {
         lock (_gate)
         {
             // The descriptor may still be in the poll(2) of this moment: that does no harm, since the thread looks its waiters up again afterwards.
             if (!_waiters.Remove(operation))
             {
+                operation.IsCancelWanted = true;
                 return false;
             }
 
@@ -76,7 +92,7 @@ internal sealed unsafe class DescriptorPoller
         _wakeWriteEnd = ends[1];
         _running = true;
         int wakeReadEnd = ends[0];
-        Thread thread = new(() => Run(wakeReadEnd), maxStackSize: 256 * 1024) { IsBackground = true, Name = "Pipelines.File poll" };
+        Thread thread = new(() => Run(wakeReadEnd), maxStackSize: 256 * 1024) { IsBackground = true, Name = ThreadName };
         thread.UnsafeStart();
     }
 

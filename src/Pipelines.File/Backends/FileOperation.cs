@@ -53,6 +53,12 @@ internal sealed class FileOperation : IThreadPoolWorkItem
     /// <summary>What it waits for, while it does.</summary>
     internal DescriptorWait Wait { get; set; }
 
+    /// <summary>
+    /// A cancellation has come while it did not wait. Guarded by the poller's lock while a back end has the operation. One that comes too late may end the next use of
+    /// this object: owners repeat what was canceled and is still wanted.
+    /// </summary>
+    internal bool IsCancelWanted { get; set; }
+
     internal FileOperationKind Kind { get; set; }
 
     /// <summary>The file offset, bytes; not used where the file cannot seek.</summary>
@@ -106,6 +112,7 @@ internal sealed class FileOperation : IThreadPoolWorkItem
         Error = null;
         WorkItemBackend = null;
         Wait = default;
+        IsCancelWanted = false;
         if (_buffers.Length > MaxPooledBuffers)
         {
             return;

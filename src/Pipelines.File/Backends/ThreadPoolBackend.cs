@@ -40,8 +40,19 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         FilePipeMetrics.HandedOver(operation.Kind);
         if (!CanSeek && operation.Kind is FileOperationKind.Read or FileOperationKind.Write && !_calls.IsReady(Handle, EventsOf(operation)))
         {
-            DescriptorPoller.Shared.Add(operation, Handle, EventsOf(operation));
-            return;
+            try
+            {
+                if (!DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)))
+                {
+                    ReportCanceled(operation);
+                }
+
+                return;
+            }
+            catch (Exception e) when (e is IOException or ObjectDisposedException)
+            {
+                // No descriptor for the wake-up pipe, or none of the file: the work item meets the same and reports it.
+            }
         }
 
         ThreadPool.UnsafeQueueUserWorkItem(operation, preferLocal: false);
@@ -53,13 +64,9 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override void TryCancel(FileOperation operation)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryRemove(operation))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation))
         {
-            operation.FinishCanceled();
-            if (operation.Owner!.OnCompleted(operation))
-            {
-                Start(operation);
-            }
+            ReportCanceled(operation);
         }
     }
 
@@ -80,6 +87,15 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             }
         }
         while (operation.Owner!.OnCompleted(operation));
+    }
+
+    private void ReportCanceled(FileOperation operation)
+    {
+        operation.FinishCanceled();
+        if (operation.Owner!.OnCompleted(operation))
+        {
+            Start(operation);
+        }
     }
 
     private static short EventsOf(FileOperation operation) => operation.Kind == FileOperationKind.Read ? Libc.POLLIN : Libc.POLLOUT;
@@ -135,8 +151,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             }
             else if (result == -Libc.EAGAIN && operation.Kind is FileOperationKind.Read or FileOperationKind.Write)
             {
-                DescriptorPoller.Shared.Add(operation, Handle, EventsOf(operation));
-                return false;
+                if (DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)))
+                {
+                    return false;
+                }
+
+                operation.FinishCanceled();
             }
             else if (result == -Libc.EPIPE && operation.Kind == FileOperationKind.Read)
             {
