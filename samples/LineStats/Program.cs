@@ -129,7 +129,7 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
 
     TimeSpan[] best = [.. ways.Select(_ => TimeSpan.MaxValue)];
     long[] allocated = [.. ways.Select(_ => long.MaxValue)];
-    int rounds = length > 1L << 30 ? 1 : 3;
+    int rounds = length > 1L << 30 ? 1 : length > 1 << 24 ? 3 : 50;
     for (int round = 0; round < rounds; round++)
     {
         for (int way = 0; way < ways.Length; way++)
@@ -149,7 +149,7 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
     {
         table.AddRow(
             Markup.Escape(ways[way].Name),
-            $"{length / best[way].TotalSeconds / 1e6:N0}",
+            $"{length / best[way].TotalSeconds / 1e6:#,0.##}",
             $"{best[way] / best[0]:0.00}×",
             $"{allocated[way]:N0} B");
     }

@@ -1,8 +1,8 @@
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Buffers;
-using Microsoft.Win32.SafeHandles;
 
 namespace FilePipelinesTests;
 

@@ -1,8 +1,8 @@
 using System.Diagnostics;
 using System.IO.Pipelines;
 using FilePipelinesChild;
-using Pipelines.File;
 using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
 
 namespace FilePipelinesTests;
 
