@@ -307,6 +307,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         Exception? error = null;
         bool again = false;
         bool release = false;
+
+        // Once the lock is released the operation may be in use again.
+        bool isCanceled = operation.IsCanceled;
         lock (_chain)
         {
             _state = OperationState.Idle;
@@ -347,7 +350,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         }
 
         // Where this thread goes on reading, or is not the back end's own, the continuation runs elsewhere.
-        bool mayRunInline = !again && !operation.IsCanceled;
+        bool mayRunInline = !again && !isCanceled;
         pendingCopy?.Complete(0, null, mayRunInline);
         pending?.Complete(result, error, mayRunInline);
         return again;
@@ -533,7 +536,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         }
         else
         {
-            await PerformAsync(operation).ConfigureAwait(false);
+            await PerformAsync(operation, cancellationToken).ConfigureAwait(false);
         }
 
         long transferred = operation.Transferred;
@@ -591,7 +594,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                 operation.Length = length;
             }
 
-            await PerformAsync(operation).ConfigureAwait(false);
+            await PerformAsync(operation, cancellationToken).ConfigureAwait(false);
             long copied = operation.Transferred;
             lock (_chain)
             {
@@ -619,16 +622,25 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     }
 
     /// <summary>Has the back end perform an operation of a copy, which waits for it whatever happens: its memory is not ours.</summary>
-    private async ValueTask PerformAsync(FileOperation operation)
+    private async ValueTask PerformAsync(FileOperation operation, CancellationToken cancellationToken)
     {
+        bool isCanceled;
         PooledCompletion<long> pending = new(_options.ReaderScheduler, useSynchronizationContext: false, static _ => { });
         lock (_chain)
         {
             _state = OperationState.Started;
             _pendingCopy = pending;
+
+            // What comes from here on finds the operation started; what came before found nothing to cancel.
+            isCanceled = _cancelRequested || cancellationToken.IsCancellationRequested;
         }
 
         Start(operation);
+        if (isCanceled)
+        {
+            _backend.TryCancel(operation);
+        }
+
         await pending.Task.ConfigureAwait(false);
     }
 

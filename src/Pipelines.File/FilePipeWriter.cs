@@ -365,6 +365,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         PooledCompletion<FlushResult>? completing = null;
         Exception? error;
         bool again;
+
+        // Once the lock is released the operation may be in use again.
+        bool isCanceled = operation.IsCanceled;
         lock (_queue)
         {
             Record(operation);
@@ -382,7 +385,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         }
 
         // Where this thread goes on writing, continuations run elsewhere.
-        bool mayRunInline = !again && !operation.IsCanceled;
+        bool mayRunInline = !again && !isCanceled;
         CompleteAll(pending, default, error, mayRunInline && completing is null);
         completing?.Complete(default, null, mayRunInline);
         return again;

@@ -17,14 +17,15 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     private readonly bool _useSynchronizationContext;
     private readonly Action<PooledCompletion<TResult>> _return;
 
-    // The race between OnCompleted and Complete is settled by one exchange of this word: null (neither has come), the caller's continuation (OnCompleted was
-    // first, Complete runs it), s_completed (Complete was first, OnCompleted runs what it was given).
+    // The race between OnCompleted and Complete is settled by one exchange of this word, which alone says whether the wait is over: null (neither has come), the
+    // caller's continuation (OnCompleted was first, Complete runs it), s_completed (Complete has come; an OnCompleted after it runs what it was given). Complete's
+    // exchange is the last that it does to an object that nobody awaits yet: the caller may take the result and wait again with it before Complete returns.
     private Action<object?>? _continuation;
+    private Action<object?>? _scheduled;
     private object? _state;
     private ExecutionContext? _executionContext;
     private SynchronizationContext? _synchronizationContext;
 
-    private bool _isCompleted;
     private TResult _result = default!;
     private Exception? _error;
     private short _version;
@@ -61,9 +62,9 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         Registration = default;
         _result = result;
         _error = error;
-        Volatile.Write(ref _isCompleted, true);
-        if (Interlocked.CompareExchange(ref _continuation, s_completed, null) is not null)
+        if (Interlocked.Exchange(ref _continuation, s_completed) is { } continuation)
         {
+            _scheduled = continuation;
             Schedule(mayRunInline);
         }
     }
@@ -71,7 +72,7 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     public ValueTaskSourceStatus GetStatus(short token)
     {
         ThrowIfStale(token);
-        return !Volatile.Read(ref _isCompleted) ? ValueTaskSourceStatus.Pending
+        return Volatile.Read(ref _continuation) != s_completed ? ValueTaskSourceStatus.Pending
             : _error is null ? ValueTaskSourceStatus.Succeeded
             : _error is OperationCanceledException ? ValueTaskSourceStatus.Canceled
             : ValueTaskSourceStatus.Faulted;
@@ -80,7 +81,7 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     public TResult GetResult(short token)
     {
         ThrowIfStale(token);
-        if (!Volatile.Read(ref _isCompleted))
+        if (Volatile.Read(ref _continuation) != s_completed)
         {
             throw new InvalidOperationException("The operation has not completed.");
         }
@@ -88,10 +89,10 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         TResult result = _result;
         Exception? error = _error;
         _version++;
-        _isCompleted = false;
         _result = default!;
         _error = null;
         _continuation = null;
+        _scheduled = null;
         _state = null;
         _executionContext = null;
         _synchronizationContext = null;
@@ -103,11 +104,6 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     public void OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
     {
         ThrowIfStale(token);
-        if (_continuation is { } earlier && earlier != s_completed)
-        {
-            throw new InvalidOperationException("The operation is awaited twice.");
-        }
-
         _state = state;
         if ((flags & ValueTaskSourceOnCompletedFlags.FlowExecutionContext) != 0)
         {
@@ -120,10 +116,15 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
             _synchronizationContext = context;
         }
 
-        if (Interlocked.CompareExchange(ref _continuation, continuation, null) is not null)
+        Action<object?>? earlier = Interlocked.CompareExchange(ref _continuation, continuation, null);
+        if (earlier == s_completed)
         {
-            _continuation = continuation;
+            _scheduled = continuation;
             Schedule(mayRunInline: false);
+        }
+        else if (earlier is not null)
+        {
+            throw new InvalidOperationException("The operation is awaited twice.");
         }
     }
 
@@ -162,13 +163,13 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
                 static state =>
                 {
                     PooledCompletion<TResult> self = (PooledCompletion<TResult>)state!;
-                    self._continuation!(self._state);
+                    self._scheduled!(self._state);
                 },
                 this);
         }
         else
         {
-            _continuation!(_state);
+            _scheduled!(_state);
         }
     }
 
