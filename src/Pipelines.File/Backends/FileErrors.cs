@@ -33,7 +33,7 @@ internal static class FileErrors
             Kernel32.ERROR_ALREADY_EXISTS when path is not null => new IOException(
                 $"Cannot create '{path}' because a file or directory with the same name already exists.", hResult),
             Kernel32.ERROR_FILE_EXISTS when path is not null => new IOException($"The file '{path}' already exists.", hResult),
-            _ => new IOException(path is null ? message : $"{message} : '{path}'", hResult),
+            _ => new IOException(path is null ? message : $"{message} : '{path}'.", hResult),
         };
     }
 

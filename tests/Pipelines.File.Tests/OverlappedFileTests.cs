@@ -1,0 +1,307 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.IO.Pipes;
+using System.Runtime.Versioning;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Interop;
+
+namespace FilePipelinesTests;
+
+/// <summary>Reading and writing on Windows: ends, errors, large offsets, named pipes and devices.</summary>
+[SupportedOSPlatform("windows")]
+public sealed class OverlappedFileTests : IDisposable
+{
+    private const long FourGiB = 1L << 32;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public OverlappedFileTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "Overlapped I/O is of Windows; .ci/wine runs it.");
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadAsync_OneCall_FillsOneSegmentThatHoldsTheWholeRead()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 4096 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.Equal(FilePipeReader.BytesPerRead, result.Buffer.Length);
+        Assert.True(result.Buffer.IsSingleSegment);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_AtTheEnd_EndsAndGoesOnEnding()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", [1, 2, 3]));
+        ReadResult result = await reader.ReadAtLeastAsync(10, _stop);
+        Assert.True(result.IsCompleted);
+        Assert.Equal([1, 2, 3], result.Buffer.ToArray());
+        reader.AdvanceTo(result.Buffer.End);
+        result = await reader.ReadAsync(_stop);
+        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_FileIsTruncatedMeanwhile_EndsThere()
+    {
+        string path = _folder.File("f", Pattern.Bytes(1_000_000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
+        ReadResult result = await reader.ReadAsync(_stop);
+        long first = result.Buffer.Length;
+        reader.AdvanceTo(result.Buffer.End);
+        using (FileStream other = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            other.SetLength(first + 10);
+        }
+
+        result = await reader.ReadAtLeastAsync(1000, _stop);
+        Assert.True(result.IsCompleted);
+        Assert.Equal(10, result.Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task PastFourGiB_WritesAndReadsThere()
+    {
+        string path = _folder.File("f");
+        using (FileStream sparse = new(path, FileMode.Create, FileAccess.Write))
+        {
+            sparse.WriteByte(1);
+        }
+
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = FourGiB + 5 });
+        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(FourGiB + 5 + 100_000, new FileInfo(path).Length);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Offset = FourGiB + 5 });
+        ReadResult result = await reader.ReadAtLeastAsync(100_000, _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
+        Assert.Equal(FourGiB + 5, reader.Position);
+        await reader.CompleteAsync();
+        reader = FilePipeReader.Create(path, new() { Length = 1 });
+        Assert.Equal(1, (await reader.ReadAsync(_stop)).Buffer.FirstSpan[0]);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_LockedRange_ThrowsTheLockViolationWithThePathAgainAndAgain()
+    {
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        using FileStream other = new(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        other.Lock(0, 1000);
+        bool isEnforced = Record.Exception(() =>
+        {
+            using FileStream theirs = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+            theirs.ReadByte();
+        }) is IOException;
+        if (!isEnforced)
+        {
+            other.Unlock(0, 1000);
+            Assert.Skip("Wine 8 enforces no locks on reads: the runtime's own go through, too.");
+        }
+
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
+        for (int i = 0; i < 2; i++)
+        {
+            IOException e = await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
+            Assert.Equal(unchecked((int)0x80070000) | Kernel32.ERROR_LOCK_VIOLATION, e.HResult);
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        }
+
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(Kernel32.ERROR_LOCK_VIOLATION, 1)]
+    [InlineData(Kernel32.ERROR_SHARING_VIOLATION, 2)]
+    public async Task ReadAsync_CallFails_ThrowsTheErrorWithThePathAgainAndAgain(int error, int failing)
+    {
+        string path = _folder.File("f", Pattern.Bytes(400_000));
+        ScriptedWindowsCalls calls = new() { ReadError = read => read >= failing ? error : 0 };
+        FilePipeReader reader = calls.Read(path);
+        for (int i = 1; i < failing; i++)
+        {
+            ReadResult result = await reader.ReadAsync(_stop);
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        for (int i = 0; i < 2; i++)
+        {
+            IOException e = await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
+            Assert.Equal(unchecked((int)0x80070000) | error, e.HResult);
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        }
+
+        Assert.Equal(failing, calls.Reads);
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(3)]
+    public async Task WriteAsync_DiskIsFull_FileHoldsAnUnbrokenPrefix(int failing)
+    {
+        string path = _folder.File("f");
+        ScriptedWindowsCalls calls = new() { WriteError = write => write >= failing ? Kernel32.ERROR_DISK_FULL : 0 };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Written });
+        IOException e = await Assert.ThrowsAsync<IOException>(async () =>
+        {
+            for (int i = 0; i < 10; i++)
+            {
+                await writer.WriteAsync(Pattern.Bytes(1000, i * 1000), _stop);
+            }
+        });
+        Assert.Equal(unchecked((int)0x80070000) | Kernel32.ERROR_DISK_FULL, e.HResult);
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        calls.CloseSecond();
+        Assert.Equal(Pattern.Bytes((failing - 1) * 1000), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task WriteAsync_Durable_IsWrittenAndSynced()
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Durable, Share = FileShare.ReadWrite });
+        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
+        using (FileStream other = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite))
+        {
+            Assert.Equal(100_000, other.Length);
+        }
+
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task NamedPipe_OtherSideWritesAndGoes_ReadsAllAndEnds()
+    {
+        (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        Assert.Equal(FilePipeBackend.Overlapped, reader.Backend);
+        await server.WaitForConnectionAsync(_stop);
+        ValueTask<ReadResult> first = reader.ReadAsync(_stop);
+        Assert.False(first.IsCompleted);
+        await server.WriteAsync(Pattern.Bytes(100), _stop);
+        ReadResult result = await first;
+        Assert.Equal(100, result.Buffer.Length);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        Task writing = WriteAndGoAsync();
+        result = await reader.ReadAtLeastAsync(1_000_000, _stop);
+        await writing;
+        Assert.True(result.IsCompleted);
+        Assert.Equal(50_100, result.Buffer.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
+        await reader.CompleteAsync();
+
+        async Task WriteAndGoAsync()
+        {
+            await server.WriteAsync(Pattern.Bytes(50_000, 100), _stop);
+            server.WaitForPipeDrain();
+            await server.DisposeAsync();
+        }
+    }
+
+    [Fact]
+    public async Task NamedPipe_IdleReadIsCanceled_LosesNothing()
+    {
+        (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
+        await using NamedPipeServerStream _ = server;
+        FilePipeReader reader = FilePipeReader.Create(path);
+        await server.WaitForConnectionAsync(_stop);
+        for (int i = 0; i < 50; i++)
+        {
+            using CancellationTokenSource token = new();
+            ValueTask<ReadResult> pending = reader.ReadAsync(token.Token);
+            Assert.False(pending.IsCompleted);
+            if (i % 2 == 0)
+            {
+                reader.CancelPendingRead();
+                Assert.True((await pending).IsCanceled);
+            }
+            else
+            {
+                await token.CancelAsync();
+                await Assert.ThrowsAsync<OperationCanceledException>(async () => await pending);
+            }
+
+            await server.WriteAsync(Pattern.Bytes(10, i * 10), _stop);
+            ReadResult result = await reader.ReadAtLeastAsync(10, _stop);
+            Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), i * 10));
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task NamedPipe_CompleteWhileIdle_EndsTheReadAndClosesTheHandle()
+    {
+        (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
+        await using NamedPipeServerStream _ = server;
+        FilePipeReader reader = FilePipeReader.Create(path);
+        await server.WaitForConnectionAsync(_stop);
+        ValueTask<ReadResult> pending = reader.ReadAsync(_stop);
+        await reader.CompleteAsync();
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await pending);
+
+        // The other side notices only when the handle is closed.
+        await Eventually.TrueAsync(async () => await Record.ExceptionAsync(async () => await server.WriteAsync(new byte[1], _stop)) is IOException);
+    }
+
+    [Fact]
+    public async Task NamedPipe_ReaderStalls_WriterPausesAndLosesNothing()
+    {
+        (NamedPipeServerStream server, string path) = Pipe(PipeDirection.In);
+        await using NamedPipeServerStream _ = server;
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 100_000, Share = FileShare.None });
+        Assert.Equal(FilePipeBackend.Overlapped, writer.Backend);
+        await server.WaitForConnectionAsync(_stop);
+        Task writing = Task.Run(
+            async () =>
+            {
+                for (int index = 0; index < 1_000_000; index += 10_000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            },
+            _stop);
+        await Task.Delay(200, _stop);
+        Assert.False(writing.IsCompleted);
+        byte[] content = new byte[1_000_000];
+        await server.ReadExactlyAsync(content, _stop);
+        await writing.WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+    }
+
+    [Fact]
+    public async Task NamedPipe_Offset_IsNotSupported()
+    {
+        (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
+        await using NamedPipeServerStream _ = server;
+        Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(path, new() { Offset = 1 }));
+    }
+
+    [Fact]
+    public async Task Nul_IsEmptyAndTakesEverything()
+    {
+        FilePipeReader reader = FilePipeReader.Create("NUL", new() { Share = FileShare.ReadWrite });
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+        await reader.CompleteAsync();
+        FilePipeWriter writer = FilePipeWriter.Create("NUL", new() { Mode = FileMode.Open, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
+        await writer.CompleteAsync();
+    }
+
+    private static (NamedPipeServerStream Server, string Path) Pipe(PipeDirection direction)
+    {
+        string name = $"pipelines-file-{Guid.NewGuid():N}";
+        return (new NamedPipeServerStream(name, direction, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096), $@"\\.\pipe\{name}");
+    }
+}
