@@ -34,10 +34,18 @@ internal static class TextFile
             await writer.CompleteAsync();
             return path;
         }
-        catch
+        catch (Exception e)
         {
-            await writer.CompleteAsync(new OperationCanceledException());
-            File.Delete(path);
+            // A writer that failed throws its failure again when it is completed.
+            try
+            {
+                await writer.CompleteAsync(e);
+            }
+            finally
+            {
+                File.Delete(path);
+            }
+
             throw;
         }
     }
