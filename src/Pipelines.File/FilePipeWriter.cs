@@ -20,6 +20,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerWrite = 512 * 1024;
 
+    /// <summary>Bytes that one WriteAsync takes in before it looks at the thresholds.</summary>
+    private const int MaxUnpacedWrite = 1024 * 1024;
+
     private readonly FileBackend _backend;
     private readonly FilePipeWriterOptions _options;
     private readonly long _offset;
@@ -222,16 +225,12 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
-        ReadOnlySpan<byte> rest = source.Span;
-        while (rest.Length > 0)
+        if (source.Length > MaxUnpacedWrite)
         {
-            Span<byte> room = GetSpan();
-            int length = Math.Min(room.Length, rest.Length);
-            rest[..length].CopyTo(room);
-            _queue.Advance(length);
-            rest = rest[length..];
+            return WritePacedAsync(source, cancellationToken);
         }
 
+        Copy(source.Span);
         return FlushAsync(cancellationToken);
     }
 
@@ -356,6 +355,46 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
             ThrowIfCompleted();
             _queue.Skip(bytes);
             return _offset + _queue.Written;
+        }
+    }
+
+    /// <summary>A write so large that the thresholds have to hold within it.</summary>
+    private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
+    {
+        while (source.Length > MaxUnpacedWrite)
+        {
+            Copy(source.Span[..MaxUnpacedWrite]);
+            source = source[MaxUnpacedWrite..];
+            try
+            {
+                FlushResult result = await FlushAsync(cancellationToken).ConfigureAwait(false);
+                if (result.IsCanceled)
+                {
+                    Copy(source.Span);
+                    return result;
+                }
+            }
+            catch (OperationCanceledException)
+            {
+                // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
+                Copy(source.Span);
+                throw;
+            }
+        }
+
+        Copy(source.Span);
+        return await FlushAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    private void Copy(ReadOnlySpan<byte> source)
+    {
+        while (source.Length > 0)
+        {
+            Span<byte> room = GetSpan();
+            int length = Math.Min(room.Length, source.Length);
+            source[..length].CopyTo(room);
+            _queue.Advance(length);
+            source = source[length..];
         }
     }
 

@@ -32,7 +32,9 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
 
     internal PooledCompletion(PipeScheduler? scheduler, bool useSynchronizationContext, Action<PooledCompletion<TResult>> @return)
     {
-        _scheduler = scheduler == PipeScheduler.ThreadPool ? null : scheduler;
+        // Inline is what happens without a scheduler, wherever the completing thread has nothing left to do: a drain or a read-ahead that a caller's code holds up,
+        // or waits for, would wait for itself.
+        _scheduler = scheduler == PipeScheduler.ThreadPool || scheduler == PipeScheduler.Inline ? null : scheduler;
         _useSynchronizationContext = useSynchronizationContext;
         _return = @return;
     }

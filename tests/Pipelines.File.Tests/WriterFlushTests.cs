@@ -141,6 +141,37 @@ public sealed class WriterFlushTests : IDisposable
         Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task WriteAsync_LargerThanTheThreshold_IsPacedAndWholeEvenWhenCanceled(bool isCanceled)
+    {
+        const int Length = 5_000_000;
+        using SemaphoreSlim gate = new(0);
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(TestContext.Current.CancellationToken);
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"));
+        Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask();
+        await Task.Delay(20, _stop);
+        Assert.InRange(writer.Position, 1_000_000, 3_000_000);
+        if (isCanceled)
+        {
+            writer.CancelPendingFlush();
+            Assert.True((await write.WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+        }
+
+        gate.Release(1000);
+        await write.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.CompleteAsync();
+        Assert.True(Pattern.Bytes(Length).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
+    }
+
     [Fact]
     public async Task CancelPendingFlush_WhileTheWriteIsStuck_ReturnsAtOnceAndTheBytesAreWrittenOnce()
     {
