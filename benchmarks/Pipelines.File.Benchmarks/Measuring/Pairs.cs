@@ -1,19 +1,25 @@
 using System.Globalization;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Reading;
+using FilePipelinesBenchmarks.SmallFiles;
+using FilePipelinesBenchmarks.Writing;
 using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>pairs [--quick] [--suite read] [--size 4|128] [--all] [--async] [--sum]</c>: a table of ratios to the baseline within half a minute, for tuning.
+/// <c>pairs [--quick] [--suite read|write|small] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// minute, for tuning.
 /// </summary>
 internal static class Pairs
 {
     private const int MiB = 1024 * 1024;
     private const int RedirectedWidth = 160;
 
-    internal static readonly int[] BufferSizes = [2048, 4096, 16384, 65536, 262144];
+    private const int SmallFileCount = 500;
+
+    private static readonly int[] BufferSizes = [2048, 4096, 16384, 65536, 262144];
+    private static readonly int[] FlushSizes = [512, 2048, 4096, 16384, 65536, 262144];
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
@@ -22,6 +28,7 @@ internal static class Pairs
         bool all = rest.Remove("--all");
         bool isAsync = rest.Remove("--async");
         bool sum = rest.Remove("--sum");
+        bool preallocate = rest.Remove("--preallocate");
         string? suite = Take("--suite");
         string? size = Take("--size");
         if (rest.Count > 0)
@@ -46,6 +53,16 @@ internal static class Pairs
             }
         }
 
+        if (suite is null or "write")
+        {
+            await WriteAsync(folder, size is null ? 100 : int.Parse(size, CultureInfo.InvariantCulture), quick, all, preallocate);
+        }
+
+        if (suite is null or "small")
+        {
+            await SmallAsync(folder, quick);
+        }
+
         return 0;
 
         string? Take(string option)
@@ -68,41 +85,68 @@ internal static class Pairs
             ? ReadWays.All
             : [ReadWays.FileStreamSync, ReadWays.FileStreamSyncRented, ReadWays.PipeReaderCreate, ReadWays.RandomAccessSync, ReadWays.SystemCall, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead];
         return TableAsync(
-            $"Read, {file.Length / MiB} MiB, {options}{(sum ? ", sum" : string.Empty)}: time / FileStreamSync, median (best)",
-            BufferSizes,
-            size => [.. ways.Select(way =>
+            $"Read, {file.Length / MiB} MiB, {options}{(sum ? ", sum" : string.Empty)}",
+            [.. BufferSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
             {
                 ReadCase point = new(file, size, options);
                 return new Candidate(way.Name, sum ? () => way.ReadAsync<Int64Sum>(point) : () => way.ReadAsync<LastEightBytes>(point));
-            })],
-            quick);
+            })]))],
+            new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(quick ? 5 : 12)));
     }
 
-    private static async Task TableAsync(string title, int[] sizes, Func<int, IReadOnlyList<Candidate>> candidatesFor, bool quick)
+    private static Task WriteAsync(TemporaryFolder folder, int mebibytes, bool quick, bool all, bool preallocate)
     {
-        PairedMeasurement measurement = new(quick ? 7 : 15, TimeSpan.FromMilliseconds(quick ? 5 : 12));
-        IReadOnlyList<Candidate>[] candidates = [.. sizes.Select(candidatesFor)];
-        IReadOnlyList<Measured>[] measured = new IReadOnlyList<Measured>[sizes.Length];
+        IReadOnlyList<WriteWay> ways = all
+            ? WriteWays.All
+            : [WriteWays.FileStreamSync, WriteWays.PipeWriterCreate, WriteWays.RandomAccessSync, WriteWays.SystemCall, WriteWays.WriteBehind, WriteWays.Written];
+        return TableAsync(
+            $"Write, {mebibytes} MiB{(preallocate ? ", preallocated" : string.Empty)}, a flush after every",
+            [.. FlushSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            {
+                WriteCase point = new(folder.PathOf("written.bin"), mebibytes * (long)MiB, size, preallocate);
+                return new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path));
+            })]))],
+            new PairedMeasurement(quick ? 3 : 7, TimeSpan.FromMilliseconds(5)));
+    }
+
+    private static Task SmallAsync(TemporaryFolder folder, bool quick)
+    {
+        (string Name, SmallFileSet Files)[] sets =
+        [
+            ("1 KiB", SmallFileSet.Make(folder, SmallFileCount, 1024, 1024)),
+            ("4 KiB", SmallFileSet.Make(folder, SmallFileCount, 4096, 4096)),
+            ("16 KiB", SmallFileSet.Make(folder, SmallFileCount, 16384, 16384)),
+            ("1 to 16 KiB", SmallFileSet.Make(folder, SmallFileCount, 1024, 16384)),
+        ];
+        return TableAsync(
+            $"Small files, {SmallFileCount} one after the other",
+            [.. sets.Select(set => new Column(set.Name, [.. SmallFileWays.All.Select(way => new Candidate(way.Name, () => way.ReadAllAsync(set.Files)))]))],
+            new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
+    }
+
+    private static async Task TableAsync(string title, IReadOnlyList<Column> columns, PairedMeasurement measurement)
+    {
+        List<IReadOnlyList<Measured>> measured = [];
         await AnsiConsole.Progress().StartAsync(async context =>
         {
-            ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: candidates.Sum(list => measurement.SamplesFor(list.Count)));
-            await PairedMeasurement.CompileAsync(candidates[^1]);
-            for (int i = 0; i < sizes.Length; i++)
+            ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.SamplesFor(column.Candidates.Count)));
+            await PairedMeasurement.CompileAsync(columns[^1].Candidates);
+            foreach (Column column in columns)
             {
-                measured[i] = await measurement.RunAsync(candidates[i], () => task.Increment(1));
+                measured.Add(await measurement.RunAsync(column.Candidates, () => task.Increment(1)));
             }
         });
 
-        Table table = new Table().Title(title.EscapeMarkup()).AddColumn("method");
-        foreach (int size in sizes)
+        Table table = new Table().Title($"{title}: time / {columns[0].Candidates[0].Name}, median (best)".EscapeMarkup()).AddColumn("method");
+        foreach (Column column in columns)
         {
-            table.AddColumn(new TableColumn(SizeText(size)).RightAligned());
+            table.AddColumn(new TableColumn(column.Name).RightAligned());
         }
 
         table.AddColumn(new TableColumn("allocated").RightAligned());
-        for (int row = 0; row < candidates[0].Count; row++)
+        for (int row = 0; row < columns[0].Candidates.Count; row++)
         {
-            table.AddRow([candidates[0][row].Name, .. measured.Select(list => Cell(list, row)), measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
+            table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Cell(list, row)), measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
         }
 
         table.AddRow(["baseline, µs", .. measured.Select(list => list[0].Microseconds.Median.ToString("N0", CultureInfo.InvariantCulture)), string.Empty]);
@@ -116,4 +160,6 @@ internal static class Pairs
     }
 
     private static string SizeText(int bytes) => bytes < 1024 ? $"{bytes} B" : $"{bytes / 1024} KiB";
+
+    private sealed record Column(string Name, IReadOnlyList<Candidate> Candidates);
 }
