@@ -1,0 +1,46 @@
+using System.Runtime.InteropServices;
+
+namespace FilePipelinesBenchmarks.Files;
+
+/// <summary>The file of the 2019 grid: 64-bit little-endian integers 0, 1, 2, … Deleted when it is disposed.</summary>
+internal sealed class IntegerFile : IDisposable
+{
+    private const int BlockIntegers = 128 * 1024;
+
+    private IntegerFile(string path, long length)
+    {
+        Path = path;
+        Length = length;
+    }
+
+    internal string Path { get; }
+
+    /// <summary>Bytes: a multiple of eight.</summary>
+    internal long Length { get; }
+
+    /// <summary>0 + 1 + 2 + … as the file has them.</summary>
+    internal long Sum => (Length / sizeof(long)) * ((Length / sizeof(long)) - 1) / 2;
+
+    /// <summary>Makes one in <paramref name="folder"/>, which leaves it in the page cache.</summary>
+    internal static IntegerFile Make(TemporaryFolder folder, long length)
+    {
+        ArgumentOutOfRangeException.ThrowIfNotEqual(length % sizeof(long), 0);
+        string path = folder.PathOf($"int64_{length}.bin");
+        using FileStream stream = new(path, FileMode.Create, FileAccess.Write, FileShare.None, bufferSize: 0);
+        long[] block = new long[BlockIntegers];
+        for (long next = 0; next < length / sizeof(long); next += block.Length)
+        {
+            for (int i = 0; i < block.Length; i++)
+            {
+                block[i] = next + i;
+            }
+
+            int integers = (int)Math.Min(block.Length, (length / sizeof(long)) - next);
+            stream.Write(MemoryMarshal.AsBytes(block.AsSpan(0, integers)));
+        }
+
+        return new IntegerFile(path, length);
+    }
+
+    public void Dispose() => File.Delete(Path);
+}

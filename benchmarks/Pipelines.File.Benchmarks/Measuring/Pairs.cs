@@ -1,0 +1,165 @@
+using System.Globalization;
+using FilePipelinesBenchmarks.Files;
+using FilePipelinesBenchmarks.Reading;
+using FilePipelinesBenchmarks.SmallFiles;
+using FilePipelinesBenchmarks.Writing;
+using Spectre.Console;
+
+namespace FilePipelinesBenchmarks.Measuring;
+
+/// <summary>
+/// <c>pairs [--quick] [--suite read|write|small] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// minute, for tuning.
+/// </summary>
+internal static class Pairs
+{
+    private const int MiB = 1024 * 1024;
+    private const int RedirectedWidth = 160;
+
+    private const int SmallFileCount = 500;
+
+    private static readonly int[] BufferSizes = [2048, 4096, 16384, 65536, 262144];
+    private static readonly int[] FlushSizes = [512, 2048, 4096, 16384, 65536, 262144];
+
+    internal static async Task<int> RunAsync(string[] arguments)
+    {
+        List<string> rest = [.. arguments];
+        bool quick = rest.Remove("--quick");
+        bool all = rest.Remove("--all");
+        bool isAsync = rest.Remove("--async");
+        bool sum = rest.Remove("--sum");
+        bool preallocate = rest.Remove("--preallocate");
+        string? suite = Take("--suite");
+        string? size = Take("--size");
+        if (rest.Count > 0)
+        {
+            await Console.Error.WriteLineAsync($"pairs does not know '{rest[0]}'");
+            return 2;
+        }
+
+        if (Console.IsOutputRedirected)
+        {
+            AnsiConsole.Profile.Width = RedirectedWidth;
+        }
+
+        using TemporaryFolder folder = new();
+        if (suite is null or "read")
+        {
+            FileOptions options = FileOptions.SequentialScan | (isAsync ? FileOptions.Asynchronous : FileOptions.None);
+            foreach (int mebibytes in size is null ? [4, 128] : new[] { int.Parse(size, CultureInfo.InvariantCulture) })
+            {
+                using IntegerFile file = IntegerFile.Make(folder, mebibytes * (long)MiB);
+                await ReadAsync(file, options, quick, all, sum);
+            }
+        }
+
+        if (suite is null or "write")
+        {
+            await WriteAsync(folder, size is null ? 100 : int.Parse(size, CultureInfo.InvariantCulture), quick, all, preallocate);
+        }
+
+        if (suite is null or "small")
+        {
+            await SmallAsync(folder, quick);
+        }
+
+        return 0;
+
+        string? Take(string option)
+        {
+            int index = rest.IndexOf(option);
+            if (index < 0 || index + 1 == rest.Count)
+            {
+                return null;
+            }
+
+            string value = rest[index + 1];
+            rest.RemoveRange(index, 2);
+            return value;
+        }
+    }
+
+    private static Task ReadAsync(IntegerFile file, FileOptions options, bool quick, bool all, bool sum)
+    {
+        IReadOnlyList<ReadWay> ways = all
+            ? ReadWays.All
+            : [ReadWays.FileStreamSync, ReadWays.FileStreamSyncRented, ReadWays.PipeReaderCreate, ReadWays.RandomAccessSync, ReadWays.SystemCall, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead];
+        return TableAsync(
+            $"Read, {file.Length / MiB} MiB, {options}{(sum ? ", sum" : string.Empty)}",
+            [.. BufferSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            {
+                ReadCase point = new(file, size, options);
+                return new Candidate(way.Name, sum ? () => way.ReadAsync<Int64Sum>(point) : () => way.ReadAsync<LastEightBytes>(point));
+            })]))],
+            new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(quick ? 5 : 12)));
+    }
+
+    private static Task WriteAsync(TemporaryFolder folder, int mebibytes, bool quick, bool all, bool preallocate)
+    {
+        IReadOnlyList<WriteWay> ways = all
+            ? WriteWays.All
+            : [WriteWays.FileStreamSync, WriteWays.PipeWriterCreate, WriteWays.RandomAccessSync, WriteWays.SystemCall, WriteWays.WriteBehind, WriteWays.Written];
+        return TableAsync(
+            $"Write, {mebibytes} MiB{(preallocate ? ", preallocated" : string.Empty)}, a flush after every",
+            [.. FlushSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            {
+                WriteCase point = new(folder.PathOf("written.bin"), mebibytes * (long)MiB, size, preallocate);
+                return new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path));
+            })]))],
+            new PairedMeasurement(quick ? 3 : 7, TimeSpan.FromMilliseconds(5)));
+    }
+
+    private static Task SmallAsync(TemporaryFolder folder, bool quick)
+    {
+        (string Name, SmallFileSet Files)[] sets =
+        [
+            ("1 KiB", SmallFileSet.Make(folder, SmallFileCount, 1024, 1024)),
+            ("4 KiB", SmallFileSet.Make(folder, SmallFileCount, 4096, 4096)),
+            ("16 KiB", SmallFileSet.Make(folder, SmallFileCount, 16384, 16384)),
+            ("1 to 16 KiB", SmallFileSet.Make(folder, SmallFileCount, 1024, 16384)),
+        ];
+        return TableAsync(
+            $"Small files, {SmallFileCount} one after the other",
+            [.. sets.Select(set => new Column(set.Name, [.. SmallFileWays.All.Select(way => new Candidate(way.Name, () => way.ReadAllAsync(set.Files)))]))],
+            new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
+    }
+
+    private static async Task TableAsync(string title, IReadOnlyList<Column> columns, PairedMeasurement measurement)
+    {
+        List<IReadOnlyList<Measured>> measured = [];
+        await AnsiConsole.Progress().StartAsync(async context =>
+        {
+            ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.SamplesFor(column.Candidates.Count)));
+            await PairedMeasurement.CompileAsync(columns[^1].Candidates);
+            foreach (Column column in columns)
+            {
+                measured.Add(await measurement.RunAsync(column.Candidates, () => task.Increment(1)));
+            }
+        });
+
+        Table table = new Table().Title($"{title}: time / {columns[0].Candidates[0].Name}, median (best)".EscapeMarkup()).AddColumn("method");
+        foreach (Column column in columns)
+        {
+            table.AddColumn(new TableColumn(column.Name).RightAligned());
+        }
+
+        table.AddColumn(new TableColumn("allocated").RightAligned());
+        for (int row = 0; row < columns[0].Candidates.Count; row++)
+        {
+            table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Cell(list, row)), measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
+        }
+
+        table.AddRow(["baseline, µs", .. measured.Select(list => list[0].Microseconds.Median.ToString("N0", CultureInfo.InvariantCulture)), string.Empty]);
+        AnsiConsole.Write(table);
+    }
+
+    private static string Cell(IReadOnlyList<Measured> list, int row)
+    {
+        double best = list[row].Microseconds.Minimum / list[0].Microseconds.Minimum;
+        return string.Create(CultureInfo.InvariantCulture, $"{list[row].Ratio.Median:0.00} ({best:0.00})");
+    }
+
+    private static string SizeText(int bytes) => bytes < 1024 ? $"{bytes} B" : $"{bytes / 1024} KiB";
+
+    private sealed record Column(string Name, IReadOnlyList<Candidate> Candidates);
+}

@@ -1,0 +1,44 @@
+namespace FilePipelinesBenchmarks.Reading;
+
+/// <summary>Every way to read; the first is the baseline.</summary>
+internal static partial class ReadWays
+{
+    internal static ReadWay FileStreamSync { get; } = new FileStreamSyncRead();
+
+    internal static ReadWay FileStreamSyncRented { get; } = new FileStreamSyncRentedRead();
+
+    internal static ReadWay FileStreamAsync { get; } = new FileStreamAsyncRead();
+
+    internal static ReadWay PipeReaderCreate { get; } = new PipeReaderCreateRead();
+
+    internal static ReadWay FileStreamToPipe { get; } = new FileStreamToPipeRead();
+
+    internal static ReadWay RandomAccessSync { get; } = new RandomAccessSyncRead();
+
+    internal static ReadWay RandomAccessAsync { get; } = new RandomAccessAsyncRead();
+
+    internal static ReadWay SystemCall { get; } = new SystemCallRead();
+
+    internal static ReadWay FilePipeReader { get; } = new FilePipeReaderRead("FilePipeReader", readAhead: 0);
+
+    internal static ReadWay FilePipeReaderAhead { get; } = new FilePipeReaderRead("FilePipeReader, read-ahead", readAhead: 1024 * 1024);
+
+    internal static IReadOnlyList<ReadWay> All { get; } = MakeAll();
+
+    private static List<ReadWay> MakeAll()
+    {
+        List<ReadWay> ways =
+        [
+            FileStreamSync, FileStreamSyncRented, FileStreamAsync, PipeReaderCreate, FileStreamToPipe, RandomAccessSync, RandomAccessAsync, FilePipeReader, FilePipeReaderAhead,
+        ];
+        if (!OperatingSystem.IsWindows())
+        {
+            ways.Add(SystemCall);
+        }
+
+        AddPeers(ways);
+        return ways;
+    }
+
+    static partial void AddPeers(List<ReadWay> ways);
+}

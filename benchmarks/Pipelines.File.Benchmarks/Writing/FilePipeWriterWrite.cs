@@ -1,0 +1,13 @@
+using Pipelines.File;
+
+namespace FilePipelinesBenchmarks.Writing;
+
+/// <summary>This library: <see cref="FilePipeWriter"/> with one of its guarantees.</summary>
+internal sealed class FilePipeWriterWrite(string name, FlushGuarantee guarantee) : WriteWay(name)
+{
+    internal override ValueTask<long> WriteAsync(WriteCase point)
+    {
+        FilePipeWriterOptions options = new() { FlushGuarantee = guarantee, PreallocationSize = point.PreallocationSize };
+        return PipeWriting.WriteToEndAsync(FilePipeWriter.Create(point.Path, options), point);
+    }
+}

@@ -1,0 +1,48 @@
+using Pipelines.File;
+
+namespace FilePipelinesBenchmarks.Writing;
+
+/// <summary>Every way to write; the first of a list is its baseline.</summary>
+internal static partial class WriteWays
+{
+    internal static WriteWay FileStreamSync { get; } = new FileStreamSyncWrite();
+
+    internal static WriteWay FileStreamAsync { get; } = new FileStreamAsyncWrite();
+
+    internal static WriteWay RandomAccessSync { get; } = new RandomAccessSyncWrite();
+
+    internal static WriteWay RandomAccessAsync { get; } = new RandomAccessAsyncWrite();
+
+    internal static WriteWay PipeWriterCreate { get; } = new PipeWriterCreateWrite();
+
+    internal static WriteWay SystemCall { get; } = new SystemCallWrite();
+
+    internal static WriteWay WriteBehind { get; } = new FilePipeWriterWrite("FilePipeWriter", FlushGuarantee.WriteBehind);
+
+    internal static WriteWay Written { get; } = new FilePipeWriterWrite("FilePipeWriter, written", FlushGuarantee.Written);
+
+    internal static WriteWay FileStreamDurable { get; } = new FileStreamDurableWrite();
+
+    internal static WriteWay Durable { get; } = new FilePipeWriterWrite("FilePipeWriter, durable", FlushGuarantee.Durable);
+
+    internal static WriteWay GroupedDurable { get; } = new FilePipeWriterGroupedDurableWrite();
+
+    internal static IReadOnlyList<WriteWay> All { get; } = MakeAll();
+
+    /// <summary>Those whose every flush reaches the device.</summary>
+    internal static IReadOnlyList<WriteWay> AllDurable { get; } = [FileStreamDurable, Durable, GroupedDurable];
+
+    private static List<WriteWay> MakeAll()
+    {
+        List<WriteWay> ways = [FileStreamSync, FileStreamAsync, PipeWriterCreate, RandomAccessSync, RandomAccessAsync, WriteBehind, Written];
+        if (!OperatingSystem.IsWindows())
+        {
+            ways.Add(SystemCall);
+        }
+
+        AddPeers(ways);
+        return ways;
+    }
+
+    static partial void AddPeers(List<WriteWay> ways);
+}
