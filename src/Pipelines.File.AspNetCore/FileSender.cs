@@ -1,0 +1,90 @@
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>The middleware: what all requests of one application share, and the decision whose body feature is taken over.</summary>
+internal sealed class FileSender
+{
+    private readonly long _minimumSize;
+
+    // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
+    private RelaxedRate? _relaxedRate;
+
+    internal FileSender(int segmentSize, long minimumSize)
+    {
+        SegmentSize = segmentSize;
+        _minimumSize = minimumSize;
+    }
+
+    internal int SegmentSize { get; }
+
+    internal async Task InvokeAsync(HttpContext context, RequestDelegate next)
+    {
+        IFeatureCollection features = context.Features;
+        IHttpResponseBodyFeature? inner = features.Get<IHttpResponseBodyFeature>();
+        if (inner is null || !CopiesThroughStream(inner.GetType()))
+        {
+            await next(context).ConfigureAwait(false);
+            return;
+        }
+
+        FileSendingFeature sending = new(this, context, inner);
+        features.Set<IHttpResponseBodyFeature>(sending);
+        try
+        {
+            await next(context).ConfigureAwait(false);
+        }
+        finally
+        {
+            // Whoever wraps the body further in puts back what it found; one that does not is left as it would be without us.
+            if (features.Get<IHttpResponseBodyFeature>() == sending)
+            {
+                features.Set(inner);
+            }
+        }
+    }
+
+    /// <summary>Whether the original would do nothing but copy these bytes of a file into the body.</summary>
+    internal bool TakesOver(HttpContext context, long offset, long? count)
+    {
+        if (offset < 0 || count <= 0 || count < _minimumSize)
+        {
+            return false;
+        }
+
+        // Where there is no body the server swallows what is written or throws, before anything has started; and it throws for more than was announced.
+        HttpResponse response = context.Response;
+        return !HttpMethods.IsHead(context.Request.Method)
+            && response.StatusCode is not (StatusCodes.Status204NoContent or StatusCodes.Status205ResetContent or StatusCodes.Status304NotModified)
+            && !(response.ContentLength < count);
+    }
+
+    /// <inheritdoc cref="TakesOver(HttpContext, long, long?)"/>
+    internal bool TakesOver(HttpContext context, long length, long offset, long count)
+        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= _minimumSize && !(context.Response.ContentLength < count);
+
+    /// <summary>
+    /// Kestrel counts what is written, but not what is advanced over, towards its minimum response rate: a flush of a whole segment would get the grace period only.
+    /// This is the rate that gives it the time that a segment takes at the rate asked for.
+    /// </summary>
+    internal MinDataRate Relax(MinDataRate rate)
+    {
+        RelaxedRate? relaxed = Volatile.Read(ref _relaxedRate);
+        if (relaxed?.Original != rate)
+        {
+            TimeSpan forSegment = TimeSpan.FromSeconds(SegmentSize / rate.BytesPerSecond);
+            relaxed = new RelaxedRate(rate, forSegment <= rate.GracePeriod ? rate : new MinDataRate(rate.BytesPerSecond, forSegment));
+            Volatile.Write(ref _relaxedRate, relaxed);
+        }
+
+        return relaxed.Relaxed;
+    }
+
+    // By name, as the test host is a package that no application should need, and the rest of a name that matches costs nothing.
+    private static bool CopiesThroughStream(Type feature)
+        => feature.Assembly == typeof(KestrelServer).Assembly || feature.FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
+
+    private sealed record RelaxedRate(MinDataRate Original, MinDataRate Relaxed);
+}

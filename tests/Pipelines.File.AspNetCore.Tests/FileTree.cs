@@ -1,0 +1,41 @@
+namespace FileSendingTests;
+
+/// <summary>A folder of files of the sizes at which something changes, the same for every server that is compared; gone when the test is over.</summary>
+public sealed class FileTree : IDisposable
+{
+    public const int Large = 100 * 1024 * 1024;
+
+    public static readonly int[] Sizes = [0, 1, 4095, 4096, 65535, 65536, 65537, 1024 * 1024, Large];
+
+    public FileTree()
+    {
+        Root = Directory.CreateTempSubdirectory("file-sending-").FullName;
+        DateTime written = new(2026, 1, 2, 3, 4, 5, DateTimeKind.Utc);
+        foreach (int size in Sizes)
+        {
+            Add(NameOf(size), Content(size));
+            File.SetLastWriteTimeUtc(PathOf(NameOf(size)), written);
+        }
+    }
+
+    public string Root { get; }
+
+    public static string NameOf(int size) => $"{size}.txt";
+
+    public static byte[] Content(int size)
+    {
+        byte[] content = new byte[size];
+        new Random(size).NextBytes(content);
+        return content;
+    }
+
+    public string PathOf(string name) => Path.Combine(Root, name);
+
+    public string Add(string name, byte[] content)
+    {
+        File.WriteAllBytes(PathOf(name), content);
+        return PathOf(name);
+    }
+
+    public void Dispose() => Directory.Delete(Root, recursive: true);
+}
