@@ -63,7 +63,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         _leaveOpen = leaveOpen;
 
         // Where one call fills one segment only, it is that segment which is large.
-        int segmentSize = backend.MaxBuffersPerOperation > 1 || options.Pool is not null ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
+        int segmentSize = backend.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
         _chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
         _isEnded = options.Length == 0;

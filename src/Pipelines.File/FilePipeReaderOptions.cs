@@ -16,7 +16,7 @@ public sealed class FilePipeReaderOptions
 
     /// <summary>
     /// Bytes of one segment of the buffer, 1 to 1 GiB; 65,536 by default. One system call fills several small segments, so a small value
-    /// costs little; a file that is smaller than this gets a smaller segment. Where a call fills one segment only (Windows), segments of the own pool hold a whole read.
+    /// costs little; a file that is smaller than this gets a smaller segment. Where a call fills one segment only (Windows), segments hold a whole read.
     /// </summary>
     public int BufferSize { get; init; } = DefaultBufferSize;
 

@@ -11,6 +11,7 @@ namespace FilePipelinesTests;
 /// PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [SupportedOSPlatform("windows")]
+[Collection("whole process")]
 public sealed class OverlappedStressTests : IDisposable
 {
     private const int Workers = 64;

@@ -80,7 +80,7 @@ public sealed class ReaderOracleTests
         }
 
         // The oracle's turn: what it gives has to be the same.
-        FileStream stream = new(path, FileMode.Open, FileAccess.Read);
+        using FileStream stream = new(path, FileMode.Open, FileAccess.Read);
         stream.Position = start;
         PipeReader oracle = PipeReader.Create(scenario.Length is null ? stream : new MemoryStream(content, start, end - start), new StreamPipeReaderOptions(bufferSize: scenario.BufferSize, minimumReadSize: 1));
         byte[] expected = await PlayAsync(oracle, scenario, () => { });
@@ -142,12 +142,14 @@ public sealed class ReaderOracleTests
             }
         }
 
+        // A call of Windows fills one segment only, so that one holds the whole read.
+        int maxSegment = OperatingSystem.IsWindows() ? Math.Max(scenario.BufferSize, FilePipeReader.BytesPerRead) : scenario.BufferSize;
         while (true)
         {
             ReadResult result = await reader.ReadAsync();
             foreach (ReadOnlyMemory<byte> memory in result.Buffer)
             {
-                Assert.True(reader is not FilePipeReader || (memory.Length > 0 && memory.Length <= scenario.BufferSize));
+                Assert.True(reader is not FilePipeReader || (memory.Length > 0 && memory.Length <= maxSegment));
                 consumed.Write(memory.Span);
             }
 

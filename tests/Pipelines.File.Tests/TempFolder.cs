@@ -16,5 +16,21 @@ public sealed class TempFolder : IDisposable
         return path;
     }
 
-    public void Dispose() => Directory.Delete(Path, recursive: true);
+    public void Dispose()
+    {
+        // On Windows a file that is open cannot go, and a reader that was completed in the middle of a read closes it when the system is done with that.
+        // A test that failed leaves files open: what is told is that failure, and not this one.
+        for (int attempt = 1; attempt < 40; attempt++)
+        {
+            try
+            {
+                Directory.Delete(Path, recursive: true);
+                return;
+            }
+            catch (IOException) when (OperatingSystem.IsWindows())
+            {
+                Thread.Sleep(50);
+            }
+        }
+    }
 }

@@ -241,7 +241,7 @@ internal sealed class ReadChain
 
         FileSegment segment = _pool is null
             ? SegmentPool.Shared.Rent(Math.Min(SegmentPool.SizeOf(size), _segmentSize))
-            : SegmentPool.Shared.Rent(_segmentSize, _pool);
+            : SegmentPool.Shared.Rent(_maxSegments > 1 ? _segmentSize : Math.Min(SegmentPool.SizeOf(size), _segmentSize), _pool);
         segment.Chain = this;
         return segment;
     }
