@@ -638,7 +638,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         Start(operation);
         if (isCanceled)
         {
-            _backend.TryCancel(operation);
+            _backend.TryCancel(operation, this);
         }
 
         await pending.Task.ConfigureAwait(false);
@@ -835,7 +835,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         if (Volatile.Read(ref _isCompleted))
         {
             // Complete may have tried to cancel what was not started yet.
-            _backend.TryCancel(operation);
+            _backend.TryCancel(operation, this);
         }
     }
 
@@ -843,7 +843,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     {
         if (started is not null)
         {
-            _backend.TryCancel(started);
+            _backend.TryCancel(started, this);
         }
     }
 }

@@ -58,12 +58,17 @@ internal sealed unsafe class DescriptorPoller
 
     /// <summary>
     /// <see langword="true"/>: the operation waited here and no longer does, so that ending it is now the caller's. <see langword="false"/>: it is on its way here, or
-    /// past it; if it does come, <see cref="TryAdd"/> refuses it once.
+    /// past it; if it does come, <see cref="TryAdd"/> refuses it once. Or it is another owner's by now, and left alone.
     /// </summary>
-    internal bool TryCancel(FileOperation operation)
+    internal bool TryCancel(FileOperation operation, IFileOperationOwner owner)
     {
         lock (_gate)
         {
+            if (operation.Owner != owner)
+            {
+                return false;
+            }
+
             // The descriptor may still be in the poll(2) of this moment: that does no harm, since the thread looks its waiters up again afterwards.
             if (!_waiters.Remove(operation))
             {

@@ -54,7 +54,9 @@ internal abstract class FileBackend
     /// Asks for a started operation to end early; may come from any thread, at any moment, also after it has ended. Whatever happens, it is still reported once,
     /// as canceled if nothing has moved.
     /// </summary>
-    internal virtual void TryCancel(FileOperation operation)
+    /// <param name="operation">Not touched where it serves another owner by now: operations are pooled, and this may come late.</param>
+    /// <param name="owner">Whose operation is meant.</param>
+    internal virtual void TryCancel(FileOperation operation, IFileOperationOwner owner)
     {
     }
 

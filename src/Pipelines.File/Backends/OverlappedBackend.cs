@@ -104,7 +104,7 @@ internal sealed unsafe class OverlappedBackend : FileBackend, IThreadPoolWorkIte
         }
     }
 
-    internal override void TryCancel(FileOperation operation)
+    internal override void TryCancel(FileOperation operation, IFileOperationOwner owner)
     {
         if ((Interlocked.Or(ref _state, CancelWanted) & (Issued | Arrived)) == Issued)
         {

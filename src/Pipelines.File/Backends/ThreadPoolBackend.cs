@@ -62,9 +62,9 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override void Perform(FileOperation operation) => TryPerformWaiting(operation);
 
-    internal override void TryCancel(FileOperation operation)
+    internal override void TryCancel(FileOperation operation, IFileOperationOwner owner)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation, owner))
         {
             ReportCanceled(operation);
         }

@@ -1,0 +1,75 @@
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Backends;
+
+namespace FilePipelinesTests;
+
+/// <summary>Operations that wait in poll(2), and cancellations that come for another one.</summary>
+public sealed class DescriptorPollerTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task TryCancel_OfAnOperationThatServesAnotherFileByNow_LeavesItAlone()
+    {
+        using Fifo mine = Fifo.Create(_folder, "mine");
+        using Fifo other = Fifo.Create(_folder, "other");
+        ThreadPoolBackend backend = Open(mine.Path);
+        ThreadPoolBackend otherBackend = Open(other.Path);
+        Recorder owner = new();
+        Recorder otherOwner = new();
+
+        // Operations are pooled: this one was the other owner's when the other asked for the cancellation.
+        FileOperation operation = FileOperation.Rent(owner);
+        operation.Kind = FileOperationKind.Read;
+        byte[] buffer = new byte[10];
+        operation.Add(buffer, address: 0);
+        backend.Start(operation);
+        otherBackend.TryCancel(operation, otherOwner);
+        Assert.False(owner.Completed.Task.IsCompleted);
+        mine.Write(Pattern.Bytes(10));
+        FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(10, completed.Transferred);
+        Assert.Equal(Pattern.Bytes(10), buffer);
+        completed.Return();
+        backend.Release(closeHandle: true);
+        otherBackend.Release(closeHandle: true);
+    }
+
+    [Fact]
+    public async Task TryCancel_OfAWaitingOperation_ReportsItAsCanceled()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        ThreadPoolBackend backend = Open(fifo.Path);
+        Recorder owner = new();
+        FileOperation operation = FileOperation.Rent(owner);
+        operation.Kind = FileOperationKind.Read;
+        operation.Add(new byte[10], address: 0);
+        backend.Start(operation);
+        backend.TryCancel(operation, owner);
+        FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.True(completed.IsCanceled);
+        completed.Return();
+        backend.Release(closeHandle: true);
+    }
+
+    private static ThreadPoolBackend Open(string path)
+    {
+        SafeFileHandle handle = File.OpenHandle(path);
+        return new ThreadPoolBackend(handle, path, FileShape.Of(handle, path));
+    }
+
+    private sealed class Recorder : IFileOperationOwner
+    {
+        public TaskCompletionSource<FileOperation> Completed { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public bool OnCompleted(FileOperation operation)
+        {
+            Completed.SetResult(operation);
+            return false;
+        }
+    }
+}
