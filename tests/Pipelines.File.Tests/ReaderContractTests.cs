@@ -116,6 +116,7 @@ public sealed class ReaderContractTests : IDisposable
         SegmentPool pool = new();
         List<FileSegment> segments = [.. Enumerable.Range(0, 40).Select(_ => pool.Rent(size))];
         Assert.All(segments, s => Assert.Equal(size, s.Capacity));
+        Assert.All(segments, AssertAligned);
         Assert.Equal(40, segments.Distinct().Count());
         segments.ForEach(pool.Return);
         Assert.InRange(pool.RetainedBytes, size <= SegmentPool.MaxSize ? Math.Min(size, 256) : 0, SegmentPool.MaxRetainedBytes);
@@ -123,6 +124,13 @@ public sealed class ReaderContractTests : IDisposable
         {
             Assert.Contains(pool.Rent(size), segments);
         }
+    }
+
+    private static unsafe void AssertAligned(FileSegment segment)
+    {
+        using System.Buffers.MemoryHandle memory = segment.Buffer.Pin();
+        Assert.Equal((nint)memory.Pointer, segment.Address);
+        Assert.Equal(0, segment.Address % FileSegment.Alignment);
     }
 
     [Fact]

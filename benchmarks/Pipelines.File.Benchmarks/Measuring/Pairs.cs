@@ -8,7 +8,7 @@ using Spectre.Console;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>pairs [--quick] [--suite read|write|small] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// <c>pairs [--quick] [--suite read|write|small|alignment] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
 /// minute, for tuning.
 /// </summary>
 internal static class Pairs
@@ -53,6 +53,12 @@ internal static class Pairs
             }
         }
 
+        if (suite is "alignment")
+        {
+            using IntegerFile file = IntegerFile.Make(folder, 128L * MiB);
+            await AlignmentAsync(file, quick);
+        }
+
         if (suite is null or "write")
         {
             await WriteAsync(folder, size is null ? 100 : int.Parse(size, CultureInfo.InvariantCulture), quick, all, preallocate);
@@ -93,6 +99,12 @@ internal static class Pairs
             })]))],
             new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(quick ? 5 : 12)));
     }
+
+    private static Task AlignmentAsync(IntegerFile file, bool quick) => TableAsync(
+        $"Read, {file.Length / MiB} MiB, by the alignment of the memory",
+        [.. BufferSizes.Select(size => new Column(SizeText(size), [.. ReadWays.Aligned.Select(way =>
+            new Candidate(way.Name, () => way.ReadAsync<LastEightBytes>(new ReadCase(file, size, FileOptions.SequentialScan))))]))],
+        new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
 
     private static Task WriteAsync(TemporaryFolder folder, int mebibytes, bool quick, bool all, bool preallocate)
     {

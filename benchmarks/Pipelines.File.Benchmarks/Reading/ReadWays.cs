@@ -19,6 +19,9 @@ internal static partial class ReadWays
 
     internal static ReadWay SystemCall { get; } = new SystemCallRead();
 
+    /// <summary>The same call into memory aligned to a page, a cache line, and less.</summary>
+    internal static IReadOnlyList<ReadWay> Aligned { get; } = [.. new[] { 0, 64, 32, 16, 8 }.Select(skew => new AlignedSystemCallRead(skew))];
+
     internal static ReadWay FilePipeReader { get; } = new FilePipeReaderRead("FilePipeReader", readAhead: 0);
 
     internal static ReadWay FilePipeReaderAhead { get; } = new FilePipeReaderRead("FilePipeReader, read-ahead", readAhead: 1024 * 1024);

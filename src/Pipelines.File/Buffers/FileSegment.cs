@@ -1,5 +1,7 @@
 using System.Buffers;
 using System.Diagnostics;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 
 namespace Pipelines.File.Buffers;
 
@@ -9,15 +11,25 @@ namespace Pipelines.File.Buffers;
 /// </summary>
 internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 {
+    /// <summary>
+    /// What the memory of the own pool is aligned to, bytes: a cache line. A large read into memory that starts anywhere else is a fifth slower (docs/tuning.md), and the
+    /// runtime aligns arrays to 8 only.
+    /// </summary>
+    internal const int Alignment = 64;
+
     private readonly byte[]? _pinned;
+    private readonly int _start;
     private readonly nint _address;
     private IMemoryOwner<byte>? _owner;
 
-    /// <summary>A segment of the library's own pool: <paramref name="pinned"/> lives on the pinned object heap, so its address never changes.</summary>
-    internal unsafe FileSegment(byte[] pinned)
+    /// <summary>A segment of the library's own pool, <paramref name="size"/> bytes on the pinned object heap, so that its address never changes.</summary>
+    internal unsafe FileSegment(int size)
     {
-        _pinned = pinned;
-        _address = (nint)System.Runtime.CompilerServices.Unsafe.AsPointer(ref System.Runtime.InteropServices.MemoryMarshal.GetArrayDataReference(pinned));
+        _pinned = GC.AllocateUninitializedArray<byte>(size + Alignment - 1, pinned: true);
+        nint address = (nint)Unsafe.AsPointer(ref MemoryMarshal.GetArrayDataReference(_pinned));
+        _start = (int)(-address & (Alignment - 1));
+        _address = address + _start;
+        PooledSize = size;
     }
 
     /// <summary>A segment without memory, for that of a caller's pool.</summary>
@@ -35,8 +47,8 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 
     internal int Room => Buffer.Length - End;
 
-    /// <summary>The size of the own pool's array, which decides the bucket that it goes back to; 0 for a caller's memory.</summary>
-    internal int PooledSize => _pinned?.Length ?? 0;
+    /// <summary>The size of the own pool's memory, bytes, which decides the bucket that it goes back to; 0 for a caller's memory.</summary>
+    internal int PooledSize { get; }
 
     /// <summary>The address of <see cref="Buffer"/>'s first byte where it is pinned for good, else 0.</summary>
     internal nint Address => _address;
@@ -54,10 +66,10 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     internal void Rent(int limit)
     {
         Debug.Assert(_pinned is not null && Chain is null);
-        int capacity = Math.Min(limit, _pinned.Length);
+        int capacity = Math.Min(limit, PooledSize);
         if (Buffer.Length != capacity)
         {
-            Buffer = new Memory<byte>(_pinned, 0, capacity);
+            Buffer = new Memory<byte>(_pinned, _start, capacity);
         }
 
         SetEnd(0);

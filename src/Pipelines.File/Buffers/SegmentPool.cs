@@ -52,7 +52,7 @@ internal sealed class SegmentPool
             }
         }
 
-        segment ??= new FileSegment(GC.AllocateUninitializedArray<byte>(size <= MaxSize ? SizeOf(size) : size, pinned: true));
+        segment ??= new FileSegment(size <= MaxSize ? SizeOf(size) : size);
         segment.Rent(size);
         return segment;
     }
