@@ -396,6 +396,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             bool isPerformed = _backend.TryPerform(operation);
             bool release = false;
             bool start = false;
+            bool isCanceled = false;
             ValueTask<ReadResult> answer = default;
             lock (_chain)
             {
@@ -404,7 +405,18 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                     // Also after Complete: the system may have the memory already, and what it reports releases everything.
                     _state = OperationState.Started;
                     start = true;
-                    answer = _isCompleted ? ValueTask.FromException<ReadResult>(CompletedException()) : Wait(minimumSize, cancellationToken);
+                    if (_isCompleted)
+                    {
+                        answer = ValueTask.FromException<ReadResult>(CompletedException());
+                    }
+                    else if (TryGetCanceled(cancellationToken, out answer))
+                    {
+                        isCanceled = _options.PauseReadAheadThreshold == 0;
+                    }
+                    else
+                    {
+                        answer = Wait(minimumSize, cancellationToken);
+                    }
                 }
                 else
                 {
@@ -423,7 +435,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                             : ValueTask.FromException<ReadResult>(_error);
                         start = TryPrepareReadAhead();
                     }
-                    else
+                    else if (!TryGetCanceled(cancellationToken, out answer))
                     {
                         Prepare(minimumSize, OperationState.Trying);
                         continue;
@@ -440,6 +452,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             if (start)
             {
                 Start(operation);
+                TryCancel(isCanceled ? operation : null);
             }
 
             return answer;
@@ -718,6 +731,21 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 
         result = default;
         return false;
+    }
+
+    /// <summary>A cancellation that came while the caller's thread was in a call found no wait to end: it ends the read before that waits, or goes on.</summary>
+    private bool TryGetCanceled(CancellationToken cancellationToken, out ValueTask<ReadResult> answer)
+    {
+        if (_cancelRequested)
+        {
+            _cancelRequested = false;
+            answer = new ValueTask<ReadResult>(new ReadResult(_chain.Sequence, isCanceled: true, _isEnded));
+            return true;
+        }
+
+        bool isCanceled = cancellationToken.IsCancellationRequested;
+        answer = isCanceled ? ValueTask.FromCanceled<ReadResult>(cancellationToken) : default;
+        return isCanceled;
     }
 
     private bool IsSatisfied(bool hasMore, int minimumSize)
