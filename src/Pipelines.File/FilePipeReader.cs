@@ -114,10 +114,21 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
         FileBackend backend = FileBackends.Open(options.Backend, path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions, preallocationSize: 0);
-        return Create(backend, options, leaveOpen: false);
+        try
+        {
+            return Create(backend, options, leaveOpen: false);
+        }
+        catch
+        {
+            backend.Handle.Dispose();
+            throw;
+        }
     }
 
-    /// <summary>Puts a reader on an open file, which it closes when it is completed unless <see cref="FilePipeReaderOptions.LeaveOpen"/> says otherwise.</summary>
+    /// <summary>
+    /// Puts a reader on an open file, which it closes when it is completed unless <see cref="FilePipeReaderOptions.LeaveOpen"/> says otherwise. Where this throws,
+    /// the file stays open.
+    /// </summary>
     /// <param name="handle">The file, open for reading. A file that can seek is read from <see cref="FilePipeReaderOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
@@ -139,11 +150,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         if (options.Offset != 0 && !backend.CanSeek)
         {
             NotSupportedException exception = new($"The file cannot seek, so {nameof(FilePipeReaderOptions)}.{nameof(FilePipeReaderOptions.Offset)} has to be 0: '{backend.Path}'");
-            if (!leaveOpen)
-            {
-                backend.Release(closeHandle: true);
-            }
-
+            backend.Release(closeHandle: false);
             throw exception;
         }
 

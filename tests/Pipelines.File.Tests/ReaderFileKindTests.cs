@@ -237,6 +237,25 @@ public sealed class ReaderFileKindTests : IDisposable
     }
 
     [Fact]
+    public async Task Create_OffsetOfAFifo_ThrowsAndLeavesOnlyTheCallersHandleOpen()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        using (SafeFileHandle readEnd = File.OpenHandle(fifo.Path))
+        {
+            Assert.Contains(fifo.Path, Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(readEnd, new() { Offset = 1 })).Message, StringComparison.Ordinal);
+            Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(fifo.Path, new() { Offset = 1 }));
+            Assert.False(readEnd.IsClosed);
+            using SafeFileHandle writeEnd = File.OpenHandle(fifo.Path, FileMode.Open, FileAccess.Write);
+            Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(writeEnd, new() { Offset = 1 }));
+            Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(fifo.Path, new() { Mode = FileMode.Open, Offset = 1 }));
+            Assert.False(writeEnd.IsClosed);
+        }
+
+        // One is the Fifo's own.
+        await Eventually.TrueAsync(() => Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget == fifo.Path) == 1);
+    }
+
+    [Fact]
     public void Create_OptionsOutOfRange_Throws()
     {
         string path = _folder.File("f", [1]);
