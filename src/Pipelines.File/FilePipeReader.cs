@@ -530,7 +530,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             }
         }
 
-        return true;
+        // An error comes after what was read before it, and is not tried again.
+        return _error is null ? true : throw _error;
     }
 
     /// <summary>Reads once into the destination's memory and flushes it. <see langword="false"/>: the destination takes no more.</summary>

@@ -337,7 +337,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         ValueTask<FlushResult> written = default;
         lock (_queue)
         {
-            if (_error is null && _queue.Written < _queue.Flushed)
+            if (_error is not null)
+            {
+                // The drain may have failed since the flush was done: what is copied now would come after the failed byte.
+                throw _error;
+            }
+
+            if (_queue.Written < _queue.Flushed)
             {
                 written = Wait(_queue.Flushed, cancellationToken);
             }
