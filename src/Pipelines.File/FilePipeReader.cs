@@ -114,10 +114,21 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
         FileBackend backend = FileBackends.Open(options.Backend, path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions, preallocationSize: 0);
-        return Create(backend, options, leaveOpen: false);
+        try
+        {
+            return Create(backend, options, leaveOpen: false);
+        }
+        catch
+        {
+            backend.Handle.Dispose();
+            throw;
+        }
     }
 
-    /// <summary>Puts a reader on an open file, which it closes when it is completed unless <see cref="FilePipeReaderOptions.LeaveOpen"/> says otherwise.</summary>
+    /// <summary>
+    /// Puts a reader on an open file, which it closes when it is completed unless <see cref="FilePipeReaderOptions.LeaveOpen"/> says otherwise. Where this throws,
+    /// the file stays open.
+    /// </summary>
     /// <param name="handle">The file, open for reading. A file that can seek is read from <see cref="FilePipeReaderOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
@@ -139,11 +150,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         if (options.Offset != 0 && !backend.CanSeek)
         {
             NotSupportedException exception = new($"The file cannot seek, so {nameof(FilePipeReaderOptions)}.{nameof(FilePipeReaderOptions.Offset)} has to be 0: '{backend.Path}'");
-            if (!leaveOpen)
-            {
-                backend.Release(closeHandle: true);
-            }
-
+            backend.Release(closeHandle: false);
             throw exception;
         }
 
@@ -396,6 +403,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             bool isPerformed = _backend.TryPerform(operation);
             bool release = false;
             bool start = false;
+            bool isCanceled = false;
             ValueTask<ReadResult> answer = default;
             lock (_chain)
             {
@@ -404,7 +412,18 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                     // Also after Complete: the system may have the memory already, and what it reports releases everything.
                     _state = OperationState.Started;
                     start = true;
-                    answer = _isCompleted ? ValueTask.FromException<ReadResult>(CompletedException()) : Wait(minimumSize, cancellationToken);
+                    if (_isCompleted)
+                    {
+                        answer = ValueTask.FromException<ReadResult>(CompletedException());
+                    }
+                    else if (TryGetCanceled(cancellationToken, out answer))
+                    {
+                        isCanceled = _options.PauseReadAheadThreshold == 0;
+                    }
+                    else
+                    {
+                        answer = Wait(minimumSize, cancellationToken);
+                    }
                 }
                 else
                 {
@@ -423,7 +442,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                             : ValueTask.FromException<ReadResult>(_error);
                         start = TryPrepareReadAhead();
                     }
-                    else
+                    else if (!TryGetCanceled(cancellationToken, out answer))
                     {
                         Prepare(minimumSize, OperationState.Trying);
                         continue;
@@ -440,6 +459,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             if (start)
             {
                 Start(operation);
+                TryCancel(isCanceled ? operation : null);
             }
 
             return answer;
@@ -510,7 +530,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             }
         }
 
-        return true;
+        // An error comes after what was read before it, and is not tried again.
+        return _error is null ? true : throw _error;
     }
 
     /// <summary>Reads once into the destination's memory and flushes it. <see langword="false"/>: the destination takes no more.</summary>
@@ -718,6 +739,21 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 
         result = default;
         return false;
+    }
+
+    /// <summary>A cancellation that came while the caller's thread was in a call found no wait to end: it ends the read before that waits, or goes on.</summary>
+    private bool TryGetCanceled(CancellationToken cancellationToken, out ValueTask<ReadResult> answer)
+    {
+        if (_cancelRequested)
+        {
+            _cancelRequested = false;
+            answer = new ValueTask<ReadResult>(new ReadResult(_chain.Sequence, isCanceled: true, _isEnded));
+            return true;
+        }
+
+        bool isCanceled = cancellationToken.IsCancellationRequested;
+        answer = isCanceled ? ValueTask.FromCanceled<ReadResult>(cancellationToken) : default;
+        return isCanceled;
     }
 
     private bool IsSatisfied(bool hasMore, int minimumSize)

@@ -110,7 +110,10 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
 
-    /// <summary>Puts a writer on an open file, which it closes when it is completed unless <see cref="FilePipeWriterOptions.LeaveOpen"/> says otherwise.</summary>
+    /// <summary>
+    /// Puts a writer on an open file, which it closes when it is completed unless <see cref="FilePipeWriterOptions.LeaveOpen"/> says otherwise. Where this throws,
+    /// the file stays open.
+    /// </summary>
     /// <param name="handle">The file, open for writing. A file that can seek is written from <see cref="FilePipeWriterOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
@@ -132,11 +135,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         if (options.Offset is > 0 && !backend.CanSeek)
         {
             NotSupportedException exception = new($"The file cannot seek, so {nameof(FilePipeWriterOptions)}.{nameof(FilePipeWriterOptions.Offset)} has to be 0: '{backend.Path}'");
-            if (!leaveOpen)
-            {
-                backend.Release(closeHandle: true);
-            }
-
+            backend.Release(closeHandle: isOpenedByPath);
             throw exception;
         }
 
@@ -338,7 +337,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         ValueTask<FlushResult> written = default;
         lock (_queue)
         {
-            if (_error is null && _queue.Written < _queue.Flushed)
+            if (_error is not null)
+            {
+                // The drain may have failed since the flush was done: what is copied now would come after the failed byte.
+                throw _error;
+            }
+
+            if (_queue.Written < _queue.Flushed)
             {
                 written = Wait(_queue.Flushed, cancellationToken);
             }

@@ -1,3 +1,5 @@
+using System.Collections.Concurrent;
+using System.IO.Pipelines;
 using FilePipelinesChild;
 using Pipelines.File;
 using Pipelines.File.Interop;
@@ -39,7 +41,7 @@ public sealed class CopyTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
         Pattern.Fill(writer.GetSpan(15)[..15], 0);
         writer.Advance(15);
-        System.IO.Pipelines.ReadResult result = await reader.ReadAsync(_stop);
+        ReadResult result = await reader.ReadAsync(_stop);
         reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
         await reader.CopyToAsync(writer, _stop);
         Assert.Equal(200_005, reader.Position);
@@ -71,6 +73,56 @@ public sealed class CopyTests : IDisposable
         Assert.Equal(3, calls.Copies);
         Assert.Equal(500_000, writer.Position);
         Assert.True(File.ReadAllBytes(source).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("destination"))));
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task CopyToAsync_AfterAReadFailed_ThrowsAgainAndCopiesOnlyWhatCameBefore(bool toFile)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = call => call <= 2 ? 1000 : -Libc.EAGAIN, OnRead = call => call == 1 ? -Libc.EIO : null };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(10_000)));
+        ReadResult result = await reader.ReadAtLeastAsync(2000, _stop);
+        reader.AdvanceTo(result.Buffer.GetPosition(500), result.Buffer.End);
+        await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
+        MemoryStream stream = new();
+        PipeWriter writer = toFile ? FilePipeWriter.Create(_folder.File("destination")) : PipeWriter.Create(stream);
+        await Assert.ThrowsAsync<IOException>(() => reader.CopyToAsync(writer, _stop));
+        Assert.Equal(2000, reader.Position);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(1500, 500), toFile ? File.ReadAllBytes(_folder.File("destination")) : stream.ToArray());
+    }
+
+    [Fact]
+    public async Task CopyToAsync_WriterFailsBetweenItsFlushAndTheCopy_CopiesNothingAfterTheFailedByte()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
+        using SemaphoreSlim gate = new(0);
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                gate.Wait(TestContext.Current.CancellationToken);
+                return call == 1 ? 600 : -Libc.EIO;
+            },
+        };
+
+        // The first write ends the wait of the flush, and the copy goes on only when the second has failed.
+        HeldScheduler scheduler = new();
+        FilePipeWriter writer = calls.Write(_folder.File("destination"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500, WriterScheduler = scheduler });
+        Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
+        writer.Advance(1000);
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(5000, 1000)));
+        Task copy = reader.CopyToAsync(writer, _stop);
+        gate.Release(2);
+        await Eventually.TrueAsync(() => scheduler.Held > 0 && writer.Position == 600);
+        scheduler.Run();
+        await Assert.ThrowsAsync<IOException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await reader.CompleteAsync();
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(Pattern.Bytes(600), File.ReadAllBytes(_folder.File("destination")));
     }
 
     [Fact]
@@ -113,5 +165,35 @@ public sealed class CopyTests : IDisposable
         await reader.CompleteAsync();
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(_folder.File("destination")));
+    }
+
+    /// <summary>Runs nothing until it is told to, and everything at once from then on.</summary>
+    private sealed class HeldScheduler : PipeScheduler
+    {
+        private readonly ConcurrentQueue<(Action<object?> Action, object? State)> _held = new();
+        private bool _runs;
+
+        public int Held => _held.Count;
+
+        public override void Schedule(Action<object?> action, object? state)
+        {
+            if (Volatile.Read(ref _runs))
+            {
+                action(state);
+            }
+            else
+            {
+                _held.Enqueue((action, state));
+            }
+        }
+
+        public void Run()
+        {
+            Volatile.Write(ref _runs, true);
+            while (_held.TryDequeue(out (Action<object?> Action, object? State) held))
+            {
+                held.Action(held.State);
+            }
+        }
     }
 }

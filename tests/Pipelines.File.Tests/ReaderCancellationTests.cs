@@ -68,6 +68,75 @@ public sealed class ReaderCancellationTests : IDisposable
     }
 
     [Fact]
+    public async Task CancelPendingRead_WhileTheCallerIsInTheCallThatWouldWait_EndsTheReadAtOnce()
+    {
+        FilePipeReader? reader = null;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call =>
+            {
+                if (call == 1)
+                {
+                    reader!.CancelPendingRead();
+                }
+
+                return -Libc.EAGAIN;
+            },
+            OnRead = _ => Block(),
+        };
+        reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        ReadResult canceled = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        _gate.Set();
+        ReadResult result = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.False(result.IsCanceled);
+        Assert.Equal(1000, result.Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAtLeastAsync_CanceledBetweenTwoCallsThatDoNotWait_EndsThere(bool byToken)
+    {
+        FilePipeReader? reader = null;
+        using CancellationTokenSource source = new();
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call =>
+            {
+                if (call == 3 && byToken)
+                {
+                    source.Cancel();
+                }
+                else if (call == 3)
+                {
+                    reader!.CancelPendingRead();
+                }
+
+                return 100;
+            },
+        };
+        reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        if (byToken)
+        {
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await reader.ReadAtLeastAsync(1000, source.Token));
+        }
+        else
+        {
+            ReadResult canceled = await reader.ReadAtLeastAsync(1000, source.Token);
+            Assert.True(canceled.IsCanceled);
+            Assert.Equal(300, canceled.Buffer.Length);
+        }
+
+        Assert.Equal(3, calls.ReadsNoWait);
+        ReadResult result = await reader.ReadAtLeastAsync(1000, _stop);
+        Assert.Equal(Pattern.Bytes(1000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
     public async Task Complete_DuringAPendingRead_EndsItAndKeepsMemoryAndHandleUntilTheCallReturns()
     {
         CheckedPool pool = new();

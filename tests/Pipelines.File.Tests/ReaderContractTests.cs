@@ -56,6 +56,20 @@ public sealed class ReaderContractTests : IDisposable
         reader.CancelPendingRead();
     }
 
+    [Theory]
+    [InlineData(0)]
+    [InlineData(50_000)]
+    public async Task Position_AfterComplete_StaysAtWhatWasConsumed(long readAhead)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(300_000)), new() { Offset = 10, PauseReadAheadThreshold = readAhead });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.GetPosition(100));
+        await reader.CompleteAsync();
+        Assert.Equal(110, reader.Position);
+        await Eventually.TrueAsync(() => reader.FileBackend.Handle.IsClosed);
+        Assert.Equal(110, reader.Position);
+    }
+
     [Fact]
     public async Task LeaveOpen_LeavesTheHandleOpen()
     {

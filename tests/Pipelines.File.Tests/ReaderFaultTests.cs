@@ -1,5 +1,6 @@
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Interop;
 
@@ -140,6 +141,48 @@ public sealed class ReaderFaultTests : IDisposable
         Assert.True(status == 3, output + error);
         Assert.Contains("failed IOException", output, StringComparison.Ordinal);
         Assert.Contains(_path, output, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(false, 0)]
+    [InlineData(true, 0)]
+    [InlineData(false, 1000)]
+    [InlineData(true, 1000)]
+    public async Task Read_HandleIsClosedUnderneath_ThrowsAndGivesTheMemoryBack(bool copies, long readAhead)
+    {
+        CheckedPool pool = new();
+        SafeFileHandle handle = File.OpenHandle(_folder.File("larger", Pattern.Bytes(1_000_000)));
+        FilePipeReader reader = FilePipeReader.Create(handle, new() { Pool = pool, PauseReadAheadThreshold = readAhead });
+        reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+        handle.Dispose();
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () =>
+        {
+            while (true)
+            {
+                if (copies)
+                {
+                    await reader.CopyToAsync(pipe.Writer, _stop);
+                }
+
+                reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+            }
+        });
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
+        await reader.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
+    [Fact]
+    public async Task Read_HandleOfAFifoIsClosedUnderneath_Throws()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        SafeFileHandle handle = File.OpenHandle(fifo.Path);
+        FilePipeReader reader = FilePipeReader.Create(handle);
+        handle.Dispose();
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await reader.CompleteAsync();
     }
 
     private async Task<long> ReadAllAsync(FilePipeReader reader)

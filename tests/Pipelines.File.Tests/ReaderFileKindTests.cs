@@ -232,8 +232,62 @@ public sealed class ReaderFileKindTests : IDisposable
         Assert.Throws<ArgumentNullException>(() => FilePipeReader.Create((string)null!));
         Assert.Throws<ArgumentNullException>(() => FilePipeReader.Create((SafeFileHandle)null!));
         Assert.Throws<ArgumentException>(() => FilePipeReader.Create(new SafeFileHandle()));
-        using FileStream locked = new(_folder.File("locked"), FileMode.Create, FileAccess.ReadWrite, FileShare.None);
-        Assert.Throws<IOException>(() => FilePipeReader.Create(_folder.File("locked")));
+    }
+
+    [Theory]
+    [InlineData(FileShare.None)]
+    [InlineData(FileShare.Read)]
+    [InlineData(FileShare.Write)]
+    [InlineData(FileShare.ReadWrite)]
+    [InlineData(FileShare.ReadWrite | FileShare.Delete)]
+    public async Task Create_OfAFileThatOthersHaveOpen_AnswersAndLocksAsFileStreamDoes(FileShare share)
+    {
+        string path = _folder.File("f", [1]);
+        foreach (FileAccess access in Enum.GetValues<FileAccess>())
+        {
+            foreach (FileShare others in new[] { FileShare.None, FileShare.Read, FileShare.ReadWrite })
+            {
+                // The others first.
+                using (new FileStream(path, FileMode.Open, access, others))
+                {
+                    FilePipeReader? second = null;
+                    Assert.Equal(Refusal(() => new FileStream(path, FileMode.Open, FileAccess.Read, share).Dispose()), Refusal(() => second = FilePipeReader.Create(path, new() { Share = share })));
+                    second?.Complete();
+                }
+
+                // The reader first.
+                string? expected;
+                using (new FileStream(path, FileMode.Open, FileAccess.Read, share))
+                {
+                    expected = Refusal(() => new FileStream(path, FileMode.Open, access, others).Dispose());
+                }
+
+                FilePipeReader reader = FilePipeReader.Create(path, new() { Share = share });
+                Assert.Equal(expected, Refusal(() => new FileStream(path, FileMode.Open, access, others).Dispose()));
+                await reader.CompleteAsync();
+            }
+        }
+
+        static string? Refusal(Action open) => Record.Exception(open) is { } e ? $"{e.GetType()} {e.HResult} {e.Message}" : null;
+    }
+
+    [Fact]
+    public async Task Create_OffsetOfAFifo_ThrowsAndLeavesOnlyTheCallersHandleOpen()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        using (SafeFileHandle readEnd = File.OpenHandle(fifo.Path))
+        {
+            Assert.Contains(fifo.Path, Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(readEnd, new() { Offset = 1 })).Message, StringComparison.Ordinal);
+            Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(fifo.Path, new() { Offset = 1 }));
+            Assert.False(readEnd.IsClosed);
+            using SafeFileHandle writeEnd = File.OpenHandle(fifo.Path, FileMode.Open, FileAccess.Write);
+            Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(writeEnd, new() { Offset = 1 }));
+            Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(fifo.Path, new() { Mode = FileMode.Open, Offset = 1 }));
+            Assert.False(writeEnd.IsClosed);
+        }
+
+        // One is the Fifo's own.
+        await Eventually.TrueAsync(() => Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget == fifo.Path) == 1);
     }
 
     [Fact]

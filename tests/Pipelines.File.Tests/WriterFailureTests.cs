@@ -1,5 +1,6 @@
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Interop;
 
@@ -121,6 +122,20 @@ public sealed class WriterFailureTests : IDisposable
         }
 
         Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Write_HandleIsClosedUnderneath_ThrowsAndCompleteEnds(bool isFifo)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        using SafeFileHandle readEnd = File.OpenHandle(fifo.Path);
+        SafeFileHandle handle = File.OpenHandle(isFifo ? fifo.Path : _folder.File("f"), isFifo ? FileMode.Open : FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { FlushGuarantee = FlushGuarantee.Written });
+        handle.Dispose();
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
     }
 
     [Fact]

@@ -100,19 +100,13 @@ internal static class FileBackends
             return null;
         }
 
-        // The runtime's own rule: a file open for reading only is locked shared if others may read it, exclusively if they may do nothing (flock(2)).
-        int operation = share switch
-        {
-            FileShare.None => Libc.LOCK_EX,
-            FileShare.Read => Libc.LOCK_SH,
-            FileShare.ReadWrite => 0,
-            _ => -1,
-        };
-        if (operation < 0)
+        // The runtime's own rule: a file open for reading only is locked exclusively if others may do nothing with it, else shared, whatever they may do (flock(2)).
+        if ((share & ~(FileShare.ReadWrite | FileShare.Delete)) != 0)
         {
             return null;
         }
 
+        int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
         int descriptor = Libc.Open(fullPath, Libc.O_RDONLY | Libc.O_CLOEXECLinux);
         if (descriptor < 0)
         {
@@ -120,7 +114,7 @@ internal static class FileBackends
         }
 
         SafeFileHandle handle = new(descriptor, ownsHandle: true);
-        if (operation != 0 && Libc.FLock(descriptor, operation | Libc.LOCK_NB) != 0)
+        if (Libc.FLock(descriptor, operation | Libc.LOCK_NB) != 0)
         {
             handle.Dispose();
             return null;

@@ -32,30 +32,37 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
 
     internal override bool TryPerform(FileOperation operation)
-        => operation.Kind == FileOperationKind.Read && _triesReads && TryRead(operation);
+    {
+        if (operation.Kind != FileOperationKind.Read || !_triesReads)
+        {
+            return false;
+        }
+
+        try
+        {
+            return TryRead(operation);
+        }
+        catch (ObjectDisposedException e)
+        {
+            // The caller has closed the handle under us.
+            operation.Finish(e);
+            return true;
+        }
+    }
 
     internal override void Start(FileOperation operation)
     {
         operation.WorkItemBackend = this;
         FilePipeMetrics.HandedOver(operation.Kind);
-        if (!CanSeek && operation.Kind is FileOperationKind.Read or FileOperationKind.Write && !_calls.IsReady(Handle, EventsOf(operation)))
+        bool? isWaiting = CanSeek || operation.Kind is not (FileOperationKind.Read or FileOperationKind.Write) ? null : TryWait(operation);
+        if (isWaiting is null)
         {
-            try
-            {
-                if (!DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)))
-                {
-                    ReportCanceled(operation);
-                }
-
-                return;
-            }
-            catch (Exception e) when (e is IOException or ObjectDisposedException)
-            {
-                // No descriptor for the wake-up pipe, or none of the file: the work item meets the same and reports it.
-            }
+            ThreadPool.UnsafeQueueUserWorkItem(operation, preferLocal: false);
         }
-
-        ThreadPool.UnsafeQueueUserWorkItem(operation, preferLocal: false);
+        else if (isWaiting is false)
+        {
+            ReportCanceled(operation);
+        }
     }
 
     internal override bool CanBlock => CanSeek;
@@ -95,6 +102,20 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         if (operation.Owner!.OnCompleted(operation))
         {
             Start(operation);
+        }
+    }
+
+    /// <summary>Whether it now waits in poll(2): not, where it was canceled; <see langword="null"/> where there is nothing to wait for.</summary>
+    private bool? TryWait(FileOperation operation)
+    {
+        try
+        {
+            return _calls.IsReady(Handle, EventsOf(operation)) ? null : DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation));
+        }
+        catch (Exception e) when (e is IOException or ObjectDisposedException)
+        {
+            // No descriptor for the wake-up pipe, or none of the file: the work item meets the same and reports it.
+            return null;
         }
     }
 

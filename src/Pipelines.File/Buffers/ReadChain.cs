@@ -208,7 +208,7 @@ internal sealed class ReadChain
         End += bytes;
     }
 
-    /// <summary>Gives everything back to the pool. Nothing is lent.</summary>
+    /// <summary>Gives everything back to the pool; what was not consumed counts as not read. Nothing is lent.</summary>
     internal void Release()
     {
         Debug.Assert(_lentHead is null && _lentOfTail == 0);
@@ -216,7 +216,7 @@ internal sealed class ReadChain
         ReturnAll(_spareHead);
         _head = _tail = _spareHead = _spareTail = null;
         _count = _spareCount = _headIndex = 0;
-        Start = End;
+        End = Start;
     }
 
     private FileSegment Rent(int size)
