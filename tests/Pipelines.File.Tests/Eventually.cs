@@ -1,16 +1,34 @@
+using System.Runtime.CompilerServices;
+
 namespace FilePipelinesTests;
 
 /// <summary>Waits for what comes soon, but not at once.</summary>
 internal static class Eventually
 {
-    public static async Task TrueAsync(Func<Task<bool>> isTrue)
+    public static async Task TrueAsync(Func<Task<bool>> isTrue, [CallerArgumentExpression(nameof(isTrue))] string what = "")
     {
         for (int wait = 1; !await isTrue(); wait *= 2)
         {
-            Assert.True(wait < 8192, "It has not come true within 8 s.");
+            Assert.True(wait < 32_768, $"It has not come true within 30 s: {what}");
             await Task.Delay(wait, TestContext.Current.CancellationToken);
         }
     }
 
-    public static Task TrueAsync(Func<bool> isTrue) => TrueAsync(() => Task.FromResult(isTrue()));
+    public static Task TrueAsync(Func<bool> isTrue, [CallerArgumentExpression(nameof(isTrue))] string what = "") => TrueAsync(() => Task.FromResult(isTrue()), what);
+
+    /// <summary>Until nobody has the file open.</summary>
+    public static Task FreeAsync(string path) => TrueAsync(() => IsFree(path));
+
+    private static bool IsFree(string path)
+    {
+        try
+        {
+            File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None).Dispose();
+            return true;
+        }
+        catch (IOException)
+        {
+            return false;
+        }
+    }
 }

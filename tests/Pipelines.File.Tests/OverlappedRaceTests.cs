@@ -187,20 +187,7 @@ public sealed class OverlappedRaceTests : IDisposable
             reader.Complete();
         }
 
-        await Eventually.TrueAsync(() => IsFree(path));
-    }
-
-    internal static bool IsFree(string path)
-    {
-        try
-        {
-            File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None).Dispose();
-            return true;
-        }
-        catch (IOException)
-        {
-            return false;
-        }
+        await Eventually.FreeAsync(path);
     }
 
     private async Task ReadAllAsync(FilePipeReader reader, int length, Func<bool> wasCanceled)
@@ -228,7 +215,7 @@ public sealed class OverlappedRaceTests : IDisposable
     {
         await reader.CompleteAsync();
         calls.CloseSecond();
-        await Eventually.TrueAsync(() => IsFree(path));
+        await Eventually.FreeAsync(path);
     }
 
     /// <summary>Ways to finish that go with skipping completions, and those that go without, with a flag of the test's own.</summary>
