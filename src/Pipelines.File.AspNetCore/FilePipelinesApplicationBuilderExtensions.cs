@@ -1,3 +1,6 @@
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Pipelines.File.AspNetCore;
 
 namespace Microsoft.AspNetCore.Builder;
@@ -7,21 +10,27 @@ public static class FilePipelinesApplicationBuilderExtensions
 {
     /// <summary>
     /// Pumps everything that later middleware and endpoints send by <c>SendFileAsync</c> (static files, <c>Results.File</c>, <c>PhysicalFileResult</c>, …) from the
-    /// file straight into the response's own memory. Add it before them, and after whatever replaces the response's body, else that goes on sending its own way.
+    /// file straight into the response's own memory. Add it first: before them, and before whatever wraps the response's body (response compression), which then passes on to
+    /// it what it does not change itself.
     /// </summary>
     /// <remarks>
-    /// Takes over from Kestrel and the test host, which copy through a stream; a server that does better itself (HTTP.sys, IIS), and a body that other middleware has
-    /// wrapped by then, keep their own. Status, headers, ranges, caching and the exceptions for a missing file or a bad range are the application's as before.
+    /// <para>Takes over from Kestrel and the test host, which copy through a stream; a server that does better itself (HTTP.sys, IIS), and a body that other middleware has
+    /// wrapped by then, keep their own. Status, headers, ranges, caching and the exceptions for a missing file or a bad range are the application's as before.</para>
+    /// <para>A file is opened once and sent from there, whatever becomes of its name meanwhile. One that is truncated while it is sent aborts the connection (the
+    /// stream, in HTTP/2) and throws <see cref="IOException"/>, which is logged; a client that goes away ends the reading at the next flush and closes the file.</para>
     /// </remarks>
     /// <param name="app">The application.</param>
     /// <param name="options">How to send; <see langword="null"/> for the defaults.</param>
+    /// <returns><paramref name="app"/>.</returns>
+    /// <exception cref="ArgumentNullException"><paramref name="app"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     public static IApplicationBuilder UseFilePipelines(this IApplicationBuilder app, FilePipelinesOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(app);
         options ??= new FilePipelinesOptions();
         options.Validate();
-        FileSender sender = new(options.SegmentSize, options.MinimumSize);
+        ILoggerFactory loggers = app.ApplicationServices.GetService<ILoggerFactory>() ?? NullLoggerFactory.Instance;
+        FileSender sender = new(loggers.CreateLogger("Pipelines.File.AspNetCore"), options.SegmentSize, options.MinimumSize);
         return app.Use(next => context => sender.InvokeAsync(context, next));
     }
 

@@ -1,19 +1,22 @@
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Microsoft.Extensions.Logging;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>The middleware: what all requests of one application share, and the decision whose body feature is taken over.</summary>
-internal sealed class FileSender
+internal sealed partial class FileSender
 {
+    private readonly ILogger _logger;
     private readonly long _minimumSize;
 
     // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
     private RelaxedRate? _relaxedRate;
 
-    internal FileSender(int segmentSize, long minimumSize)
+    internal FileSender(ILogger logger, int segmentSize, long minimumSize)
     {
+        _logger = logger;
         SegmentSize = segmentSize;
         _minimumSize = minimumSize;
     }
@@ -81,6 +84,9 @@ internal sealed class FileSender
 
         return relaxed.Relaxed;
     }
+
+    [LoggerMessage(1, LogLevel.Error, "The connection was aborted in the middle of sending '{Path}'.", EventName = "SendFailed")]
+    internal partial void LogFailed(string? path, Exception exception);
 
     // By name, as the test host is a package that no application should need, and the rest of a name that matches costs nothing.
     private static bool CopiesThroughStream(Type feature)

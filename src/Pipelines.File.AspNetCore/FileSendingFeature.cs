@@ -69,7 +69,8 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         }
     }
 
-    private async Task SendAsync(FileBackend file, long offset, long count, CancellationToken cancellationToken)
+    /// <summary>Sends a part of an open file that is known to be there, and closes the file.</summary>
+    internal async Task SendAsync(FileBackend file, long offset, long count, CancellationToken cancellationToken)
     {
         FilePump pump = new(file, offset);
         IHttpMinResponseDataRateFeature? rateFeature = null;
@@ -110,10 +111,15 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
                 }
             }
         }
-        catch when (_context.Response.HasStarted)
+        catch (Exception e) when (_context.Response.HasStarted)
         {
-            // The body is not whole, and nobody further out may end it as if it were.
+            // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the client's going away.
             _context.Abort();
+            if (e is not OperationCanceledException)
+            {
+                _sender.LogFailed(file.Path, e);
+            }
+
             throw;
         }
         finally

@@ -23,6 +23,7 @@ namespace FileSendingTests;
 public sealed class FileServer : IAsyncDisposable
 {
     private readonly WebApplication _app;
+    private Uri? _address;
 
     private FileServer(WebApplication app, TestLog log)
     {
@@ -32,7 +33,7 @@ public sealed class FileServer : IAsyncDisposable
 
     public TestLog Log { get; }
 
-    public int Port { get; private set; }
+    public int Port => _address!.Port;
 
     public static async Task<FileServer> StartAsync(
         string root,
@@ -112,13 +113,29 @@ public sealed class FileServer : IAsyncDisposable
         FileServer server = new(app, log);
         if (!onTestHost)
         {
-            server.Port = new Uri(app.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.Single()).Port;
+            server._address = new Uri(app.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.Single());
         }
 
         return server;
     }
 
-    public HttpClient CreateTestClient() => _app.GetTestClient();
+    /// <summary>A client of this server, over TLS where it wants that.</summary>
+    public HttpClient CreateClient(Version version)
+    {
+        HttpClient client;
+        if (_address is null)
+        {
+            client = _app.GetTestClient();
+        }
+        else
+        {
+            SocketsHttpHandler handler = new() { SslOptions = { RemoteCertificateValidationCallback = (_, certificate, _, _) => certificate!.Equals(TestCertificate.Instance) } };
+            client = new HttpClient(handler) { BaseAddress = _address };
+        }
+
+        client.DefaultRequestVersion = version;
+        return client;
+    }
 
     public async Task<Socket> ConnectAsync(int? receiveBuffer = null)
     {

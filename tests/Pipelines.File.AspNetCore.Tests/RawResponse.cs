@@ -11,8 +11,13 @@ public sealed record RawResponse(string Head, long BodyLength, string BodyHash, 
     /// <summary>Sends one request and reads one response. <paramref name="request"/> is the lines of its head.</summary>
     public static async Task<RawResponse> GetAsync(Stream connection, params string[] request)
     {
-        CancellationToken cancellationToken = TestContext.Current.CancellationToken;
-        await connection.WriteAsync(Encoding.ASCII.GetBytes(string.Join("\r\n", request) + "\r\n\r\n"), cancellationToken);
+        await connection.WriteAsync(Encoding.ASCII.GetBytes(string.Join("\r\n", request) + "\r\n\r\n"), TestContext.Current.CancellationToken);
+        return await ReadAsync(connection, isHead: request[0].StartsWith("HEAD", StringComparison.Ordinal));
+    }
+
+    /// <summary>Reads one response.</summary>
+    public static async Task<RawResponse> ReadAsync(Stream connection, bool isHead = false)
+    {
         BufferedStream buffered = new(connection, 64 * 1024);
         List<string> head = [];
         long? contentLength = null;
@@ -33,7 +38,7 @@ public sealed record RawResponse(string Head, long BodyLength, string BodyHash, 
             isChunked |= line == "Transfer-Encoding: chunked";
         }
 
-        bool hasBody = head.Count > 0 && !request[0].StartsWith("HEAD", StringComparison.Ordinal) && !head[0].Contains(" 304 ", StringComparison.Ordinal) && !head[0].Contains(" 204 ", StringComparison.Ordinal);
+        bool hasBody = head.Count > 0 && !isHead && !head[0].Contains(" 304 ", StringComparison.Ordinal) && !head[0].Contains(" 204 ", StringComparison.Ordinal);
         using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
         long length = 0;
         bool isWhole = head.Count > 0;

@@ -1,0 +1,245 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Logging.Abstractions;
+using Pipelines.File;
+using Pipelines.File.AspNetCore;
+using Pipelines.File.Backends;
+
+namespace FileSendingTests;
+
+/// <summary>The sending by itself: into a pipe, from a file whose reads this test times.</summary>
+public sealed class FileSendingFeatureTests : IDisposable
+{
+    private readonly string _path = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName());
+    private readonly Body _body = new();
+    private readonly DefaultHttpContext _context = new();
+    private readonly AbortCount _lifetime = new();
+    private readonly FileSendingFeature _sending;
+
+    public FileSendingFeatureTests()
+    {
+        _context.Features.Set<IHttpResponseBodyFeature>(_body);
+        _context.Features.Set<IHttpRequestLifetimeFeature>(_lifetime);
+        _context.Features.Set<IHttpResponseFeature>(_body);
+        _sending = new FileSendingFeature(new FileSender(NullLogger.Instance, segmentSize: 65536, minimumSize: 0), _context, _body);
+    }
+
+    public void Dispose() => File.Delete(_path);
+
+    [Theory]
+    [InlineData(1, 1)]
+    [InlineData(65536, 1)]
+    [InlineData(65537, 2)]
+    public void SendFileAsync_FileInThePageCache_FlushesOnceASegmentAndFinishesOnTheSpot(int size, int flushes)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there a read that need not wait can be told.");
+        byte[] content = Add(size);
+        Task sending = _sending.SendFileAsync(_path, 0, null, TestContext.Current.CancellationToken);
+        Assert.SkipUnless(_body.Flushes > 0, "The file system of the temporary folder does not know RWF_NOWAIT.");
+        Assert.True(sending.IsCompletedSuccessfully);
+        Assert.Equal(flushes, _body.Flushes);
+        Assert.Equal(content, _body.Written());
+    }
+
+    [Fact]
+    public async Task SendAsync_ReadsThatWait_SendsTheBytes()
+    {
+        byte[] content = Add(200_000);
+        using HeldFile file = new(_path);
+        Task sending = _sending.SendAsync(file, 1000, 150_000, TestContext.Current.CancellationToken);
+        for (int i = 0; i < 3; i++)
+        {
+            Assert.False(sending.IsCompleted);
+            await file.LetOneReadAsync();
+        }
+
+        await sending;
+        Assert.Equal(content[1000..151_000], _body.Written());
+        Assert.True(file.Handle.IsClosed);
+        Assert.Equal(0, _lifetime.Aborts);
+    }
+
+    [Fact]
+    public async Task SendAsync_ClientGoesAwayDuringARead_WaitsForItAndReadsNoMore()
+    {
+        Add(200_000);
+        using HeldFile file = new(_path);
+        using CancellationTokenSource gone = new();
+        Task sending = _sending.SendAsync(file, 0, 200_000, gone.Token);
+        await gone.CancelAsync();
+        Assert.False(sending.IsCompleted);
+        Assert.False(file.Handle.IsClosed);
+        await file.LetOneReadAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending);
+        Assert.True(file.Handle.IsClosed);
+        Assert.Equal((1, 1), (file.Reads, _lifetime.Aborts));
+    }
+
+    [Fact]
+    public async Task SendAsync_ReaderOfTheBodyIsGone_ReadsNoMore()
+    {
+        Add(200_000);
+        using HeldFile file = new(_path);
+        _body.CompleteReader();
+        Task sending = _sending.SendAsync(file, 0, 200_000, TestContext.Current.CancellationToken);
+        await file.LetOneReadAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending);
+        Assert.True(file.Handle.IsClosed);
+        Assert.Equal((1, 1), (file.Reads, _lifetime.Aborts));
+    }
+
+    [Fact]
+    public async Task SendAsync_ReadFails_AbortsAndThrowsIt()
+    {
+        Add(200_000);
+        using HeldFile file = new(_path);
+        Task sending = _sending.SendAsync(file, 0, 200_000, TestContext.Current.CancellationToken);
+        await file.LetOneReadAsync();
+        IOException error = new("broken");
+        await file.LetOneReadAsync(error);
+        Assert.Same(error, await Assert.ThrowsAsync<IOException>(() => sending));
+        Assert.True(file.Handle.IsClosed);
+        Assert.Equal(1, _lifetime.Aborts);
+    }
+
+    [Fact]
+    public async Task SendAsync_ReadIsCanceledByALateCancellation_IsRepeated()
+    {
+        byte[] content = Add(1000);
+        using HeldFile file = new(_path);
+        Task sending = _sending.SendAsync(file, 0, 1000, TestContext.Current.CancellationToken);
+        await file.LetOneReadAsync(isCanceled: true);
+        await file.LetOneReadAsync();
+        await sending;
+        Assert.Equal(content, _body.Written());
+    }
+
+    private byte[] Add(int size)
+    {
+        byte[] content = FileTree.Content(size);
+        File.WriteAllBytes(_path, content);
+        return content;
+    }
+
+    /// <summary>A file none of whose reads finishes before the test lets it.</summary>
+    private sealed class HeldFile : FileBackend, IDisposable
+    {
+        private readonly SemaphoreSlim _started = new(0);
+        private FileOperation? _operation;
+
+        internal HeldFile(string path)
+            : this(path, FileBackends.Open(FilePipeBackend.ThreadPool, path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.None, 0))
+        {
+        }
+
+        private HeldFile(string path, FileBackend file)
+            : base(file.Handle, path, file.Shape)
+        {
+        }
+
+        internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
+
+        internal int Reads { get; private set; }
+
+        internal override bool TryPerform(FileOperation operation) => false;
+
+        internal override void Start(FileOperation operation)
+        {
+            _operation = operation;
+            _started.Release();
+        }
+
+        internal async Task LetOneReadAsync(Exception? error = null, bool isCanceled = false)
+        {
+            await _started.WaitAsync(TestContext.Current.CancellationToken);
+            FileOperation operation = _operation!;
+            if (error is not null)
+            {
+                operation.Finish(error);
+            }
+            else if (isCanceled)
+            {
+                operation.FinishCanceled();
+            }
+            else
+            {
+                Reads++;
+                operation.Finish(RandomAccess.Read(Handle, System.Runtime.InteropServices.MemoryMarshal.AsMemory(operation.FirstBuffer).Span, operation.Offset));
+            }
+
+            Assert.False(operation.Owner!.OnCompleted(operation));
+        }
+
+        public void Dispose()
+        {
+            Handle.Dispose();
+            _started.Dispose();
+        }
+    }
+
+    private sealed class AbortCount : IHttpRequestLifetimeFeature
+    {
+        internal int Aborts { get; private set; }
+
+        public CancellationToken RequestAborted { get; set; }
+
+        public void Abort() => Aborts++;
+    }
+
+    /// <summary>A response whose body is a pipe, and which has started as soon as it was told to.</summary>
+    private sealed class Body : HttpResponseFeature, IHttpResponseBodyFeature
+    {
+        private readonly Pipe _pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+
+        public Body() => Writer = new FlushCount(_pipe.Writer, this);
+
+        internal int Flushes { get; private set; }
+
+        private bool _hasStarted;
+
+        public override bool HasStarted => _hasStarted;
+
+        public Stream Stream => Writer.AsStream();
+
+        public PipeWriter Writer { get; }
+
+        internal void CompleteReader() => _pipe.Reader.Complete();
+
+        internal byte[] Written() => _pipe.Reader.TryRead(out ReadResult result) ? result.Buffer.ToArray() : [];
+
+        public void DisableBuffering()
+        {
+        }
+
+        public Task StartAsync(CancellationToken cancellationToken = default)
+        {
+            _hasStarted = true;
+            return Task.CompletedTask;
+        }
+
+        public Task CompleteAsync() => throw new NotSupportedException();
+
+        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default) => throw new NotSupportedException();
+
+        private sealed class FlushCount(PipeWriter inner, Body body) : PipeWriter
+        {
+            public override void Advance(int bytes) => inner.Advance(bytes);
+
+            public override Memory<byte> GetMemory(int sizeHint = 0) => inner.GetMemory(sizeHint);
+
+            public override Span<byte> GetSpan(int sizeHint = 0) => inner.GetSpan(sizeHint);
+
+            public override void CancelPendingFlush() => inner.CancelPendingFlush();
+
+            public override void Complete(Exception? exception = null) => inner.Complete(exception);
+
+            public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+            {
+                body.Flushes++;
+                return inner.FlushAsync(cancellationToken);
+            }
+        }
+    }
+}

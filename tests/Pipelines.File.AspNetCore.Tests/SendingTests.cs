@@ -1,0 +1,325 @@
+using System.Net;
+using System.Net.Sockets;
+using System.Security.Cryptography;
+using System.Text;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Pipelines.File.AspNetCore;
+
+namespace FileSendingTests;
+
+/// <summary>What happens to a file, a client and the process while files are sent.</summary>
+[Collection(nameof(AloneCollection))]
+public sealed class SendingTests : IDisposable
+{
+    private const int Large = 64 * 1024 * 1024;
+
+    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => Directory.Delete(_root, recursive: true);
+
+    [Fact]
+    public async Task Get_FilesAndTheirSegments_AreCounted()
+    {
+        Add("small.txt", 1024);
+        Add("large.txt", 1024 * 1024);
+        using Counters counters = new();
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true);
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        await client.GetByteArrayAsync("small.txt", _stop);
+        await client.GetByteArrayAsync("large.txt", _stop);
+        Assert.Equal((2, 0, 1024 + 1024 * 1024), (counters["responses.sent"], counters["responses.left"], counters["bytes_read"]));
+        Assert.Equal(17, counters["reads.inline"] + counters["reads.handed_over"]);
+    }
+
+    [Fact]
+    public async Task Get_BelowMinimumSize_IsLeftToTheServer()
+    {
+        Add("small.txt", 999);
+        Add("large.txt", 1000);
+        using Counters counters = new();
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, options: new FilePipelinesOptions { MinimumSize = 1000 });
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Assert.Equal(999, (await client.GetByteArrayAsync("small.txt", _stop)).Length);
+        Assert.Equal((0, 1), (counters["responses.sent"], counters["responses.left"]));
+        Assert.Equal(1000, (await client.GetByteArrayAsync("large.txt", _stop)).Length);
+        Assert.Equal((1, 1), (counters["responses.sent"], counters["responses.left"]));
+    }
+
+    [Theory]
+    [InlineData(4096)]
+    [InlineData(5000)]
+    [InlineData(1024 * 1024)]
+    public async Task Get_AnySegmentSize_SendsTheBytes(int segmentSize)
+    {
+        byte[] content = Add("f.txt", 3_000_001);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, options: new FilePipelinesOptions { SegmentSize = segmentSize });
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Assert.Equal(content, await client.GetByteArrayAsync("f.txt", _stop));
+        Assert.Equal(content, await client.GetByteArrayAsync("send/f.txt", _stop));
+    }
+
+    [Theory]
+    [InlineData(4095, 0)]
+    [InlineData(16 * 1024 * 1024 + 1, 0)]
+    [InlineData(4096, -1)]
+    public void UseFilePipelines_OptionOutOfRange_Throws(int segmentSize, long minimumSize)
+    {
+        WebApplication app = WebApplication.CreateSlimBuilder().Build();
+        Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(new FilePipelinesOptions { SegmentSize = segmentSize, MinimumSize = minimumSize }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(options => (options.SegmentSize, options.MinimumSize) = (segmentSize, minimumSize)));
+    }
+
+    [Fact]
+    public async Task Get_BodyOfAnotherServer_KeepsItsOwnSendFile()
+    {
+        Add("f.txt", 5000);
+        SendFileCount own = new();
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, before: app => app.Use((context, next) =>
+        {
+            own.Inner = context.Features.GetRequiredFeature<IHttpResponseBodyFeature>();
+            context.Features.Set<IHttpResponseBodyFeature>(own);
+            return next(context);
+        }));
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Assert.Equal(5000, (await client.GetByteArrayAsync("f.txt", _stop)).Length);
+        Assert.Equal(1, own.Count);
+    }
+
+    [Fact]
+    public async Task Get_AfterTheRequest_TheBodyIsTheServersAgain()
+    {
+        Add("f.txt", 5000);
+        IHttpResponseBodyFeature? before = null;
+        IHttpResponseBodyFeature? during = null;
+        IHttpResponseBodyFeature? after = null;
+        await using FileServer server = await FileServer.StartAsync(
+            _root,
+            withPipelines: true,
+            before: app => app.Use(async (context, next) =>
+            {
+                before = context.Features.Get<IHttpResponseBodyFeature>();
+                await next(context);
+                after = context.Features.Get<IHttpResponseBodyFeature>();
+            }),
+            after: app => app.Use((context, next) =>
+            {
+                during = context.Features.Get<IHttpResponseBodyFeature>();
+                return next(context);
+            }));
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        await client.GetByteArrayAsync("f.txt", _stop);
+        Assert.NotSame(before, during);
+        Assert.Same(before, after);
+    }
+
+    [Theory]
+    [InlineData("f.txt")]
+    [InlineData("send/f.txt")]
+    public async Task Get_FileIsReplacedMeanwhile_GoesOnFromTheOpenedOne(string target)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "An open file cannot be replaced there.");
+        byte[] content = Add("f.txt", Large);
+        Add("other.txt", Large / 2);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true);
+        await using NetworkStream stream = await AskAndWaitAsync(server, target);
+        File.Move(PathOf("other.txt"), PathOf("f.txt"), overwrite: true);
+        File.Delete(PathOf("f.txt"));
+        RawResponse response = await RawResponse.ReadAsync(stream);
+        Assert.True(response.IsWhole);
+        Assert.Equal(Convert.ToHexString(SHA256.HashData(content)), response.BodyHash);
+        Assert.Empty(server.Log.Lines);
+    }
+
+    [Theory]
+    [InlineData("f.txt")]
+    [InlineData("send/f.txt")]
+    [InlineData("typed/f.txt")]
+    public async Task Get_FileIsTruncatedMeanwhile_AbortsTheConnection(string target)
+    {
+        byte[] content = Add("f.txt", Large);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true);
+        await using NetworkStream stream = await AskAndWaitAsync(server, target);
+        using (FileStream file = new(PathOf("f.txt"), FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            file.SetLength(1000);
+        }
+
+        RawResponse response = await RawResponse.ReadAsync(stream);
+        Assert.Contains(" 200 ", response.Head, StringComparison.Ordinal);
+        Assert.False(response.IsWhole);
+        Assert.InRange(response.BodyLength, 1, Large - 1);
+        Assert.Equal(Convert.ToHexString(SHA256.HashData(content.AsSpan(0, (int)response.BodyLength))), response.BodyHash);
+        if (OperatingSystem.IsLinux())
+        {
+            await OpenHandles.NoneAsync(PathOf("f.txt"));
+        }
+
+        Assert.Contains(server.Log.Lines, line => line.Contains("truncated while it was sent", StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public async Task Get_FileIsTruncatedMeanwhileOverHttp2_ResetsTheStreamOnly()
+    {
+        Add("f.txt", Large);
+        Add("g.txt", 5000);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, listen: endpoint => endpoint.Protocols = HttpProtocols.Http2);
+        using HttpClient client = server.CreateClient(HttpVersion.Version20);
+        client.DefaultVersionPolicy = HttpVersionPolicy.RequestVersionExact;
+        await using (Stream body = await client.GetStreamAsync("send/f.txt", _stop))
+        {
+            using (FileStream file = new(PathOf("f.txt"), FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+            {
+                file.SetLength(1000);
+            }
+
+            await Assert.ThrowsAnyAsync<IOException>(() => body.CopyToAsync(Stream.Null, _stop));
+        }
+
+        Assert.Equal(5000, (await client.GetByteArrayAsync("g.txt", _stop)).Length);
+    }
+
+    [Theory]
+    [InlineData("f.txt", false)]
+    [InlineData("send/f.txt", false)]
+    [InlineData("around/f.txt", false)]
+    [InlineData("f.txt", true)]
+    [InlineData("typed/f.txt", true)]
+    public async Task Get_ClientGoesAway_StopsReadingAndClosesTheFile(string target, bool onHttp2)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It looks into /proc.");
+        AddSparse("f.txt", 1L << 30);
+        using Counters counters = new();
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, listen: endpoint => endpoint.Protocols = onHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1);
+        for (int i = 0; i < 10; i++)
+        {
+            if (onHttp2)
+            {
+                using HttpClient client = server.CreateClient(HttpVersion.Version20);
+                client.DefaultVersionPolicy = HttpVersionPolicy.RequestVersionExact;
+                await using Stream body = await client.GetStreamAsync(target, _stop);
+                await body.ReadExactlyAsync(new byte[1000], _stop);
+                Assert.Equal(1, OpenHandles.Of(PathOf("f.txt")));
+            }
+            else
+            {
+                await using NetworkStream stream = await AskAndWaitAsync(server, target);
+                Assert.Equal(1, OpenHandles.Of(PathOf("f.txt")));
+                stream.Socket.Close(timeout: i % 2 == 0 ? 0 : -1);
+            }
+
+            await OpenHandles.NoneAsync(PathOf("f.txt"));
+        }
+
+        Assert.Equal(10, counters["responses.sent"]);
+        Assert.InRange(counters["bytes_read"], 10, 10 * 32 * 1024 * 1024);
+        Assert.Empty(server.Log.Lines);
+    }
+
+    [Fact]
+    public async Task Get_SlowClients_MemoryStaysFlat()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It looks into /proc.");
+        const int Clients = 50;
+        AddSparse("f.txt", 1L << 30);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true);
+        await using (await AskAndWaitAsync(server, "f.txt"))
+        {
+        }
+
+        await OpenHandles.NoneAsync(PathOf("f.txt"));
+        long before = GC.GetTotalMemory(forceFullCollection: true);
+        using Counters counters = new();
+        List<NetworkStream> streams = [];
+        try
+        {
+            for (int i = 0; i < Clients; i++)
+            {
+                streams.Add(await AskAndWaitAsync(server, "f.txt", wait: false));
+            }
+
+            // They read now and then, and never wait for less.
+            byte[] buffer = new byte[256 * 1024];
+            for (int round = 0; round < 20; round++)
+            {
+                foreach (NetworkStream stream in streams)
+                {
+                    await stream.ReadExactlyAsync(buffer, _stop);
+                }
+            }
+
+            Assert.Equal(Clients, OpenHandles.Of(PathOf("f.txt")));
+
+            // What a client holds up: a segment, the write buffer limit of 64 KiB, and what the blocks around them waste.
+            Assert.InRange(GC.GetTotalMemory(forceFullCollection: true) - before, long.MinValue, Clients * 320 * 1024);
+            Assert.InRange(counters["bytes_read"], Clients * 20L * buffer.Length, Clients * (20L * buffer.Length + 16 * 1024 * 1024));
+        }
+        finally
+        {
+            streams.ForEach(stream => stream.Dispose());
+        }
+
+        await OpenHandles.NoneAsync(PathOf("f.txt"));
+    }
+
+    /// <summary>Asks for a file by a client that reads nothing, and waits until the server has stopped reading the file.</summary>
+    private static async Task<NetworkStream> AskAndWaitAsync(FileServer server, string target, bool wait = true)
+    {
+        using Counters counters = new();
+        Socket socket = await server.ConnectAsync(receiveBuffer: 4096);
+        NetworkStream stream = new(socket, ownsSocket: true);
+        await stream.WriteAsync(Encoding.ASCII.GetBytes($"GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n"), TestContext.Current.CancellationToken);
+        long last = 0;
+        for (int same = 0; wait && same < 5;)
+        {
+            await Task.Delay(20, TestContext.Current.CancellationToken);
+            long read = counters["bytes_read"];
+            same = read > 0 && read == last ? same + 1 : 0;
+            last = read;
+        }
+
+        return stream;
+    }
+
+    private string PathOf(string name) => Path.Combine(_root, name);
+
+    private byte[] Add(string name, int size)
+    {
+        byte[] content = FileTree.Content(size);
+        File.WriteAllBytes(PathOf(name), content);
+        return content;
+    }
+
+    private void AddSparse(string name, long size)
+    {
+        using FileStream file = File.Create(PathOf(name));
+        file.SetLength(size);
+    }
+
+    private sealed class SendFileCount : IHttpResponseBodyFeature
+    {
+        internal IHttpResponseBodyFeature Inner { get; set; } = null!;
+
+        internal int Count { get; private set; }
+
+        public Stream Stream => Inner.Stream;
+
+        public System.IO.Pipelines.PipeWriter Writer => Inner.Writer;
+
+        public void DisableBuffering() => Inner.DisableBuffering();
+
+        public Task StartAsync(CancellationToken cancellationToken = default) => Inner.StartAsync(cancellationToken);
+
+        public Task CompleteAsync() => Inner.CompleteAsync();
+
+        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
+        {
+            Count++;
+            return Inner.SendFileAsync(path, offset, count, cancellationToken);
+        }
+    }
+}
