@@ -18,8 +18,8 @@ internal static class Pairs
 
     private const int SmallFileCount = 500;
 
-    private static readonly int[] BufferSizes = [2048, 4096, 16384, 65536, 262144];
-    private static readonly int[] FlushSizes = [512, 2048, 4096, 16384, 65536, 262144];
+    private static readonly int[] s_bufferSizes = [2048, 4096, 16384, 65536, 262144];
+    private static readonly int[] s_flushSizes = [512, 2048, 4096, 16384, 65536, 262144];
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
@@ -86,7 +86,7 @@ internal static class Pairs
             : [ReadWays.FileStreamSync, ReadWays.FileStreamSyncRented, ReadWays.PipeReaderCreate, ReadWays.RandomAccessSync, ReadWays.SystemCall, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead];
         return TableAsync(
             $"Read, {file.Length / MiB} MiB, {options}{(sum ? ", sum" : string.Empty)}",
-            [.. BufferSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            [.. s_bufferSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
             {
                 ReadCase point = new(file, size, options);
                 return new Candidate(way.Name, sum ? () => way.ReadAsync<Int64Sum>(point) : () => way.ReadAsync<LastEightBytes>(point));
@@ -101,7 +101,7 @@ internal static class Pairs
             : [WriteWays.FileStreamSync, WriteWays.PipeWriterCreate, WriteWays.RandomAccessSync, WriteWays.SystemCall, WriteWays.WriteBehind, WriteWays.Written];
         return TableAsync(
             $"Write, {mebibytes} MiB{(preallocate ? ", preallocated" : string.Empty)}, a flush after every",
-            [.. FlushSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            [.. s_flushSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
             {
                 WriteCase point = new(folder.PathOf("written.bin"), mebibytes * (long)MiB, size, preallocate);
                 return new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path));
