@@ -1,11 +1,12 @@
 using BenchmarkDotNet.Running;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Suites;
 
 switch (args.FirstOrDefault())
 {
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
     default:
-        BenchmarkSwitcher.FromAssembly(typeof(Pairs).Assembly).Run(args);
+        BenchmarkSwitcher.FromAssembly(typeof(SuiteConfig).Assembly).Run(args, SuiteConfig.Make());
         return 0;
 }

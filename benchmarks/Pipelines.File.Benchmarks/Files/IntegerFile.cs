@@ -42,5 +42,25 @@ internal sealed class IntegerFile : IDisposable
         return new IntegerFile(path, length);
     }
 
+    /// <summary>Compares every byte of another file with this one.</summary>
+    internal void VerifyCopy(string path)
+    {
+        using FileStream own = new(Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
+        using FileStream copy = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
+        byte[] expected = new byte[BlockIntegers];
+        byte[] actual = new byte[BlockIntegers];
+        int length;
+        do
+        {
+            length = own.ReadAtLeast(expected, expected.Length, throwOnEndOfStream: false);
+            int copied = copy.ReadAtLeast(actual, actual.Length, throwOnEndOfStream: false);
+            if (!expected.AsSpan(0, length).SequenceEqual(actual.AsSpan(0, copied)))
+            {
+                throw new InvalidDataException("The copy differs from its source.");
+            }
+        }
+        while (length > 0);
+    }
+
     public void Dispose() => File.Delete(Path);
 }

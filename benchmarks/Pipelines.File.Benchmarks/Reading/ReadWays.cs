@@ -3,11 +3,22 @@ namespace FilePipelinesBenchmarks.Reading;
 /// <summary>Every way to read; the first is the baseline.</summary>
 internal static partial class ReadWays
 {
-    internal static ReadWay FileStreamSync { get; } = new FileStreamSyncRead();
+    private const int DefaultStreamBuffer = 4096;
+
+    internal static ReadWay FileStreamSync { get; } = new FileStreamSyncRead("FileStreamSync");
 
     internal static ReadWay FileStreamSyncRented { get; } = new FileStreamSyncRentedRead();
 
-    internal static ReadWay FileStreamAsync { get; } = new FileStreamAsyncRead();
+    internal static ReadWay FileStreamAsync { get; } = new FileStreamAsyncRead("FileStreamAsync");
+
+    // The .NET 6 article's four: the stream's own buffer is the default one or none, whatever the caller's.
+    internal static ReadWay FileStreamSyncBuffered { get; } = new FileStreamSyncRead("FileStreamSync, 4 KiB in the stream", DefaultStreamBuffer);
+
+    internal static ReadWay FileStreamSyncUnbuffered { get; } = new FileStreamSyncRead("FileStreamSync, unbuffered", 0);
+
+    internal static ReadWay FileStreamAsyncBuffered { get; } = new FileStreamAsyncRead("FileStreamAsync, 4 KiB in the stream", DefaultStreamBuffer);
+
+    internal static ReadWay FileStreamAsyncUnbuffered { get; } = new FileStreamAsyncRead("FileStreamAsync, unbuffered", 0);
 
     internal static ReadWay PipeReaderCreate { get; } = new PipeReaderCreateRead();
 

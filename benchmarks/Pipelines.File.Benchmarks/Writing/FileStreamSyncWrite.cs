@@ -1,11 +1,13 @@
 namespace FilePipelinesBenchmarks.Writing;
 
-/// <summary>The baseline: FileStream.Write behind the 4 KiB buffer that a FileStream has by default.</summary>
-internal sealed class FileStreamSyncWrite() : WriteWay("FileStreamSync")
+/// <summary>FileStream.Write. The baseline has the 4 KiB buffer that a FileStream has by default.</summary>
+internal sealed class FileStreamSyncWrite(string name, int streamBuffer = FileStreamSyncWrite.DefaultStreamBuffer) : WriteWay(name)
 {
+    internal const int DefaultStreamBuffer = 4096;
+
     internal override ValueTask<long> WriteAsync(WriteCase point)
     {
-        using (FileStream stream = new(point.Path, Options(point)))
+        using (FileStream stream = new(point.Path, Options(point, streamBuffer)))
         {
             for (long offset = 0; offset < point.Length; offset += point.FlushSize)
             {
@@ -16,6 +18,6 @@ internal sealed class FileStreamSyncWrite() : WriteWay("FileStreamSync")
         return new ValueTask<long>(point.Finish(point.Length));
     }
 
-    internal static FileStreamOptions Options(WriteCase point, int bufferSize = 4096)
-        => new() { Mode = FileMode.Create, Access = FileAccess.Write, Share = FileShare.Read, BufferSize = bufferSize, PreallocationSize = point.PreallocationSize };
+    internal static FileStreamOptions Options(WriteCase point, int streamBuffer)
+        => new() { Mode = FileMode.Create, Access = FileAccess.Write, Share = FileShare.Read, BufferSize = streamBuffer, PreallocationSize = point.PreallocationSize, Options = point.Options };
 }

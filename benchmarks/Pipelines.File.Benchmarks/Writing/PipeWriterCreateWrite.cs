@@ -8,5 +8,5 @@ namespace FilePipelinesBenchmarks.Writing;
 internal sealed class PipeWriterCreateWrite() : WriteWay("PipeWriter.Create")
 {
     internal override ValueTask<long> WriteAsync(WriteCase point)
-        => PipeWriting.WriteToEndAsync(PipeWriter.Create(new FileStream(point.Path, FileStreamSyncWrite.Options(point, bufferSize: 0))), point);
+        => PipeWriting.WriteToEndAsync(PipeWriter.Create(new FileStream(point.Path, FileStreamSyncWrite.Options(point, streamBuffer: 0))), point);
 }

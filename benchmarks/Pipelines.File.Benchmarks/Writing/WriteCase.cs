@@ -7,7 +7,8 @@ namespace FilePipelinesBenchmarks.Writing;
 /// <param name="Length">Bytes in all, a multiple of <paramref name="FlushSize"/>.</param>
 /// <param name="FlushSize">Bytes of one write, or between two flushes; a power of two up to the block of 1 MiB that is written again and again.</param>
 /// <param name="Preallocate">Whether the length is reserved first.</param>
-internal sealed record WriteCase(string Path, long Length, int FlushSize, bool Preallocate)
+/// <param name="Options">How the file is opened.</param>
+internal sealed record WriteCase(string Path, long Length, int FlushSize, bool Preallocate, FileOptions Options = FileOptions.None)
 {
     private const int BlockSize = 1024 * 1024;
 

@@ -5,9 +5,13 @@ namespace FilePipelinesBenchmarks.Writing;
 /// <summary>Every way to write; the first of a list is its baseline.</summary>
 internal static partial class WriteWays
 {
-    internal static WriteWay FileStreamSync { get; } = new FileStreamSyncWrite();
+    internal static WriteWay FileStreamSync { get; } = new FileStreamSyncWrite("FileStreamSync");
 
-    internal static WriteWay FileStreamAsync { get; } = new FileStreamAsyncWrite();
+    internal static WriteWay FileStreamAsync { get; } = new FileStreamAsyncWrite("FileStreamAsync");
+
+    internal static WriteWay FileStreamSyncUnbuffered { get; } = new FileStreamSyncWrite("FileStreamSync, unbuffered", 0);
+
+    internal static WriteWay FileStreamAsyncUnbuffered { get; } = new FileStreamAsyncWrite("FileStreamAsync, unbuffered", 0);
 
     internal static WriteWay RandomAccessSync { get; } = new RandomAccessSyncWrite();
 

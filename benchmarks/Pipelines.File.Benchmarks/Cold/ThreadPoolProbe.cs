@@ -1,0 +1,52 @@
+using System.Diagnostics;
+
+namespace FilePipelinesBenchmarks.Cold;
+
+/// <summary>
+/// How long an unrelated work item waits for the thread pool while something else uses it: one after the other, a millisecond apart, from a thread of its own.
+/// This is what blocked threads do to the rest of a program.
+/// </summary>
+internal sealed class ThreadPoolProbe : IDisposable
+{
+    private readonly Thread _thread;
+    private readonly ManualResetEventSlim _ran = new();
+
+    // Milliseconds; the thread's until it has ended.
+    private readonly List<double> _delays = [];
+    private volatile bool _isStopped;
+
+    internal ThreadPoolProbe()
+    {
+        _thread = new Thread(Run) { IsBackground = true, Name = "thread-pool probe" };
+        _thread.Start();
+    }
+
+    /// <summary>Ends the probe and gives the delays, milliseconds, in ascending order; at least one.</summary>
+    internal IReadOnlyList<double> Stop()
+    {
+        _isStopped = true;
+        _thread.Join();
+        _delays.Sort();
+        return _delays;
+    }
+
+    public void Dispose()
+    {
+        Stop();
+        _ran.Dispose();
+    }
+
+    private void Run()
+    {
+        do
+        {
+            _ran.Reset();
+            long start = Stopwatch.GetTimestamp();
+            ThreadPool.UnsafeQueueUserWorkItem(static probe => probe._ran.Set(), this, preferLocal: false);
+            _ran.Wait();
+            _delays.Add(Stopwatch.GetElapsedTime(start).TotalMilliseconds);
+            Thread.Sleep(1);
+        }
+        while (!_isStopped);
+    }
+}

@@ -1,0 +1,74 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using FilePipelinesBenchmarks.Files;
+using Pipelines.File;
+
+namespace FilePipelinesBenchmarks.Parsing;
+
+/// <summary>Every way to get at the lines of a file; the first is the baseline.</summary>
+internal static partial class ParseWays
+{
+    private const int LargeBuffer = 64 * 1024;
+    private const int ReadAhead = 1024 * 1024;
+
+    internal static ParseWay StreamReader { get; } = new StreamReaderParse();
+
+    internal static ParseWay PipeReaderCreate { get; } = new PipeReaderParse("PipeReader.Create", static path => PipeReader.Create(Open(path)));
+
+    internal static ParseWay PipeReaderCreateLarge { get; } = new PipeReaderParse("PipeReader.Create, 64 KiB", static path => PipeReader.Create(Open(path), new StreamPipeReaderOptions(bufferSize: LargeBuffer)));
+
+    internal static ParseWay FilePipeReader { get; } = new PipeReaderParse("FilePipeReader", static path => global::Pipelines.File.FilePipeReader.Create(path));
+
+    internal static ParseWay FilePipeReaderAhead { get; } = new PipeReaderParse(
+        "FilePipeReader, read-ahead",
+        static path => global::Pipelines.File.FilePipeReader.Create(path, new FilePipeReaderOptions { PauseReadAheadThreshold = ReadAhead }));
+
+    internal static ParseWay InMemory { get; } = new InMemoryParse();
+
+    internal static IReadOnlyList<ParseWay> All { get; } = MakeAll();
+
+    private static List<ParseWay> MakeAll()
+    {
+        List<ParseWay> ways = [StreamReader, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, InMemory];
+        AddPeers(ways);
+        return ways;
+    }
+
+    static partial void AddPeers(List<ParseWay> ways);
+
+    private static FileStream Open(string path) => new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+
+    /// <summary>What a program without pipelines does: a string a line.</summary>
+    private sealed class StreamReaderParse() : ParseWay("StreamReader.ReadLineAsync")
+    {
+        internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
+        {
+            TParser parser = default;
+            using StreamReader reader = new(Open(file.Path), Encoding.UTF8, detectEncodingFromByteOrderMarks: false, LargeBuffer);
+            while (await reader.ReadLineAsync() is { } line)
+            {
+                parser.Take(line);
+            }
+
+            return file.Check(parser.Finish());
+        }
+    }
+
+    private sealed class PipeReaderParse(string name, Func<string, PipeReader> create) : ParseWay(name)
+    {
+        internal override ValueTask<long> ParseAsync<TParser>(TextFile file) => LineSplitter.ParseAsync<TParser>(create(file.Path), file);
+    }
+
+    /// <summary>The limit: the same parser, with nothing to read.</summary>
+    private sealed class InMemoryParse() : ParseWay("already in memory")
+    {
+        internal override ValueTask<long> ParseAsync<TParser>(TextFile file)
+        {
+            TParser parser = default;
+            ReadOnlySequence<byte> rest = new(file.Content);
+            LineSplitter.TakeLines(ref rest, ref parser);
+            return new ValueTask<long>(file.Check(parser.Finish()));
+        }
+    }
+}
