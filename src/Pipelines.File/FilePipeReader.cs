@@ -1,6 +1,7 @@
 using System.Buffers;
 using System.Diagnostics;
 using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -46,6 +47,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     private PooledCompletion<ReadResult>? _pending;
     private PooledCompletion<ReadResult>? _reusable;
     private PooledCompletion<long>? _pendingCopy;
+    private PooledCompletion<long>? _reusableCopy;
     private Exception? _error;
     private int _minimumSize;
     private int _unknownReadSize;
@@ -535,6 +537,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     }
 
     /// <summary>Reads once into the destination's memory and flushes it. <see langword="false"/>: the destination takes no more.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<bool> CopyNextAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         ThrowIfCopyCanceled(cancellationToken);
@@ -643,12 +646,15 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     }
 
     /// <summary>Has the back end perform an operation of a copy, which waits for it whatever happens: its memory is not ours.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
     private async ValueTask PerformAsync(FileOperation operation, CancellationToken cancellationToken)
     {
         bool isCanceled;
-        PooledCompletion<long> pending = new(_options.ReaderScheduler, useSynchronizationContext: false, static _ => { });
+        PooledCompletion<long> pending;
         lock (_chain)
         {
+            // One copy at a time, which awaits each of its operations: free again whenever this comes by.
+            pending = _reusableCopy ??= new PooledCompletion<long>(_options.ReaderScheduler, useSynchronizationContext: false, static _ => { });
             _state = OperationState.Started;
             _pendingCopy = pending;
 

@@ -1,4 +1,5 @@
 using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -364,6 +365,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     }
 
     /// <summary>A write so large that the thresholds have to hold within it.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
         while (source.Length > MaxUnpacedWrite)

@@ -148,6 +148,21 @@ public sealed class ReaderContractTests : IDisposable
     }
 
     [Fact]
+    public void SegmentPool_FullOfASizeThatNobodyUsesAnyMore_MakesRoomForTheOnesInUse()
+    {
+        SegmentPool pool = new();
+        List<FileSegment> old = [.. Enumerable.Range(0, (int)(SegmentPool.MaxRetainedBytes / SegmentPool.MinSize) + 10).Select(_ => pool.Rent(SegmentPool.MinSize))];
+        old.ForEach(pool.Return);
+        Assert.Equal(SegmentPool.MaxRetainedBytes, pool.RetainedBytes);
+        FileSegment[] used = [pool.Rent(65_536), pool.Rent(65_536), pool.Rent(SegmentPool.MaxSize)];
+        Array.ForEach(used, pool.Return);
+        Assert.Contains(pool.Rent(65_536), used);
+        Assert.Contains(pool.Rent(65_536), used);
+        Assert.Contains(pool.Rent(SegmentPool.MaxSize), used);
+        Assert.InRange(pool.RetainedBytes, SegmentPool.MaxRetainedBytes / 2, SegmentPool.MaxRetainedBytes);
+    }
+
+    [Fact]
     public async Task Meter_CountsInlineReadsHandOversBytesAndFallbacks()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");

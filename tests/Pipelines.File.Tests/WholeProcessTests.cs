@@ -5,6 +5,7 @@ using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Backends;
 
 namespace FilePipelinesTests;
 
@@ -76,6 +77,77 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     [Fact]
+    public async Task CopyToAsync_HandedOver_AllocatesNothingPerRead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        string path = _folder.File("f", Pattern.Bytes(2_000_000));
+        long allocated = 0;
+        for (int round = 0; round < 2; round++)
+        {
+            ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => 1000, OnCopy = _ => 0 };
+            FilePipeReader reader = calls.Read(path);
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"), new() { FlushGuarantee = FlushGuarantee.Written });
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            await reader.CopyToAsync(writer, _stop);
+            allocated = GC.GetTotalAllocatedBytes(precise: true) - before;
+            Assert.True(calls.Reads >= 2000);
+            await reader.CompleteAsync();
+            await writer.CompleteAsync();
+        }
+
+        Assert.InRange(allocated, 0, 2000 * 24);
+    }
+
+    [Fact]
+    public async Task RandomAccessBackend_AfterWarmUp_AllocatesNothingPerFlushOrRead()
+    {
+        string path = _folder.File("f");
+        long allocated = 0;
+        for (int round = 0; round < 2; round++)
+        {
+            SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+            FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, path, FileShape.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
+            SafeFileHandle source = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+            FilePipeReader reader = FilePipeReader.Create(new RandomAccessBackend(source, path, FileShape.Of(source, path)), new(), leaveOpen: false);
+            byte[] data = Pattern.Bytes(10);
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            for (int i = 0; i < 1000; i++)
+            {
+                await writer.WriteAsync(data, _stop);
+                ReadResult result = await reader.ReadAsync(_stop);
+                Assert.True(result.Buffer.Length == 10);
+                reader.AdvanceTo(result.Buffer.End);
+            }
+
+            allocated = GC.GetTotalAllocatedBytes(precise: true) - before;
+            await writer.CompleteAsync();
+            await reader.CompleteAsync();
+        }
+
+        Assert.InRange(allocated, 0, 1000 * 48);
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(1000)]
+    public async Task Writer_OfSmallSegments_CostsNoMoreMemoryThanItsBytes(int minimumBufferSize)
+    {
+        byte[] data = Pattern.Bytes(500_000);
+        long allocated = 0;
+        for (int round = 0; round < 2; round++)
+        {
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = minimumBufferSize });
+            await writer.WriteAsync(data, _stop);
+            await writer.CompleteAsync();
+            allocated = GC.GetTotalAllocatedBytes(precise: true) - before;
+        }
+
+        Assert.InRange(allocated, 0, 100_000);
+        Assert.Equal(data, File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
     public async Task FlushAsync_AfterWarmUp_AllocatesNothing()
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { PauseWriterThreshold = 65_536, MinimumBufferSize = 4096 });
@@ -144,7 +216,7 @@ public sealed class WholeProcessTests : IDisposable
         {
             try
             {
-                return File.ReadAllText(Path.Combine(task, "comm")).StartsWith(Pipelines.File.Backends.DescriptorPoller.ThreadName, StringComparison.Ordinal);
+                return File.ReadAllText(Path.Combine(task, "comm")).StartsWith(DescriptorPoller.ThreadName, StringComparison.Ordinal);
             }
             catch (IOException)
             {

@@ -29,8 +29,10 @@ internal interface IFileOperationOwner
 /// </summary>
 internal sealed class FileOperation : IThreadPoolWorkItem
 {
+    /// <summary>The buffers of an operation that goes back to the pool as it is; one that had more lets go of them.</summary>
+    internal const int MaxPooledBuffers = 256;
+
     private const int MaxPooled = 64;
-    private const int MaxPooledBuffers = 256;
 
     // Guards s_pool and s_pooled.
     private static readonly Lock s_gate = new();

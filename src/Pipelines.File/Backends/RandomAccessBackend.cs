@@ -1,4 +1,6 @@
+using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File.Backends;
@@ -7,11 +9,19 @@ namespace Pipelines.File.Backends;
 /// The portable back end: any handle on any system, through <see cref="RandomAccess"/>, one buffer a call. The runtime takes handles that cannot seek, too, and
 /// ignores the offset there. A blocked read cannot be given up; its owner stops waiting for it instead.
 /// </summary>
-internal sealed class RandomAccessBackend : FileBackend
+internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
 {
+    private readonly Action _onMoved;
+
+    // Owned as the operation is: the one under way, and what it waits for. The runtime's source of it is pooled; an async method of ours would not be.
+    private FileOperation? _operation;
+    private ValueTaskAwaiter<int> _read;
+    private ValueTaskAwaiter _write;
+
     internal RandomAccessBackend(SafeFileHandle handle, string? path, FileShape shape)
         : base(handle, path, shape)
     {
+        _onMoved = OnMoved;
     }
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
@@ -23,44 +33,103 @@ internal sealed class RandomAccessBackend : FileBackend
     internal override void Start(FileOperation operation)
     {
         FilePipeMetrics.HandedOver(operation.Kind);
-        _ = PerformAsync(operation);
+        _operation = operation;
+
+        // Never on the starter's stack: what follows is not the starter's to run.
+        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
     }
 
-    // It allocates one task for as long as it goes on; no exception leaves it.
-    private async Task PerformAsync(FileOperation operation)
+    void IThreadPoolWorkItem.Execute() => PerformAndReport(_operation!);
+
+    private void PerformAndReport(FileOperation operation)
     {
-        // Never on the starter's stack: its continuations are not the starter's to run.
-        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         do
         {
-            try
+            if (!TryPerformNow(operation))
             {
-                operation.Finish(await MoveAsync(operation).ConfigureAwait(false));
-            }
-            catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException or NotSupportedException or ArgumentException or OperationCanceledException)
-            {
-                operation.Finish(FileErrors.WithPath(e, Path));
+                return;
             }
         }
         while (operation.Owner!.OnCompleted(operation));
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<long> MoveAsync(FileOperation operation)
+    private void OnMoved()
     {
-        switch (operation.Kind)
+        FileOperation operation = _operation!;
+        Finish(operation);
+        if (operation.Owner!.OnCompleted(operation))
         {
-            case FileOperationKind.Read:
-                return await RandomAccess.ReadAsync(Handle, System.Runtime.InteropServices.MemoryMarshal.AsMemory(operation.FirstBuffer), operation.Offset).ConfigureAwait(false);
-            case FileOperationKind.Write:
-                ReadOnlyMemory<byte> first = operation.FirstBuffer;
-                await RandomAccess.WriteAsync(Handle, first, operation.Offset).ConfigureAwait(false);
-                return first.Length;
-            case FileOperationKind.Sync:
-                RandomAccess.FlushToDisk(Handle);
-                return 0;
-            default:
-                throw new NotSupportedException();
+            PerformAndReport(operation);
         }
     }
+
+    /// <summary><see langword="false"/>: <see cref="OnMoved"/> comes later, or has come.</summary>
+    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "Each is awaited once, by OnMoved or by Finish.")]
+    private bool TryPerformNow(FileOperation operation)
+    {
+        try
+        {
+            switch (operation.Kind)
+            {
+                case FileOperationKind.Read:
+                    _read = RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(operation.FirstBuffer), operation.Offset).GetAwaiter();
+                    if (!_read.IsCompleted)
+                    {
+                        _read.UnsafeOnCompleted(_onMoved);
+                        return false;
+                    }
+
+                    break;
+                case FileOperationKind.Write:
+                    _write = RandomAccess.WriteAsync(Handle, operation.FirstBuffer, operation.Offset).GetAwaiter();
+                    if (!_write.IsCompleted)
+                    {
+                        _write.UnsafeOnCompleted(_onMoved);
+                        return false;
+                    }
+
+                    break;
+                case FileOperationKind.Sync:
+                    RandomAccess.FlushToDisk(Handle);
+                    break;
+                default:
+                    throw new NotSupportedException();
+            }
+        }
+        catch (Exception e) when (IsOfTheFile(e))
+        {
+            operation.Finish(FileErrors.WithPath(e, Path));
+            return true;
+        }
+
+        Finish(operation);
+        return true;
+    }
+
+    private void Finish(FileOperation operation)
+    {
+        try
+        {
+            switch (operation.Kind)
+            {
+                case FileOperationKind.Read:
+                    operation.Finish(_read.GetResult());
+                    break;
+                case FileOperationKind.Write:
+                    _write.GetResult();
+                    operation.Finish(operation.FirstBuffer.Length);
+                    break;
+                default:
+                    operation.Finish(0);
+                    break;
+            }
+        }
+        catch (Exception e) when (IsOfTheFile(e))
+        {
+            operation.Finish(FileErrors.WithPath(e, Path));
+        }
+    }
+
+    private static bool IsOfTheFile(Exception e)
+        => e is IOException or UnauthorizedAccessException or ObjectDisposedException or NotSupportedException or ArgumentException or OperationCanceledException;
 }

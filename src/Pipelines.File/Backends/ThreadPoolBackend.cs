@@ -31,6 +31,9 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
 
+    // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
+    internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
+
     internal override bool TryPerform(FileOperation operation)
     {
         if (operation.Kind != FileOperationKind.Read || !_triesReads)

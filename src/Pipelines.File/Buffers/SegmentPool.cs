@@ -95,15 +95,39 @@ internal sealed class SegmentPool
         }
         else if (size <= MaxSize)
         {
-            if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes)
+            int bucket = BucketOf(size);
+            if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
             {
-                _buckets[BucketOf(size)].Push(segment);
+                _buckets[bucket].Push(segment);
             }
             else
             {
                 Interlocked.Add(ref _retainedBytes, -size);
             }
         }
+    }
+
+    /// <summary>Lets go of what the size that keeps the most keeps: the segment that comes back was in use until now, and those may never be again.</summary>
+    private bool TryMakeRoom(int bucket)
+    {
+        int most = 0;
+        for (int i = 1; i < _buckets.Length; i++)
+        {
+            if ((long)_buckets[i].Count << i > (long)_buckets[most].Count << most)
+            {
+                most = i;
+            }
+        }
+
+        while (most != bucket && _buckets[most].Pop() is { } segment)
+        {
+            if (Interlocked.Add(ref _retainedBytes, -segment.PooledSize) <= MaxRetainedBytes)
+            {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     internal static int SizeOf(int size) => (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, MinSize));
@@ -113,9 +137,12 @@ internal sealed class SegmentPool
     /// <summary>A stack of segments of one size, linked through <see cref="FileSegment.NextSegment"/>, so that keeping them allocates nothing.</summary>
     private sealed class Bucket
     {
-        // Guards _top.
+        // Guards _top and _count.
         private readonly Lock _gate = new();
         private FileSegment? _top;
+        private int _count;
+
+        internal int Count => Volatile.Read(ref _count);
 
         internal FileSegment? Pop()
         {
@@ -126,6 +153,7 @@ internal sealed class SegmentPool
                 {
                     _top = segment.NextSegment;
                     segment.NextSegment = null;
+                    _count--;
                 }
 
                 return segment;
@@ -138,6 +166,7 @@ internal sealed class SegmentPool
             {
                 segment.NextSegment = _top;
                 _top = segment;
+                _count++;
             }
         }
     }

@@ -25,7 +25,9 @@ internal sealed class WriteQueue
     internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite = int.MaxValue)
     {
         _pool = pool;
-        _segmentSize = segmentSize;
+
+        // It is a minimum, and a smaller piece of the own pool would leave the most of its memory unused.
+        _segmentSize = pool is null ? Math.Max(segmentSize, SegmentPool.MinSize) : segmentSize;
         _maxSegmentsPerWrite = maxSegmentsPerWrite;
     }
 
