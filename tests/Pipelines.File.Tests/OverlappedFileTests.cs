@@ -275,7 +275,7 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.False(writing.IsCompleted);
         byte[] content = new byte[1_000_000];
         await server.ReadExactlyAsync(content, _stop);
-        await writing.WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        await writing.WaitAsync(TimeSpan.FromSeconds(30), _stop);
         Assert.Equal(-1, Pattern.FirstDifference(content));
     }
 

@@ -49,7 +49,7 @@ public sealed class ReaderOracleTests
 
     [Fact]
     public void AnyMixtureOfOperations_GivesTheBytesThatTheBclGives()
-        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(30)).GetAwaiter().GetResult())
+        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(120)).GetAwaiter().GetResult())
             .Check(Config.QuickThrowOnFailure.WithMaxTest(400).WithEndSize(50));
 
     private static async Task CheckAsync(Scenario scenario)
@@ -76,7 +76,7 @@ public sealed class ReaderOracleTests
         if (pool is not null)
         {
             Assert.Equal(0, pool.ReturnedTwice);
-            Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, TimeSpan.FromSeconds(10)), $"{pool.Rented} pieces of memory were not given back");
+            Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, TimeSpan.FromSeconds(30)), $"{pool.Rented} pieces of memory were not given back");
         }
 
         // The oracle's turn: what it gives has to be the same.

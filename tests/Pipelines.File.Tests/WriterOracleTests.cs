@@ -40,7 +40,7 @@ public sealed class WriterOracleTests
 
     [Fact]
     public void AnyMixtureOfOperations_GivesTheFileThatTheBclGives()
-        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(30)).GetAwaiter().GetResult())
+        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(120)).GetAwaiter().GetResult())
             .Check(Config.QuickThrowOnFailure.WithMaxTest(300).WithEndSize(60));
 
     private static async Task CheckAsync(Scenario scenario)
