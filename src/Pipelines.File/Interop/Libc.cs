@@ -107,6 +107,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
     internal static partial int FDataSync(SafeFileHandle file);
 
+    [LibraryImport(Library, EntryPoint = "fsync", SetLastError = true)]
+    internal static partial int FSync(int descriptor);
+
     [LibraryImport(Library, EntryPoint = "copy_file_range", SetLastError = true)]
     internal static partial nint CopyFileRange(SafeFileHandle source, ref long sourceOffset, SafeFileHandle destination, ref long destinationOffset, nuint length, uint flags);
 

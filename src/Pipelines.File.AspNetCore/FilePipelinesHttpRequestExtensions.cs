@@ -1,0 +1,119 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using Microsoft.AspNetCore.Http.Features;
+using Pipelines.File;
+using Pipelines.File.AspNetCore;
+
+namespace Microsoft.AspNetCore.Http;
+
+/// <summary>Receives files.</summary>
+public static class FilePipelinesHttpRequestExtensions
+{
+    /// <summary>
+    /// Saves the body to a file, whole or not at all: it is written to a temporary file beside it (<c>.*.upload</c>), which is renamed when the body has ended and
+    /// everything is written, and deleted when anything fails. Only a process that is killed leaves one behind.
+    /// </summary>
+    /// <remarks>
+    /// The body is what the request carries, not a part of a form. Backpressure goes to the client: no more than the server's request buffer and the writer's
+    /// <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> are in memory. A symbolic link under the name is replaced, not followed; the folder has to be there.
+    /// A file that replaces another has the permissions of a new one.
+    /// </remarks>
+    /// <param name="request">The request, whose body nobody has read.</param>
+    /// <param name="path">The file: absolute, or relative to the current directory. It is taken as it is: do not pass what a client sent without checking it.</param>
+    /// <param name="options">How to save; <see langword="null"/> for the defaults.</param>
+    /// <param name="cancellationToken">Ends the saving; nothing is left of it.</param>
+    /// <returns>How many bytes the file has.</returns>
+    /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
+    /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="BadHttpRequestException">The body broke off, or is longer than allowed (its StatusCode is then 413).</exception>
+    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <exception cref="UnauthorizedAccessException">The folder may not be written to, or the name is that of a folder.</exception>
+    /// <exception cref="IOException">
+    /// The connection broke; a write, the sync or the renaming failed; or there is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>. If syncing
+    /// the folder failed, the file is there.
+    /// </exception>
+    /// <exception cref="OperationCanceledException">It was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading.</exception>
+    public static async Task<long> SaveBodyAsync(this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        options ??= SaveBodyOptions.Default;
+        options.Validate();
+        cancellationToken.ThrowIfCancellationRequested();
+        if (options.MaxLength is long maxLength)
+        {
+            ThrowIfTooLong(request.ContentLength, maxLength);
+            if (request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>() is { IsReadOnly: false } limit)
+            {
+                // Kestrel counts what frames the chunks, too; here the body alone is counted.
+                limit.MaxRequestBodySize = request.ContentLength is null ? null : maxLength;
+            }
+        }
+
+        // Before the body is asked for, so that a client that waits for 100 Continue need not send it.
+        if (Directory.Exists(path))
+        {
+            throw new UnauthorizedAccessException($"This is a folder: '{path}'");
+        }
+
+        if (!options.Overwrite && System.IO.File.Exists(path))
+        {
+            throw new IOException($"There is such a file already: '{path}'");
+        }
+
+        UnfinishedFile file = UnfinishedFile.Create(path);
+        try
+        {
+            long length = await CopyAsync(request.BodyReader, file.Writer, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false);
+            await file.FinishAsync(options.Overwrite, options.Durable).ConfigureAwait(false);
+            FilePipelinesMetrics.Saved();
+            return length;
+        }
+        catch (Exception e)
+        {
+            FilePipelinesMetrics.Broke();
+            await file.AbandonAsync(e).ConfigureAwait(false);
+            throw;
+        }
+    }
+
+    private static async Task<long> CopyAsync(PipeReader body, FilePipeWriter file, long maxLength, CancellationToken cancellationToken)
+    {
+        for (long length = 0; ;)
+        {
+            ReadResult read = await body.ReadAsync(cancellationToken).ConfigureAwait(false);
+            ReadOnlySequence<byte> buffer = read.Buffer;
+            length += buffer.Length;
+            if (length <= maxLength)
+            {
+                // One flush for all its segments, where CopyToAsync makes one for each.
+                foreach (ReadOnlyMemory<byte> segment in buffer)
+                {
+                    file.Write(segment.Span);
+                }
+            }
+
+            body.AdvanceTo(buffer.End);
+            ThrowIfTooLong(length, maxLength);
+            if (read.IsCanceled)
+            {
+                throw new OperationCanceledException("The reading of the body was canceled.", cancellationToken);
+            }
+
+            await file.FlushAsync(cancellationToken).ConfigureAwait(false);
+            if (read.IsCompleted)
+            {
+                return length;
+            }
+        }
+    }
+
+    private static void ThrowIfTooLong(long? length, long maxLength)
+    {
+        if (length > maxLength)
+        {
+            throw new BadHttpRequestException($"The body is longer than the {maxLength} bytes that are allowed.", StatusCodes.Status413PayloadTooLarge);
+        }
+    }
+}

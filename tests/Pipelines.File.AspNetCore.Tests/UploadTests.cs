@@ -1,0 +1,299 @@
+using System.Globalization;
+using System.IO.Pipelines;
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Pipelines.File;
+using Pipelines.File.AspNetCore;
+using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
+
+namespace FileSendingTests;
+
+/// <summary>Request bodies that become files, whole or not at all.</summary>
+[Collection(nameof(AloneCollection))]
+public sealed class UploadTests : IAsyncLifetime
+{
+    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private FileServer _server = null!;
+
+    // What the endpoint does.
+    private SaveBodyOptions? _options;
+    private CancellationTokenSource? _cancellation;
+    private volatile string? _answer;
+
+    public async ValueTask InitializeAsync() => _server = await StartAsync(HttpProtocols.Http1);
+
+    public async ValueTask DisposeAsync()
+    {
+        await _server.DisposeAsync();
+        Directory.Delete(_root, recursive: true);
+    }
+
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(1, false)]
+    [InlineData(70_000, true)]
+    [InlineData(5_000_001, false)]
+    [InlineData(5_000_001, true)]
+    public async Task SaveBodyAsync_WholeBody_IsTheFile(int size, bool isChunked)
+    {
+        byte[] content = FileTree.Content(size);
+        using Counters counters = new();
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.Equal($"{size}", await PutAsync(client, "save/f.bin", content, isChunked));
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
+        AssertFiles("f.bin");
+        Assert.Equal((1, 0), (counters["uploads.saved"], counters["uploads.broken"]));
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_Http2AndTestHost_IsTheFile()
+    {
+        byte[] content = FileTree.Content(3_000_000);
+        await using (FileServer server = await StartAsync(HttpProtocols.Http2))
+        {
+            using HttpClient client = server.CreateClient(HttpVersion.Version20);
+            client.DefaultVersionPolicy = HttpVersionPolicy.RequestVersionExact;
+            Assert.Equal("3000000", await PutAsync(client, "save/http2.bin", content));
+        }
+
+        await using (FileServer server = await StartAsync(HttpProtocols.Http1, onTestHost: true))
+        {
+            using HttpClient client = server.CreateClient(HttpVersion.Version11);
+            Assert.Equal("3000000", await PutAsync(client, "save/test.bin", content));
+        }
+
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("http2.bin"), _stop));
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("test.bin"), _stop));
+        AssertFiles("http2.bin", "test.bin");
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_Durable_IsTheFile()
+    {
+        _options = new SaveBodyOptions { Durable = true };
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        byte[] content = FileTree.Content(100_000);
+        Assert.Equal("100000", await PutAsync(client, "save/f.bin", content));
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
+        AssertFiles("f.bin");
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_WhileTheBodyComes_TheOldFileIsThere()
+    {
+        await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
+        await socket.SendAsync(new byte[150_000], _stop);
+        await TemporaryFileAsync();
+        Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
+        await socket.SendAsync(new byte[50_000], _stop);
+        await using NetworkStream stream = new(socket);
+        Assert.Contains(" 200 ", (await RawResponse.ReadAsync(stream)).Head, StringComparison.Ordinal);
+        Assert.Equal(200_000, new FileInfo(PathOf("f.bin")).Length);
+        AssertFiles("f.bin");
+    }
+
+    [Theory]
+    [InlineData("Content-Length: 200000\r\n\r\n", "")]
+    [InlineData("Transfer-Encoding: chunked\r\n\r\n", "186a0\r\n")]
+    public async Task SaveBodyAsync_UploadIsCutOff_LeavesNothingAndKeepsTheOldFile(string header, string before)
+    {
+        foreach (bool isReset in new[] { false, true })
+        {
+            await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);
+            using Counters counters = new();
+            _answer = null;
+            using (Socket socket = await _server.ConnectAsync())
+            {
+                await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\n" + header + before);
+                await socket.SendAsync(new byte[100_000], _stop);
+                await TemporaryFileAsync();
+                socket.LingerState = new LingerOption(isReset, 0);
+            }
+
+            Assert.StartsWith(isReset ? "" : nameof(BadHttpRequestException), await AnswerAsync(), StringComparison.Ordinal);
+            Assert.NotEqual("100000", _answer);
+            Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
+            AssertFiles("f.bin");
+            Assert.Equal((0, 1), (counters["uploads.saved"], counters["uploads.broken"]));
+        }
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_Canceled_LeavesNothing()
+    {
+        using CancellationTokenSource cancellation = _cancellation = new();
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\nstart");
+        await TemporaryFileAsync();
+        await cancellation.CancelAsync();
+        Assert.StartsWith(nameof(OperationCanceledException), await AnswerAsync(), StringComparison.Ordinal);
+        AssertFiles();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task SaveBodyAsync_LongerThanAllowed_Is413AndLeavesNothing(bool isChunked)
+    {
+        foreach (bool onTestHost in new[] { false, true })
+        {
+            _options = new SaveBodyOptions { MaxLength = 99_999 };
+            await using FileServer server = await StartAsync(HttpProtocols.Http1, onTestHost);
+            using HttpClient client = server.CreateClient(HttpVersion.Version11);
+            client.DefaultRequestHeaders.ExpectContinue = true;
+            Assert.StartsWith("BadHttpRequestException 413", await PutAsync(client, "save/f.bin", new byte[100_000], isChunked), StringComparison.Ordinal);
+            AssertFiles();
+        }
+
+        // It replaces a smaller limit of the server, too.
+        _options = new SaveBodyOptions { MaxLength = 100_000 };
+        await using FileServer small = await StartAsync(HttpProtocols.Http1, limit: 1000);
+        using HttpClient other = small.CreateClient(HttpVersion.Version11);
+        Assert.Equal("100000", await PutAsync(other, "save/f.bin", new byte[100_000], isChunked));
+        _options = null;
+        Assert.StartsWith("BadHttpRequestException 413", await PutAsync(other, "save/g.bin", new byte[100_000], isChunked), StringComparison.Ordinal);
+        AssertFiles("f.bin");
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_NoOverwrite_ThrowsAndKeepsTheFile()
+    {
+        _options = new SaveBodyOptions { Overwrite = false };
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.Equal("1", await PutAsync(client, "save/f.bin", [1]));
+        Assert.StartsWith("IOException", await PutAsync(client, "save/f.bin", [2, 3]), StringComparison.Ordinal);
+        Assert.Equal([1], await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
+
+        // One that came there meanwhile is kept as well.
+        _answer = null;
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/g.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+        await TemporaryFileAsync();
+        await File.WriteAllTextAsync(PathOf("g.bin"), "other", _stop);
+        await SendAsync(socket, "b");
+        Assert.StartsWith("IOException", await AnswerAsync(), StringComparison.Ordinal);
+        Assert.Equal("other", await File.ReadAllTextAsync(PathOf("g.bin"), _stop));
+        AssertFiles("f.bin", "g.bin");
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_NoSuchFolderOrAFolder_Throws()
+    {
+        Directory.CreateDirectory(PathOf("folder"));
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.StartsWith(nameof(DirectoryNotFoundException), await PutAsync(client, "save/none%5Cf", [1], rootedAt: "none/f"), StringComparison.Ordinal);
+        Assert.StartsWith(nameof(UnauthorizedAccessException), await PutAsync(client, "save/folder", [1]), StringComparison.Ordinal);
+        AssertFiles();
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_LongestNameAndSymbolicLink_AreReplaced()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        string name = new('x', 255);
+        Assert.Equal("1", await PutAsync(client, "save/" + name, [1]));
+        string outside = PathOf(name);
+        File.CreateSymbolicLink(PathOf("link"), outside);
+        Assert.Equal("2", await PutAsync(client, "save/link", [2, 3]));
+        Assert.Equal([1], await File.ReadAllBytesAsync(outside, _stop));
+        Assert.Null(new FileInfo(PathOf("link")).LinkTarget);
+        Assert.Equal([2, 3], await File.ReadAllBytesAsync(PathOf("link"), _stop));
+    }
+
+    [Fact]
+    public async Task CopyToAsync_BodyReaderToFilePipeWriter_IsTheFile()
+    {
+        byte[] content = FileTree.Content(5_000_001);
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.Equal("5000001", await PutAsync(client, "copy/f.bin", content, isChunked: true));
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
+    }
+
+    private Task<FileServer> StartAsync(HttpProtocols protocols, bool onTestHost = false, long? limit = null) => FileServer.StartAsync(
+        _root,
+        withPipelines: true,
+        configureKestrel: kestrel => kestrel.Limits.MaxRequestBodySize = limit,
+        listen: endpoint => endpoint.Protocols = protocols,
+        after: app =>
+        {
+            app.MapPut("/save/{name}", async (string name, HttpContext context) =>
+            {
+                try
+                {
+                    string path = PathOf((string?)context.Request.Headers["X-Path"] ?? name);
+                    _answer = (await context.Request.SaveBodyAsync(path, _options, _cancellation?.Token ?? default)).ToString(CultureInfo.InvariantCulture);
+                }
+                catch (Exception e)
+                {
+                    _answer = string.Create(CultureInfo.InvariantCulture, $"{e.GetType().Name} {(e as BadHttpRequestException)?.StatusCode} {e.Message}");
+                }
+
+                await context.Response.WriteAsync(_answer);
+            });
+            app.MapPut("/copy/{name}", async (string name, HttpContext context) =>
+            {
+                FilePipeWriter writer = FilePipeWriter.Create(PathOf(name));
+                await context.Request.BodyReader.CopyToAsync(writer, context.RequestAborted);
+                await writer.CompleteAsync();
+                await context.Response.WriteAsync(writer.Position.ToString(CultureInfo.InvariantCulture));
+            });
+        },
+        onTestHost: onTestHost);
+
+    private async Task<string> PutAsync(HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null)
+    {
+        using HttpRequestMessage request = new(HttpMethod.Put, target)
+        {
+            Content = new ByteArrayContent(content),
+            Version = client.DefaultRequestVersion,
+            VersionPolicy = client.DefaultVersionPolicy,
+        };
+        if (isChunked)
+        {
+            request.Headers.TransferEncodingChunked = true;
+        }
+
+        if (rootedAt is not null)
+        {
+            request.Headers.Add("X-Path", rootedAt);
+        }
+
+        using HttpResponseMessage response = await client.SendAsync(request, _stop);
+        return await response.Content.ReadAsStringAsync(_stop);
+    }
+
+    private string PathOf(string name) => Path.Combine(_root, name);
+
+    private void AssertFiles(params string[] names)
+        => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
+
+    private async Task TemporaryFileAsync()
+    {
+        for (int i = 0; i < 500 && Directory.GetFiles(_root, ".*.upload", new EnumerationOptions { AttributesToSkip = 0 }).Length == 0; i++)
+        {
+            await Task.Delay(20, _stop);
+        }
+
+        Assert.Single(Directory.GetFiles(_root, ".*.upload", new EnumerationOptions { AttributesToSkip = 0 }));
+    }
+
+    private async Task<string> AnswerAsync()
+    {
+        for (int i = 0; i < 500 && _answer is null; i++)
+        {
+            await Task.Delay(20, _stop);
+        }
+
+        return Assert.IsType<string>(_answer);
+    }
+
+    private static async Task SendAsync(Socket socket, string text) => await socket.SendAsync(Encoding.ASCII.GetBytes(text), TestContext.Current.CancellationToken);
+}
