@@ -347,8 +347,18 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                 }
                 else
                 {
-                    Prepare(_minimumSize, OperationState.Started);
-                    again = true;
+                    try
+                    {
+                        Prepare(_minimumSize, OperationState.Started);
+                        again = true;
+                    }
+                    catch (Exception e)
+                    {
+                        // The caller's memory pool threw: at the one who waits, as it would have on the caller's own thread.
+                        pending = _pending;
+                        _pending = null;
+                        error = e;
+                    }
                 }
             }
         }
@@ -797,8 +807,16 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             return false;
         }
 
-        Prepare(0, OperationState.Started);
-        return true;
+        try
+        {
+            Prepare(0, OperationState.Started);
+            return true;
+        }
+        catch (Exception)
+        {
+            // The caller's memory pool threw. Nobody has asked for these bytes: the read that does so meets the pool itself.
+            return false;
+        }
     }
 
     /// <summary>Bytes to ask for: never none.</summary>

@@ -14,8 +14,16 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
 
     public override int MaxBufferSize => maxBufferSize;
 
+    /// <summary>Pieces that may be out at a time: where there are as many, <see cref="Rent"/> throws.</summary>
+    public int Limit { get; set; } = int.MaxValue;
+
     public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
     {
+        if (Rented >= Limit)
+        {
+            throw new InvalidOperationException("The pool is empty.");
+        }
+
         Interlocked.Increment(ref _rented);
         return new Owner(this, new byte[Math.Max(1, minBufferSize)]);
     }

@@ -56,6 +56,50 @@ public sealed class DescriptorPollerTests : IDisposable
         backend.Release(closeHandle: true);
     }
 
+    [Fact]
+    public void StartAndTryCancel_FasterThanThePollThreadLooks_GoOn()
+    {
+        // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its pipe.
+        using Fifo fifo = Fifo.Create(_folder);
+        ThreadPoolBackend backend = Open(fifo.Path);
+        Recorder idleOwner = new();
+        List<FileOperation> idle = [.. Enumerable.Range(0, 3000).Select(_ => Begin(backend, idleOwner))];
+        long cycles = 0;
+        Thread[] threads = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
+        {
+            long end = Environment.TickCount64 + 3000;
+            while (Environment.TickCount64 < end)
+            {
+                Recorder owner = new();
+                FileOperation operation = Begin(backend, owner);
+                backend.TryCancel(operation, owner);
+                owner.Completed.Task.Wait(CancellationToken.None);
+                operation.Return();
+                Interlocked.Increment(ref cycles);
+            }
+        })
+        { IsBackground = true })];
+        Array.ForEach(threads, t => t.Start());
+        Assert.All(threads, t => Assert.True(t.Join(TimeSpan.FromSeconds(15)), $"Stuck after {Interlocked.Read(ref cycles)} cycles."));
+        foreach (FileOperation operation in idle)
+        {
+            backend.TryCancel(operation, idleOwner);
+            Assert.True(operation.IsCanceled);
+            operation.Return();
+        }
+
+        backend.Release(closeHandle: true);
+    }
+
+    private static FileOperation Begin(ThreadPoolBackend backend, Recorder owner)
+    {
+        FileOperation operation = FileOperation.Rent(owner);
+        operation.Kind = FileOperationKind.Read;
+        operation.Add(new byte[1], address: 0);
+        backend.Start(operation);
+        return operation;
+    }
+
     private static ThreadPoolBackend Open(string path)
     {
         SafeFileHandle handle = File.OpenHandle(path);
@@ -68,7 +112,7 @@ public sealed class DescriptorPollerTests : IDisposable
 
         public bool OnCompleted(FileOperation operation)
         {
-            Completed.SetResult(operation);
+            Completed.TrySetResult(operation);
             return false;
         }
     }

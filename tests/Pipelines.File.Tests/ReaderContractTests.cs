@@ -109,10 +109,31 @@ public sealed class ReaderContractTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(0, true)]
+    [InlineData(1, false)]
+    [InlineData(200_000, true)]
+    public async Task Pool_IsEmptyForAWhile_ThrowsAtTheReadAndLosesNothing(long readAhead, bool waits)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        CheckedPool pool = new() { Limit = 200 };
+        ScriptedCalls calls = new() { OnReadNoWait = call => waits ? -Pipelines.File.Interop.Libc.EAGAIN : call == 1 ? 100_500 : null, OnRead = call => call == 1 ? 100_500 : null };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(300_000)), new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = readAhead });
+
+        // One call fills 128 segments at most, so that the pool is empty in the middle.
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAtLeastAsync(300_000, _stop));
+        pool.Limit = 1000;
+        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop);
+        Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
+        await reader.CompleteAsync();
+        await Eventually.TrueAsync(() => pool.Rented == 0);
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
     [Fact]
     public async Task SmallFile_TakesASmallSegment()
     {
-        CheckedPool pool = new();
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1000)));
         ReadResult result = await reader.ReadAsync(_stop);
         FileSegment segment = Assert.IsType<FileSegment>(result.Buffer.Start.GetObject());

@@ -211,6 +211,27 @@ public sealed class WholeProcessTests : IDisposable
         Assert.True(SpinWait.SpinUntil(() => !HasPollThread(), TimeSpan.FromSeconds(10)), "The poll thread is still there.");
     }
 
+    [Fact]
+    public async Task Fifo_Idle_LeavesNothingForProcessesThatAreStartedMeanwhile()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        await Eventually.TrueAsync(() => !HasPollThread());
+        string[] before = [.. Pipes().Select(p => p.Target)];
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        await Eventually.TrueAsync(HasPollThread);
+        (string Descriptor, string Target)[] wakeUp = [.. Pipes().Where(p => !before.Contains(p.Target))];
+        Assert.Equal(2, wakeUp.Length);
+
+        // The flags of a descriptor as open(2) has them (proc_pid_fdinfo(5)).
+        Assert.All(wakeUp, end => Assert.Matches(@"flags:\s*0*2\d{6}", File.ReadAllText(Path.Combine("/proc/self/fdinfo", end.Descriptor))));
+        reader.Complete();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read);
+
+        static IEnumerable<(string Descriptor, string Target)> Pipes()
+            => Directory.GetFiles("/proc/self/fd").Select(fd => (Path.GetFileName(fd), new FileInfo(fd).LinkTarget ?? "")).Where(p => p.Item2.StartsWith("pipe:", StringComparison.Ordinal));
+    }
+
     private static bool HasPollThread()
         => Directory.GetDirectories("/proc/self/task").Any(task =>
         {

@@ -21,6 +21,10 @@ internal sealed unsafe class DescriptorPoller
     private readonly List<FileOperation> _waiters = [];
     private bool _running;
     private int _wakeWriteEnd;
+
+    // A wake-up is in the pipe, or its thread has not looked at the waiters since: never more than a few bytes are there, so that writing one, under the lock that
+    // the thread needs as well, does not wait.
+    private bool _isWoken;
     private long _lastTicket;
 
     internal static DescriptorPoller Shared { get; } = new();
@@ -86,7 +90,7 @@ internal sealed unsafe class DescriptorPoller
     private void StartThread()
     {
         int* ends = stackalloc int[2];
-        if (Libc.Pipe(ends) != 0)
+        if (OpenPipe(ends) != 0)
         {
             FileOperation last = _waiters[^1];
             _waiters.RemoveAt(_waiters.Count - 1);
@@ -95,16 +99,24 @@ internal sealed unsafe class DescriptorPoller
         }
 
         _wakeWriteEnd = ends[1];
+        _isWoken = false;
         _running = true;
         int wakeReadEnd = ends[0];
         Thread thread = new(() => Run(wakeReadEnd), maxStackSize: 256 * 1024) { IsBackground = true, Name = ThreadName };
         thread.UnsafeStart();
     }
 
+    // Not for processes that are started meanwhile. Elsewhere than on Linux that takes fcntl(2), whose variable arguments not every ABI passes as a declaration would.
+    private static int OpenPipe(int* ends) => OperatingSystem.IsLinux() ? Libc.Pipe2(ends, Libc.O_CLOEXECLinux) : Libc.Pipe(ends);
+
     private void Wake()
     {
-        byte wake = 1;
-        _ = Libc.Write(_wakeWriteEnd, &wake, 1);
+        if (!_isWoken)
+        {
+            _isWoken = true;
+            byte wake = 1;
+            _ = Libc.Write(_wakeWriteEnd, &wake, 1);
+        }
     }
 
     private void Run(int wakeReadEnd)
@@ -117,6 +129,7 @@ internal sealed unsafe class DescriptorPoller
             int count;
             lock (_gate)
             {
+                _isWoken = false;
                 count = _waiters.Count;
                 if (descriptors.Length <= count)
                 {

@@ -193,8 +193,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         }
         catch (Exception e) when (e is ObjectDisposedException or IOException or NotSupportedException)
         {
-            // The caller has closed the handle under us.
-            operation.Finish(e);
+            // The caller has closed the handle under us, or there is no descriptor for the wake-up pipe.
+            operation.Finish(FileErrors.WithPath(e, Path));
         }
 
         return true;

@@ -52,7 +52,9 @@ internal sealed class ReadChain
     internal ReadOnlySequence<byte> Sequence
         => End == Start ? default : new ReadOnlySequence<byte>(_head!, _headIndex, _tail!, _tail!.End);
 
-    /// <summary>Gives the operation memory for up to <paramref name="bytes"/> bytes: the rest of the tail first, then further segments.</summary>
+    /// <summary>
+    /// Gives the operation memory for up to <paramref name="bytes"/> bytes: the rest of the tail first, then further segments. Where the caller's pool throws, it has none.
+    /// </summary>
     internal void Lend(FileOperation operation, long bytes)
     {
         Debug.Assert(_lentHead is null && _lentOfTail == 0 && bytes > 0);
@@ -66,23 +68,33 @@ internal sealed class ReadChain
             bytes -= _lentOfTail;
         }
 
-        while (bytes > 0 && operation.BufferCount < _maxSegments)
+        try
         {
-            FileSegment segment = Rent((int)Math.Min(bytes, _segmentSize));
-            if (_lentTail is null)
+            while (bytes > 0 && operation.BufferCount < _maxSegments)
             {
-                _lentHead = segment;
-            }
-            else
-            {
-                _lentTail.NextSegment = segment;
-            }
+                FileSegment segment = Rent((int)Math.Min(bytes, _segmentSize));
+                if (_lentTail is null)
+                {
+                    _lentHead = segment;
+                }
+                else
+                {
+                    _lentTail.NextSegment = segment;
+                }
 
-            _lentTail = segment;
-            _lentCount++;
-            int length = (int)Math.Min(bytes, segment.Capacity);
-            operation.Add(segment, 0, length);
-            bytes -= length;
+                _lentTail = segment;
+                _lentCount++;
+                int length = (int)Math.Min(bytes, segment.Capacity);
+                operation.Add(segment, 0, length);
+                bytes -= length;
+            }
+        }
+        catch
+        {
+            // A caller's pool may be empty: nothing is lent, then.
+            TakeBack(0);
+            operation.Clear();
+            throw;
         }
     }
 

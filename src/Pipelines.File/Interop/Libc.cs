@@ -125,6 +125,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "pipe", SetLastError = true)]
     internal static partial int Pipe(int* descriptors);
 
+    [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
+    internal static partial int Pipe2(int* descriptors, int flags);
+
     [LibraryImport(Library, EntryPoint = "read", SetLastError = true)]
     internal static partial nint Read(int descriptor, byte* buffer, nuint count);
 
