@@ -15,6 +15,7 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT
+trap 'exit 130' INT TERM
 
 dotnet build benchmarks/StaticFileServer -c Release -v quiet --nologo
 dotnet build benchmarks/SlowClients -c Release -v quiet --nologo

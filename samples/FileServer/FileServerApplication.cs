@@ -80,9 +80,13 @@ internal static partial class FileServerApplication
             return NotFound();
         }
 
-        // A page that somebody has uploaded runs no script here.
-        context.Response.Headers.ContentSecurityPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'";
         string contentType = ServedFolder.ContentTypeOf(path);
+        if (!ServedFolder.IsPlayed(contentType))
+        {
+            // A page that somebody has uploaded runs no script here. A film in a sandbox would not find itself.
+            context.Response.Headers.ContentSecurityPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
+        }
+
         if (contentType.StartsWith("text/", StringComparison.Ordinal))
         {
             contentType += "; charset=utf-8";

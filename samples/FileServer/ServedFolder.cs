@@ -48,4 +48,10 @@ internal sealed class ServedFolder
 
     internal static string ContentTypeOf(string path)
         => s_contentTypes.TryGetContentType(path, out string? contentType) ? contentType : "application/octet-stream";
+
+    /// <summary>Whether a browser shows it in a page of its own, which runs no script: sound, films, pictures but SVG.</summary>
+    internal static bool IsPlayed(string contentType)
+        => contentType.StartsWith("audio/", StringComparison.Ordinal)
+            || contentType.StartsWith("video/", StringComparison.Ordinal)
+            || (contentType.StartsWith("image/", StringComparison.Ordinal) && contentType != "image/svg+xml");
 }

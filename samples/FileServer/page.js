@@ -41,7 +41,7 @@ async function upload(file, item) {
     throw new Error("too large");
   }
   // A refusal is not heard while the browser sends, so the likely one is asked for first.
-  if (!mayOverwrite && (await fetch(target, { method: "HEAD" })).ok) {
+  if (!mayOverwrite && [...(await fetchFiles()).querySelectorAll("a")].some(link => new URL(link.getAttribute("href"), location.href).pathname.replace(/\/$/, "") === target.pathname)) {
     throw new Error("there already");
   }
   await new Promise((resolve, reject) => {
@@ -74,10 +74,13 @@ function addItem(name) {
   };
 }
 
-// The rows of the page as the server would show it now.
 async function showFiles() {
-  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-  document.getElementById("files").replaceWith(page.getElementById("files"));
+  document.getElementById("files").replaceWith(await fetchFiles());
+}
+
+// The table as the server would show it now.
+async function fetchFiles() {
+  return new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html").getElementById("files");
 }
 
 async function showCounters() {
