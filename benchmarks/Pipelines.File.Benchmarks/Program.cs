@@ -7,6 +7,8 @@ switch (args.FirstOrDefault())
 {
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
+    case "read":
+        return await ReadOnly.RunAsync(args[1..]);
     case "report":
         return await ReportCommand.RunAsync(args[1..]);
     default:
