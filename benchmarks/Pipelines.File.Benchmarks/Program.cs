@@ -1,11 +1,16 @@
 using BenchmarkDotNet.Running;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
 
 switch (args.FirstOrDefault())
 {
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
+    case "read":
+        return await ReadOnly.RunAsync(args[1..]);
+    case "report":
+        return await ReportCommand.RunAsync(args[1..]);
     default:
         BenchmarkSwitcher.FromAssembly(typeof(SuiteConfig).Assembly).Run(args, SuiteConfig.Make());
         return 0;

@@ -22,10 +22,15 @@ internal sealed class IntegerFile : IDisposable
     internal long Sum => (Length / sizeof(long)) * ((Length / sizeof(long)) - 1) / 2;
 
     /// <summary>Makes one in <paramref name="folder"/>, which leaves it in the page cache.</summary>
-    internal static IntegerFile Make(TemporaryFolder folder, long length)
+    internal static IntegerFile Make(TemporaryFolder folder, long length) => Make(folder.PathOf($"int64_{length}.bin"), length);
+
+    /// <summary>Makes one at <paramref name="path"/>, unless there is one of that length already.</summary>
+    internal static IntegerFile MakeOnce(string path, long length)
+        => new FileInfo(path) is { Exists: true } file && file.Length == length ? new IntegerFile(path, length) : Make(path, length);
+
+    private static IntegerFile Make(string path, long length)
     {
         ArgumentOutOfRangeException.ThrowIfNotEqual(length % sizeof(long), 0);
-        string path = folder.PathOf($"int64_{length}.bin");
         using FileStream stream = new(path, FileMode.Create, FileAccess.Write, FileShare.None, bufferSize: 0);
         long[] block = new long[BlockIntegers];
         for (long next = 0; next < length / sizeof(long); next += block.Length)

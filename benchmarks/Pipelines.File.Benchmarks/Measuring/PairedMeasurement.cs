@@ -10,22 +10,23 @@ internal sealed class PairedMeasurement
 {
     private const int WarmUpRuns = 3;
 
-    private readonly int _rounds;
+    private readonly int _minRounds;
     private readonly TimeSpan _sample;
     private readonly int _maxRuns;
 
-    /// <param name="rounds">How many.</param>
+    /// <param name="minRounds">How many, at least.</param>
+    /// <param name="maxRounds">How many, at most.</param>
     /// <param name="sample">How long one candidate runs in one round, at least.</param>
     /// <param name="maxRuns">How often it runs in one round, at most.</param>
-    internal PairedMeasurement(int rounds, TimeSpan sample, int maxRuns = 1000)
+    internal PairedMeasurement(int minRounds, int maxRounds, TimeSpan sample, int maxRuns = 1000)
     {
-        _rounds = rounds;
+        _minRounds = minRounds;
+        MaxRounds = maxRounds;
         _sample = sample;
         _maxRuns = maxRuns;
     }
 
-    /// <summary>How many times <c>onSample</c> is called for that many candidates.</summary>
-    internal int SamplesFor(int candidates) => _rounds * candidates;
+    internal int MaxRounds { get; }
 
     /// <summary>Runs each candidate until the just-in-time compiler has little left to improve: forty short runs of each, and time for its background thread.</summary>
     internal static async Task CompileAsync(IReadOnlyList<Candidate> candidates)
@@ -45,28 +46,38 @@ internal sealed class PairedMeasurement
         }
     }
 
-    internal async Task<IReadOnlyList<Measured>> RunAsync(IReadOnlyList<Candidate> candidates, Action? onSample = null)
+    /// <param name="candidates">What is measured; the first is the baseline.</param>
+    /// <param name="onSample">Called after every sample with the time since the beginning.</param>
+    /// <param name="budget">No round begins that would end later than this, once the least number is done; null for the greatest number of rounds.</param>
+    internal async Task<IReadOnlyList<Measured>> RunAsync(IReadOnlyList<Candidate> candidates, Action<TimeSpan>? onSample = null, TimeSpan? budget = null)
     {
+        long start = Stopwatch.GetTimestamp();
         int[] runs = new int[candidates.Count];
         for (int i = 0; i < runs.Length; i++)
         {
             runs[i] = await RunsForSampleAsync(candidates[i]);
         }
 
-        Sample[][] samples = new Sample[_rounds][];
-        for (int round = 0; round < _rounds; round++)
+        List<Sample[]> samples = [];
+        TimeSpan roundTime = TimeSpan.Zero;
+        while (samples.Count < MaxRounds && (samples.Count < _minRounds || budget is null || Stopwatch.GetElapsedTime(start) + roundTime < budget))
         {
-            samples[round] = new Sample[candidates.Count];
+            long roundStart = Stopwatch.GetTimestamp();
+            Sample[] round = new Sample[candidates.Count];
             for (int i = 0; i < candidates.Count; i++)
             {
-                int index = (round + i) % candidates.Count;
-                samples[round][index] = await TakeAsync(candidates[index], runs[index]);
-                onSample?.Invoke();
+                int index = (samples.Count + i) % candidates.Count;
+                round[index] = await TakeAsync(candidates[index], runs[index]);
+                onSample?.Invoke(Stopwatch.GetElapsedTime(start));
             }
+
+            samples.Add(round);
+            roundTime = Stopwatch.GetElapsedTime(roundStart);
         }
 
         return [.. candidates.Select((candidate, index) => new Measured(
             candidate.Name,
+            samples.Count,
             Spread.Of(samples.Select(round => round[index].Microseconds)),
             Spread.Of(samples.Select(round => round[index].Microseconds / round[0].Microseconds)),
             Spread.Of(samples.Select(round => round[index].CpuMicroseconds)).Median,

@@ -92,19 +92,19 @@ internal static class Pairs
             : [ReadWays.FileStreamSync, ReadWays.FileStreamSyncRented, ReadWays.PipeReaderCreate, ReadWays.RandomAccessSync, ReadWays.SystemCall, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead];
         return TableAsync(
             $"Read, {file.Length / MiB} MiB, {options}{(sum ? ", sum" : string.Empty)}",
-            [.. s_bufferSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            [.. s_bufferSizes.Select(size => new Column(SizeText.Of(size), [.. ways.Select(way =>
             {
                 ReadCase point = new(file, size, options);
                 return new Candidate(way.Name, sum ? () => way.ReadAsync<Int64Sum>(point) : () => way.ReadAsync<LastEightBytes>(point));
             })]))],
-            new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(quick ? 5 : 12)));
+            new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(quick ? 5 : 12)));
     }
 
     private static Task AlignmentAsync(IntegerFile file, bool quick) => TableAsync(
         $"Read, {file.Length / MiB} MiB, by the alignment of the memory",
-        [.. s_bufferSizes.Select(size => new Column(SizeText(size), [.. ReadWays.Aligned.Select(way =>
+        [.. s_bufferSizes.Select(size => new Column(SizeText.Of(size), [.. ReadWays.Aligned.Select(way =>
             new Candidate(way.Name, () => way.ReadAsync<LastEightBytes>(new ReadCase(file, size, FileOptions.SequentialScan))))]))],
-        new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
+        new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
 
     private static Task WriteAsync(TemporaryFolder folder, int mebibytes, bool quick, bool all, bool preallocate)
     {
@@ -113,12 +113,12 @@ internal static class Pairs
             : [WriteWays.FileStreamSync, WriteWays.PipeWriterCreate, WriteWays.RandomAccessSync, WriteWays.SystemCall, WriteWays.WriteBehind, WriteWays.Written];
         return TableAsync(
             $"Write, {mebibytes} MiB{(preallocate ? ", preallocated" : string.Empty)}, a flush after every",
-            [.. s_flushSizes.Select(size => new Column(SizeText(size), [.. ways.Select(way =>
+            [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), [.. ways.Select(way =>
             {
                 WriteCase point = new(folder.PathOf("written.bin"), mebibytes * (long)MiB, size, preallocate);
                 return new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path));
             })]))],
-            new PairedMeasurement(quick ? 3 : 7, TimeSpan.FromMilliseconds(5)));
+            new PairedMeasurement(quick ? 3 : 7, quick ? 3 : 7, TimeSpan.FromMilliseconds(5)));
     }
 
     private static Task SmallAsync(TemporaryFolder folder, bool quick)
@@ -133,7 +133,7 @@ internal static class Pairs
         return TableAsync(
             $"Small files, {SmallFileCount} one after the other",
             [.. sets.Select(set => new Column(set.Name, [.. SmallFileWays.All.Select(way => new Candidate(way.Name, () => way.ReadAllAsync(set.Files)))]))],
-            new PairedMeasurement(quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
+            new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
     }
 
     private static async Task TableAsync(string title, IReadOnlyList<Column> columns, PairedMeasurement measurement)
@@ -141,11 +141,11 @@ internal static class Pairs
         List<IReadOnlyList<Measured>> measured = [];
         await AnsiConsole.Progress().StartAsync(async context =>
         {
-            ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.SamplesFor(column.Candidates.Count)));
+            ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.MaxRounds * column.Candidates.Count));
             await PairedMeasurement.CompileAsync(columns[^1].Candidates);
             foreach (Column column in columns)
             {
-                measured.Add(await measurement.RunAsync(column.Candidates, () => task.Increment(1)));
+                measured.Add(await measurement.RunAsync(column.Candidates, _ => task.Increment(1)));
             }
         });
 
@@ -170,8 +170,4 @@ internal static class Pairs
         double best = list[row].Microseconds.Minimum / list[0].Microseconds.Minimum;
         return string.Create(CultureInfo.InvariantCulture, $"{list[row].Ratio.Median:0.00} ({best:0.00})");
     }
-
-    private static string SizeText(int bytes) => bytes < 1024 ? $"{bytes} B" : $"{bytes / 1024} KiB";
-
-    private sealed record Column(string Name, IReadOnlyList<Candidate> Candidates);
 }

@@ -24,7 +24,7 @@ internal static class SuiteConfig
             .WithSummaryStyle(SummaryStyle.Default.WithTimeUnit(TimeUnit.Microsecond).WithSizeUnit(SizeUnit.B).WithMaxParameterColumnWidth(40));
 #if PEERS
         // The project that BenchmarkDotNet generates builds this one again, and needs to be told, too.
-        config.AddJob(Job.Default.WithArguments([new MsBuildArgument("/p:Peers=true")]).AsDefault());
+        config.AddJob(Job.Default.WithArguments([new MsBuildArgument("/p:Peers=true")]).AsMutator());
 #endif
         return config;
     }

@@ -1,0 +1,46 @@
+namespace FilePipelinesBenchmarks.Charts;
+
+/// <summary>Horizontal bars with their values at their ends.</summary>
+internal static class BarChart
+{
+    private const double Width = 860;
+    private const double RowHeight = 24;
+    private const double TitleHeight = 30;
+    private const double TextRoom = 150;
+
+    /// <param name="title">Above the chart.</param>
+    /// <param name="groups">Each has a scale of its own.</param>
+    /// <param name="logarithmicFrom">Where a logarithmic axis begins; null for a linear one from 0.</param>
+    internal static string Draw(string title, IReadOnlyList<BarGroup> groups, double? logarithmicFrom = null)
+    {
+        double height = TitleHeight + groups.Sum(group => (group.Title.Length > 0 ? TitleHeight : 0) + (group.Bars.Count * RowHeight)) + 8;
+        double left = groups.SelectMany(group => group.Bars).Max(bar => SvgWriter.WidthOf(bar.Name)) + 14;
+        SvgWriter svg = new(Width, height, title);
+        svg.Text(0, 14, title, isBold: true);
+        double y = TitleHeight;
+        foreach (BarGroup group in groups)
+        {
+            if (group.Title.Length > 0)
+            {
+                svg.Text(0, y + TitleHeight - 12, group.Title);
+                y += TitleHeight;
+            }
+
+            double longest = group.Bars.Max(bar => bar.Value);
+            int position = 0;
+            foreach ((string name, double value, string text) in group.Bars)
+            {
+                bool isOwn = Palette.IsOwn(name);
+                string colour = Palette.ColourOf(name, isOwn ? 0 : position++);
+                double share = logarithmicFrom is { } from ? Math.Log(Math.Max(value, from) / from) / Math.Log(longest / from) : value / longest;
+                double length = Math.Max(2, share * (Width - left - TextRoom));
+                svg.Text(left - 10, y + 16, name, "end", isOwn ? colour : SvgWriter.Ink, isOwn);
+                svg.Bar(left, y + 4, length, RowHeight - 8, colour);
+                svg.Text(left + length + 7, y + 16, text, isBold: isOwn);
+                y += RowHeight;
+            }
+        }
+
+        return svg.ToString();
+    }
+}

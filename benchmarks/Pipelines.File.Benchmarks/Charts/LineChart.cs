@@ -1,0 +1,121 @@
+using System.Globalization;
+
+namespace FilePipelinesBenchmarks.Charts;
+
+/// <summary>Ratios by size, both axes logarithmic: one line a method, its quartiles as whiskers, its name at its end.</summary>
+internal static class LineChart
+{
+    private const double Width = 860;
+    private const double Height = 440;
+    private const double Left = 58;
+    private const double Right = 258;
+    private const double Top = 34;
+    private const double Bottom = 46;
+    private const double LabelHeight = 16;
+
+    internal static string Draw(string title, string axis, IReadOnlyList<(double X, string Text)> ticks, IReadOnlyList<LineSeries> series)
+    {
+        SvgWriter svg = new(Width, Height, title);
+        double lowest = Math.Min(0.5, series.SelectMany(line => line.Points).Min(point => point.Y.Median));
+        double highest = Math.Max(2, series.SelectMany(line => line.Points).Max(point => point.Y.Median));
+        double from = Math.Floor(Math.Log2(lowest / 1.05) * 2) / 2;
+        double to = Math.Ceiling(Math.Log2(highest * 1.05) * 2) / 2;
+        double firstX = Math.Log2(ticks[0].X);
+        double lastX = Math.Log2(ticks[^1].X);
+        svg.Text(0, 14, title, isBold: true);
+
+        for (double power = Math.Ceiling(from); power <= to; power++)
+        {
+            bool isBaseline = power == 0;
+            svg.Line(Left, YOf(Math.Pow(2, power)), Width - Right, YOf(Math.Pow(2, power)), SvgWriter.Faint, isBaseline ? 2 : 1, isBaseline ? 0.9 : 0.28);
+            svg.Text(Left - 8, YOf(Math.Pow(2, power)) + 4, string.Create(CultureInfo.InvariantCulture, $"{Math.Pow(2, power):0.###}×"), "end");
+        }
+
+        foreach ((double x, string text) in ticks)
+        {
+            svg.Line(XOf(x), Top, XOf(x), Height - Bottom, SvgWriter.Faint, opacity: 0.15);
+            svg.Text(XOf(x), Height - Bottom + 18, text, "middle");
+        }
+
+        svg.Text((Left + Width - Right) / 2, Height - 8, axis, "middle");
+
+        List<(double Y, string Name, string Colour, bool IsOwn, double End)> labels = [(YOf(1), "FileStreamSync = 1", SvgWriter.Ink, false, YOf(1))];
+        int position = 0;
+        List<Action> foreground = [];
+        foreach (LineSeries line in series)
+        {
+            bool isOwn = Palette.IsOwn(line.Name);
+            string colour = line.IsFaint ? SvgWriter.Faint : Palette.ColourOf(line.Name, isOwn ? 0 : position++);
+            IReadOnlyList<(double X, double Y)> points = [.. line.Points.Select(point => (XOf(point.X), YOf(point.Y.Median)))];
+            if (line.IsFaint)
+            {
+                svg.Polyline(points, colour, 1.5, 0.6, "5 4");
+            }
+            else
+            {
+                Action draw = () =>
+                {
+                    svg.Polyline(points, colour, isOwn ? 3.5 : 1.75);
+                    foreach ((double x, Measuring.Spread y) in line.Points)
+                    {
+                        svg.Line(XOf(x), YOf(y.LowerQuartile), XOf(x), YOf(y.UpperQuartile), colour, isOwn ? 7 : 4, 0.4);
+                        svg.Dot(XOf(x), YOf(y.Median), isOwn ? 4.5 : 2.75, colour);
+                    }
+                };
+                foreground.Insert(isOwn ? foreground.Count : 0, draw);
+            }
+
+            labels.Add((points[^1].Y, line.Name, colour, isOwn, points[^1].Y));
+        }
+
+        foreach (Action draw in foreground)
+        {
+            draw();
+        }
+
+        double[] places = Separate([.. labels.Select(label => label.Y)], Top, Height - Bottom + 10);
+        for (int i = 0; i < labels.Count; i++)
+        {
+            double edge = Width - Right;
+            svg.Polyline([(edge + 5, labels[i].End), (edge + 18, places[i]), (edge + 24, places[i])], labels[i].Colour, 1, 0.7);
+            svg.Text(edge + 28, places[i] + 4, labels[i].Name, colour: labels[i].Colour, isBold: labels[i].IsOwn);
+        }
+
+        return svg.ToString();
+
+        double XOf(double x) => Left + 14 + ((Math.Log2(x) - firstX) / (lastX - firstX) * (Width - Left - Right - 28));
+        double YOf(double y) => Height - Bottom - ((Math.Log2(y) - from) / (to - from) * (Height - Top - Bottom));
+    }
+
+    // Labels in the order of their lines' ends, none nearer to another than its height: groups that touch grow around their middle.
+    private static double[] Separate(double[] wanted, double top, double bottom)
+    {
+        int[] order = [.. Enumerable.Range(0, wanted.Length).OrderBy(index => wanted[index])];
+        List<(double Sum, int Count)> groups = [];
+        foreach (int index in order)
+        {
+            groups.Add((wanted[index], 1));
+            while (groups.Count > 1 && StartOf(groups[^1]) < StartOf(groups[^2]) + (groups[^2].Count * LabelHeight))
+            {
+                groups[^2] = (groups[^2].Sum + groups[^1].Sum, groups[^2].Count + groups[^1].Count);
+                groups.RemoveAt(groups.Count - 1);
+            }
+        }
+
+        double[] places = new double[wanted.Length];
+        int next = 0;
+        foreach ((double Sum, int Count) group in groups)
+        {
+            double start = StartOf(group);
+            for (int i = 0; i < group.Count; i++)
+            {
+                places[order[next++]] = start + ((i + 0.5) * LabelHeight);
+            }
+        }
+
+        return places;
+
+        double StartOf((double Sum, int Count) group)
+            => Math.Clamp((group.Sum / group.Count) - (group.Count * LabelHeight / 2), top, Math.Max(top, bottom - (group.Count * LabelHeight)));
+    }
+}
