@@ -483,6 +483,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token), this);
         try
         {
+            ThrowIfCopyCanceled(cancellationToken);
             if (await CopyBufferedAsync(destination, cancellationToken).ConfigureAwait(false)
                 && (destination is not FilePipeWriter writer || await CopyRangesAsync(writer, cancellationToken).ConfigureAwait(false)))
             {

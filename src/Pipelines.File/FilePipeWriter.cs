@@ -450,10 +450,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
 
         try
         {
-            // What was preallocated and not written is given back.
-            if (_isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > _offset + _queue.Written)
+            // What was preallocated and not written is given back. The file was made empty: with nothing written it is.
+            long end = _queue.Written == 0 ? 0 : _offset + _queue.Written;
+            if (_isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > end)
             {
-                RandomAccess.SetLength(_backend.Handle, _offset + _queue.Written);
+                RandomAccess.SetLength(_backend.Handle, end);
             }
         }
         catch (IOException e)

@@ -140,6 +140,29 @@ public sealed class CopyTests : IDisposable
         Assert.Equal(-1, Pattern.FirstDifference(content.AsSpan(10_000)));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task CopyToAsync_CanceledBeforehandAtTheEnd_ThrowsAsTheBclsDoes(bool isOurs)
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        PipeReader reader = isOurs ? FilePipeReader.Create(path) : PipeReader.Create(File.OpenRead(path));
+        while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
+        {
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        reader.CancelPendingRead();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => reader.CopyToAsync(PipeWriter.Create(Stream.Null), _stop));
+        if (isOurs)
+        {
+            // The BCL's would throw again, for ever.
+            await reader.CopyToAsync(PipeWriter.Create(Stream.Null), _stop);
+        }
+
+        await reader.CompleteAsync();
+    }
+
     [Fact]
     public async Task CopyToAsync_FromProc_CopiesWhatItHolds()
     {

@@ -103,6 +103,25 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Equal(Pattern.Bytes(written), File.ReadAllBytes(path));
     }
 
+    [Theory]
+    [InlineData(5_000_000, 0)]
+    [InlineData(20_000_000, 0)]
+    [InlineData(5_000_000, 1000)]
+    [InlineData(0, 1000)]
+    public async Task Create_PreallocatedWithAnOffset_KeepsNeitherLengthNorSpaceThatNothingWasWrittenTo(long offset, int written)
+    {
+        ChildProcess.SkipUnlessLinux("stat");
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 10_000_000, Offset = offset });
+        await writer.WriteAsync(Pattern.Bytes(written), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(written == 0 ? 0 : offset + written, new FileInfo(path).Length);
+        (_, string blocks, _) = await ChildProcess.RunAsync($"stat -c %b '{path}'");
+
+        // Blocks of 512 bytes.
+        Assert.InRange(long.Parse(blocks, System.Globalization.CultureInfo.InvariantCulture), 0, ((written == 0 ? 0 : offset + written) / 512) + 64);
+    }
+
     [Fact]
     public void Create_BadInput_ThrowsTypedErrorsThatNameTheFile()
     {

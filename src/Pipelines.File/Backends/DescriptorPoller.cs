@@ -33,6 +33,7 @@ internal sealed unsafe class DescriptorPoller
     /// Calls <see cref="ThreadPoolBackend.OnReady"/> of the operation's back end once when the descriptor is ready, unless <see cref="TryCancel"/> comes first.
     /// <see langword="false"/>: it came already, and the operation does not wait here.
     /// </summary>
+    /// <exception cref="IOException">The system has no descriptors, or no thread, to wait with; the operation does not wait here.</exception>
     internal bool TryAdd(FileOperation operation, SafeFileHandle file, short events)
     {
         lock (_gate)
@@ -53,7 +54,16 @@ internal sealed unsafe class DescriptorPoller
             }
             else
             {
-                StartThread();
+                try
+                {
+                    StartThread();
+                }
+                catch
+                {
+                    _waiters.Remove(operation);
+                    file.DangerousRelease();
+                    throw;
+                }
             }
 
             return true;
@@ -92,18 +102,26 @@ internal sealed unsafe class DescriptorPoller
         int* ends = stackalloc int[2];
         if (OpenPipe(ends) != 0)
         {
-            FileOperation last = _waiters[^1];
-            _waiters.RemoveAt(_waiters.Count - 1);
-            last.Wait.File.DangerousRelease();
             throw FileErrors.FromErrno(System.Runtime.InteropServices.Marshal.GetLastPInvokeError(), path: null);
         }
 
+        int wakeReadEnd = ends[0];
+        Thread thread = new(() => Run(wakeReadEnd), maxStackSize: 256 * 1024) { IsBackground = true, Name = ThreadName };
+        try
+        {
+            thread.UnsafeStart();
+        }
+        catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
+        {
+            _ = Libc.Close(ends[0]);
+            _ = Libc.Close(ends[1]);
+            throw new IOException("The system has no thread to wait for the file with.", e);
+        }
+
+        // The thread looks when the lock is free.
         _wakeWriteEnd = ends[1];
         _isWoken = false;
         _running = true;
-        int wakeReadEnd = ends[0];
-        Thread thread = new(() => Run(wakeReadEnd), maxStackSize: 256 * 1024) { IsBackground = true, Name = ThreadName };
-        thread.UnsafeStart();
     }
 
     // Not for processes that are started meanwhile. Elsewhere than on Linux that takes fcntl(2), whose variable arguments not every ABI passes as a declaration would.
