@@ -144,6 +144,18 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
     }
 
     [Fact]
+    public async Task Get_FileThatSomebodyHasForThemselves_IsTheSame()
+    {
+        string path = _servers.Files.Add("locked.txt", [1, 2, 3]);
+        await using FileStream locked = new(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+        foreach (string target in new[] { "/locked.txt", "/typed/locked.txt", "/throws/locked.txt" })
+        {
+            RawResponse response = await SameAsync($"GET {target} HTTP/1.1", "Host: a");
+            Assert.NotEqual(3, response.BodyLength);
+        }
+    }
+
+    [Fact]
     public async Task Get_ManyOverOneConnection_AreTheSame()
     {
         using Socket expected = await _servers.Plain.ConnectAsync();
