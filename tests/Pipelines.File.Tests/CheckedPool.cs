@@ -1,16 +1,21 @@
 using System.Buffers;
+using System.Runtime.InteropServices;
 
 namespace FilePipelinesTests;
 
-/// <summary>A memory pool that knows what is out, poisons what comes back, and objects to memory that comes back twice.</summary>
+/// <summary>A memory pool that knows what is out, poisons what comes back, and objects to memory that comes back twice, or pinned.</summary>
 internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool<byte>
 {
     private int _rented;
     private int _returnedTwice;
+    private int _returnedPinned;
 
     public int Rented => Volatile.Read(ref _rented);
 
     public int ReturnedTwice => Volatile.Read(ref _returnedTwice);
+
+    /// <summary>Pieces that came back while a system call, or what is left of it, still held them in place.</summary>
+    public int ReturnedPinned => Volatile.Read(ref _returnedPinned);
 
     public override int MaxBufferSize => maxBufferSize;
 
@@ -32,18 +37,33 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
     {
     }
 
-    private sealed class Owner(CheckedPool pool, byte[] array) : IMemoryOwner<byte>
+    private sealed unsafe class Owner(CheckedPool pool, byte[] array) : MemoryManager<byte>
     {
         private int _isReturned;
+        private int _pins;
 
-        public Memory<byte> Memory => array;
+        public override Span<byte> GetSpan() => array;
 
-        public void Dispose()
+        public override MemoryHandle Pin(int elementIndex = 0)
+        {
+            Interlocked.Increment(ref _pins);
+            GCHandle handle = GCHandle.Alloc(array, GCHandleType.Pinned);
+            return new MemoryHandle((byte*)handle.AddrOfPinnedObject() + elementIndex, handle, this);
+        }
+
+        public override void Unpin() => Interlocked.Decrement(ref _pins);
+
+        protected override void Dispose(bool disposing)
         {
             if (Interlocked.Exchange(ref _isReturned, 1) != 0)
             {
                 Interlocked.Increment(ref pool._returnedTwice);
                 return;
+            }
+
+            if (Volatile.Read(ref _pins) != 0)
+            {
+                Interlocked.Increment(ref pool._returnedPinned);
             }
 
             array.AsSpan().Fill(0xDD);

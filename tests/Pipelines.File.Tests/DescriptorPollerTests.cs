@@ -57,6 +57,28 @@ public sealed class DescriptorPollerTests : IDisposable
     }
 
     [Fact]
+    public async Task TryCancel_OfAnOperationOnItsWay_RefusesItOnce()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        ThreadPoolBackend backend = Open(fifo.Path);
+        Recorder owner = new();
+        FileOperation operation = FileOperation.Rent(owner);
+        operation.Kind = FileOperationKind.Read;
+        operation.Add(new byte[10], address: 0);
+        backend.TryCancel(operation, owner);
+        backend.Start(operation);
+        Assert.True(operation.IsCanceled);
+        Recorder later = new();
+        operation.Owner = later;
+        backend.Start(operation);
+        fifo.Write(Pattern.Bytes(10));
+        FileOperation completed = await later.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(10, completed.Transferred);
+        completed.Return();
+        backend.Release(closeHandle: true);
+    }
+
+    [Fact]
     public void StartAndTryCancel_FasterThanThePollThreadLooks_GoOn()
     {
         // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its pipe.

@@ -150,6 +150,7 @@ public sealed class ReaderCancellationTests : IDisposable
         _gate.Set();
         Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0 && reader.FileBackend.Handle.IsClosed, TimeSpan.FromSeconds(10)));
         Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
     }
 
     [Fact]
@@ -255,6 +256,7 @@ public sealed class ReaderCancellationTests : IDisposable
 
         Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, TimeSpan.FromSeconds(10)), $"{pool.Rented} pieces of memory were not given back");
         Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
     }
 
     [Fact]

@@ -109,6 +109,53 @@ public sealed class ReaderContractTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    [Fact]
+    public async Task ReadAhead_Paused_ResumesAtTheResumeThreshold()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000, OnRead = _ => 10_000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = 100_000, ResumeReadAheadThreshold = 20_000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start);
+        await Eventually.TrueAsync(() => Peek() == 100_000);
+        int reads = calls.Reads;
+        Assert.True(reader.TryRead(out result));
+        reader.AdvanceTo(result.Buffer.GetPosition(79_999));
+        await Task.Delay(50, _stop);
+        Assert.Equal(20_001, Peek());
+        Assert.Equal(reads, calls.Reads);
+        Assert.True(reader.TryRead(out result));
+        reader.AdvanceTo(result.Buffer.GetPosition(1));
+        await Eventually.TrueAsync(() => Peek() == 100_000);
+        await reader.CompleteAsync();
+
+        long Peek()
+        {
+            Assert.True(reader.TryRead(out ReadResult all));
+            reader.AdvanceTo(all.Buffer.Start);
+            return all.Buffer.Length;
+        }
+    }
+
+    [Fact]
+    public async Task ReadAsync_WithReadAhead_ContinuationThatBlocksDoesNotHoldUpTheReadingAhead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = call => call == 1 ? Slow() ?? 1000 : 1000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { PauseReadAheadThreshold = 50_000, ReaderScheduler = PipeScheduler.Inline });
+
+        // Without the context of the test runner, which would take the continuation elsewhere.
+        await Task.Run(
+            async () =>
+            {
+                ReadResult result = await reader.ReadAsync(_stop);
+                Assert.True(SpinWait.SpinUntil(() => calls.Reads >= 10, TimeSpan.FromSeconds(10)), $"{calls.Reads} reads");
+                reader.AdvanceTo(result.Buffer.End);
+            },
+            _stop);
+        await reader.CompleteAsync();
+    }
+
     [Theory]
     [InlineData(0, false)]
     [InlineData(0, true)]
@@ -129,6 +176,22 @@ public sealed class ReaderContractTests : IDisposable
         await reader.CompleteAsync();
         await Eventually.TrueAsync(() => pool.Rented == 0);
         Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+    }
+
+    [Fact]
+    public async Task Length_ShorterThanTheFile_IsNotExceededByACopy()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        foreach (long length in new[] { 1L, 100, 70_000, 99_999 })
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { Length = length, Offset = 1 });
+            MemoryStream copied = new();
+            await reader.CopyToAsync(PipeWriter.Create(copied, new StreamPipeWriterOptions(minimumBufferSize: 200_000)), _stop);
+            Assert.Equal(Pattern.Bytes(length, 1), copied.ToArray());
+            Assert.Equal(length + 1, reader.Position);
+            await reader.CompleteAsync();
+        }
     }
 
     [Fact]

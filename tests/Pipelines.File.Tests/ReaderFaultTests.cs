@@ -172,6 +172,7 @@ public sealed class ReaderFaultTests : IDisposable
         await reader.CompleteAsync();
         Assert.Equal(0, pool.Rented);
         Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
     }
 
     [Fact]

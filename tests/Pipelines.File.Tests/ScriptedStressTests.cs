@@ -49,6 +49,7 @@ public sealed class ScriptedStressTests : IDisposable
         Assert.True(_cancellations > 0 && _files > Workers);
         await Eventually.TrueAsync(() => _pool.Rented == 0);
         Assert.Equal(0, _pool.ReturnedTwice);
+        Assert.Equal(0, _pool.ReturnedPinned);
         await Eventually.TrueAsync(() => !Directory.GetFiles("/proc/self/fd").Any(fd => new FileInfo(fd).LinkTarget?.StartsWith(_folder.Path, StringComparison.Ordinal) == true));
     }
 

@@ -57,6 +57,7 @@ public sealed partial class StressTests : IDisposable
         await Eventually.TrueAsync(() => OpenFiles() == 0);
         await Eventually.TrueAsync(() => _pool.Rented == 0);
         Assert.Equal(0, _pool.ReturnedTwice);
+        Assert.Equal(0, _pool.ReturnedPinned);
         await Eventually.TrueAsync(() => Alive() == 0);
     }
 

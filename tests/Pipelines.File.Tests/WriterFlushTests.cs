@@ -122,6 +122,80 @@ public sealed class WriterFlushTests : IDisposable
     }
 
     [Fact]
+    public async Task CompleteAsync_DurableAfterACanceledFlush_SyncsWhatThatFlushed()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask();
+        writer.CancelPendingFlush();
+        Assert.True((await flush).IsCanceled);
+        Task completing = writer.CompleteAsync().AsTask();
+        Assert.False(completing.IsCompleted);
+        gate.Set();
+        await completing.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(1, calls.Syncs);
+    }
+
+    [Fact]
+    public async Task FlushAsync_ContinuationThatBlocks_DoesNotHoldUpTheDrain()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) ?? 600 : 100 };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500, WriterScheduler = PipeScheduler.Inline });
+        Task opening = Task.Run(
+            async () =>
+            {
+                await Task.Delay(50, _stop);
+                gate.Set();
+            },
+            _stop);
+
+        // Without the context of the test runner, which would take the continuation elsewhere.
+        await Task.Run(
+            async () =>
+            {
+                await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+                Assert.True(SpinWait.SpinUntil(() => calls.BytesWritten == 1000, TimeSpan.FromSeconds(10)), $"{calls.BytesWritten} bytes");
+            },
+            _stop);
+        await opening;
+        await writer.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(2_500_000)]
+    public async Task WriteAsync_LargerThanTheThresholdAndTokenCanceled_KeepsTheRestForTheNextFlush(int before)
+    {
+        const int Length = 5_000_000;
+        using SemaphoreSlim gate = new(0);
+        using CancellationTokenSource source = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(TestContext.Current.CancellationToken);
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"));
+        Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(Length), source.Token).AsTask();
+        if (before > 0)
+        {
+            gate.Release(4);
+            await Eventually.TrueAsync(() => writer.Position >= before);
+        }
+
+        await source.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.Equal(Length, writer.Position + writer.UnflushedBytes);
+        gate.Release(1000);
+        await writer.CompleteAsync();
+        Assert.True(Pattern.Bytes(Length).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
+    }
+
+    [Fact]
     public async Task FlushAsync_CanceledByToken_LeavesTheBytesToBeWrittenOnce()
     {
         using ManualResetEventSlim gate = new();
