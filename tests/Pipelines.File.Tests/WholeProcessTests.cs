@@ -129,6 +129,31 @@ public sealed class WholeProcessTests : IDisposable
         Assert.InRange(allocated, 0, 1000 * 48);
     }
 
+    [Fact]
+    public async Task OpenReadAndClose_AfterWarmUp_AllocatesAFewObjects()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux reads on the caller's thread.");
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        long before = 0;
+        for (int i = 0; i < 200; i++)
+        {
+            if (i == 100)
+            {
+                before = GC.GetTotalAllocatedBytes(precise: true);
+            }
+
+            FilePipeReader reader = FilePipeReader.Create(path);
+            while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
+            {
+                reader.AdvanceTo(result.Buffer.End);
+            }
+
+            await reader.CompleteAsync();
+        }
+
+        Assert.InRange((GC.GetTotalAllocatedBytes(precise: true) - before) / 100, 0, 700);
+    }
+
     [Theory]
     [InlineData(1)]
     [InlineData(1000)]

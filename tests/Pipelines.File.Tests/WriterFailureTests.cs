@@ -86,6 +86,53 @@ public sealed class WriterFailureTests : IDisposable
         Assert.Equal(Pattern.Bytes(3000), File.ReadAllBytes(_folder.File("f")));
     }
 
+    [Theory]
+    [InlineData(0, false, false)]
+    [InlineData(0, true, false)]
+    [InlineData(0, false, true)]
+    [InlineData(3, false, false)]
+    [InlineData(3, true, false)]
+    [InlineData(3, false, true)]
+    public async Task Complete_HoweverItEnds_GivesTheMemoryBackOnce(int failing, bool blocks, bool drops)
+    {
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == failing ? -Libc.EIO : 3333 };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool });
+        for (int index = 0; index < Total; index += 1000)
+        {
+            Pattern.Fill(writer.GetSpan(1000)[..1000], index);
+            writer.Advance(1000);
+            if (index % 3000 == 0)
+            {
+                _ = await Record.ExceptionAsync(async () => await writer.FlushAsync(_stop));
+            }
+        }
+
+        Exception? reason = drops ? new InvalidOperationException() : null;
+        Exception? failure = blocks ? Record.Exception(() => writer.Complete(reason)) : await Record.ExceptionAsync(async () => await writer.CompleteAsync(reason));
+        Assert.Equal(failing == 0 ? null : typeof(IOException), failure?.GetType());
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+        Assert.True(writer.FileBackend.Handle.IsClosed);
+    }
+
+    [Fact]
+    public async Task Write_FailedAndStillFed_KeepsNoMoreThanWhatIsNotFlushed()
+    {
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnWrite = _ => -Libc.EIO };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
+        for (int i = 0; i < 50; i++)
+        {
+            await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(5000), _stop));
+            Assert.InRange(pool.Rented, 0, 6);
+        }
+
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(0, pool.Rented);
+    }
+
     [Fact]
     public async Task Sync_Fails_IsThrownByTheFlushAndByComplete()
     {

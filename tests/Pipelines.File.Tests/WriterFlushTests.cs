@@ -196,6 +196,25 @@ public sealed class WriterFlushTests : IDisposable
     }
 
     [Fact]
+    public async Task FlushAsync_OneOfSeveralCanceledByItsToken_LeavesTheOthersWaiting()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        CancellationTokenSource[] sources = [new(), new(), new()];
+        Task<FlushResult>[] flushes = [.. sources.Select((source, i) => writer.WriteAsync(Pattern.Bytes(10, i * 10), source.Token).AsTask())];
+        await sources[1].CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flushes[1].WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.False(flushes[0].IsCompleted || flushes[2].IsCompleted);
+        gate.Set();
+        Assert.False((await flushes[0].WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+        Assert.False((await flushes[2].WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+        Array.ForEach(sources, s => s.Dispose());
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(30), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
     public async Task FlushAsync_CanceledByToken_LeavesTheBytesToBeWrittenOnce()
     {
         using ManualResetEventSlim gate = new();
