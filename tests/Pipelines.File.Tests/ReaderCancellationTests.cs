@@ -279,6 +279,25 @@ public sealed class ReaderCancellationTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    [Fact]
+    public async Task Complete_DuringACopy_ReleasesEverythingWhenTheCallReturns()
+    {
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnReadNoWait = call => call == 1 ? 1000 : -Libc.EAGAIN, OnRead = _ => Block() };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(10_000)), new() { Pool = pool });
+        reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+        Assert.True(pool.Rented > 0);
+        Task copy = reader.CopyToAsync(new Pipe().Writer, _stop);
+        _isReading.Wait(_stop);
+        reader.Complete();
+        Assert.False(copy.IsCompleted || reader.FileBackend.Handle.IsClosed);
+        _gate.Set();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.True(reader.FileBackend.Handle.IsClosed);
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
     /// <summary>A reader whose every read is handed over and stuck there until the gate opens.</summary>
     private FilePipeReader StuckReader(int length, CheckedPool? pool = null)
     {

@@ -63,6 +63,19 @@ public sealed class WriterPipeTests : IDisposable
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
     }
 
+    [Fact]
+    public async Task FlushAsync_DurableToAFifo_HasNothingToSyncAndCompletes()
+    {
+        string path = await MakeFifoAsync();
+        using SafeFileHandle readEnd = OpenBothWays(path);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.CompleteAsync();
+        byte[] content = new byte[100];
+        Assert.Equal(100, RandomAccess.Read(readEnd, content, 0));
+        Assert.Equal(Pattern.Bytes(100), content);
+    }
+
     private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 
     private async Task<string> MakeFifoAsync()
