@@ -71,8 +71,9 @@ public sealed class WriterPipeTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
         await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
         await writer.CompleteAsync();
+        using FileStream source = new(readEnd, FileAccess.Read, 1);
         byte[] content = new byte[100];
-        Assert.Equal(100, RandomAccess.Read(readEnd, content, 0));
+        await source.ReadExactlyAsync(content, _stop);
         Assert.Equal(Pattern.Bytes(100), content);
     }
 
