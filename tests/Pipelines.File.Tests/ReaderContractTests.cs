@@ -1,6 +1,7 @@
 using System.Buffers;
 using System.Diagnostics.Metrics;
 using System.IO.Pipelines;
+using System.IO.Pipes;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
@@ -341,6 +342,39 @@ public sealed class ReaderContractTests : IDisposable
         await reader.CompleteAsync();
         Assert.Equal(content, copied.ToArray());
         Assert.True(source.IsClosed && target.IsClosed);
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task RandomAccessBackend_HandlesThatCannotSeek_ReadsAndWritesTheSame(FlushGuarantee guarantee)
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.In);
+        using SafeFileHandle target = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, null, FileShape.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
+        FilePipeReader reader = FilePipeReader.Create(new RandomAccessBackend(source, null, FileShape.Of(source, null)), new(), leaveOpen: true);
+        Task writing = Task.Run(
+            async () =>
+            {
+                for (int index = 0; index < 300_000; index += 10_000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            },
+            _stop);
+        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
+        await writing;
+        server.DisposeLocalCopyOfClientHandle();
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCompleted);
+        await reader.CompleteAsync();
+        GC.Collect();
+        GC.WaitForPendingFinalizers();
+        Assert.False(source.IsClosed || target.IsClosed);
     }
 
     [Fact]

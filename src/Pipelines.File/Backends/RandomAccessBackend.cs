@@ -6,8 +6,8 @@ using Microsoft.Win32.SafeHandles;
 namespace Pipelines.File.Backends;
 
 /// <summary>
-/// The portable back end: any handle on any system, through <see cref="RandomAccess"/>, one buffer a call. The runtime takes handles that cannot seek, too, and
-/// ignores the offset there. A blocked read cannot be given up; its owner stops waiting for it instead.
+/// The portable back end: any handle on any system, through <see cref="RandomAccess"/>, one buffer a call; a handle that cannot seek, which the runtime refuses there,
+/// through an unbuffered <see cref="FileStream"/>. A blocked read cannot be given up; its owner stops waiting for it instead.
 /// </summary>
 internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
 {
@@ -17,6 +17,9 @@ internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
     private FileOperation? _operation;
     private ValueTaskAwaiter<int> _read;
     private ValueTaskAwaiter _write;
+
+    // Never disposed: the handle is closed by itself, or left open.
+    private FileStream? _sequential;
 
     internal RandomAccessBackend(SafeFileHandle handle, string? path, FileShape shape)
         : base(handle, path, shape)
@@ -72,7 +75,8 @@ internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
             switch (operation.Kind)
             {
                 case FileOperationKind.Read:
-                    _read = RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(operation.FirstBuffer), operation.Offset).GetAwaiter();
+                    Memory<byte> memory = MemoryMarshal.AsMemory(operation.FirstBuffer);
+                    _read = (CanSeek ? RandomAccess.ReadAsync(Handle, memory, operation.Offset) : Sequential(FileAccess.Read).ReadAsync(memory)).GetAwaiter();
                     if (!_read.IsCompleted)
                     {
                         _read.UnsafeOnCompleted(_onMoved);
@@ -81,7 +85,7 @@ internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
 
                     break;
                 case FileOperationKind.Write:
-                    _write = RandomAccess.WriteAsync(Handle, operation.FirstBuffer, operation.Offset).GetAwaiter();
+                    _write = (CanSeek ? RandomAccess.WriteAsync(Handle, operation.FirstBuffer, operation.Offset) : Sequential(FileAccess.Write).WriteAsync(operation.FirstBuffer)).GetAwaiter();
                     if (!_write.IsCompleted)
                     {
                         _write.UnsafeOnCompleted(_onMoved);
@@ -89,8 +93,11 @@ internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
                     }
 
                     break;
-                case FileOperationKind.Sync:
+                case FileOperationKind.Sync when CanSeek:
                     RandomAccess.FlushToDisk(Handle);
+                    break;
+                case FileOperationKind.Sync:
+                    // A pipe has nothing to flush, or would wait until the other side has read everything.
                     break;
                 default:
                     throw new NotSupportedException();
@@ -129,6 +136,8 @@ internal sealed class RandomAccessBackend : FileBackend, IThreadPoolWorkItem
             operation.Finish(FileErrors.WithPath(e, Path));
         }
     }
+
+    private FileStream Sequential(FileAccess access) => _sequential ??= new FileStream(Handle, access, bufferSize: 0, Handle.IsAsync);
 
     private static bool IsOfTheFile(Exception e)
         => e is IOException or UnauthorizedAccessException or ObjectDisposedException or NotSupportedException or ArgumentException or OperationCanceledException;
