@@ -1,6 +1,7 @@
 using System.Buffers;
 using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -152,6 +153,63 @@ public sealed class WholeProcessTests : IDisposable
         }
 
         Assert.InRange((GC.GetTotalAllocatedBytes(precise: true) - before) / 100, 0, 700);
+    }
+
+    [Fact]
+    public async Task Meter_CountsWritesBytesCoalescedFlushesPausesAndSyncs()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        Dictionary<string, long> counts = [];
+        using MeterListener listener = new()
+        {
+            InstrumentPublished = (instrument, self) =>
+            {
+                if (instrument.Meter.Name == "Pipelines.File")
+                {
+                    self.EnableMeasurementEvents(instrument);
+                }
+            },
+        };
+        listener.SetMeasurementEventCallback<long>((instrument, value, _, _) =>
+        {
+            lock (counts)
+            {
+                counts[instrument.Name["pipelines.file.".Length..]] = counts.GetValueOrDefault(instrument.Name["pipelines.file.".Length..]) + value;
+            }
+        });
+        listener.Start();
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(TestContext.Current.CancellationToken);
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 400, ResumeWriterThreshold = 1 });
+        Task<FlushResult> last = Task.FromResult<FlushResult>(default);
+        for (int i = 0; i < 4; i++)
+        {
+            // The first one is stuck in its write; the others gather behind it.
+            Assert.True(last.IsCompleted);
+            last = writer.WriteAsync(Pattern.Bytes(100, i * 100), _stop).AsTask();
+        }
+
+        gate.Set();
+        await last;
+        await writer.CompleteAsync();
+        FilePipeWriter durable = FilePipeWriter.Create(_folder.File("durable"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await durable.WriteAsync(Pattern.Bytes(100), _stop);
+        await durable.CompleteAsync();
+        lock (counts)
+        {
+            Assert.Equal(3, counts["writes"]);
+            Assert.Equal(500, counts["bytes_written"]);
+            Assert.Equal(2, counts["flushes.coalesced"]);
+            Assert.Equal(1, counts["flushes.paused"]);
+            Assert.Equal(1, counts["syncs"]);
+        }
     }
 
     [Theory]
