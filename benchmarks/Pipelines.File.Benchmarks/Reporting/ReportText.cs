@@ -20,8 +20,8 @@ internal static class ReportText
         "**Parsers.** Where parsing takes most of the time, all ways that give bytes are alike.";
 
     internal const string CopyReason =
-        "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does, and on this file system that is no faster than a loop over a buffer that stays in the cache. "
-        + "They do it on a thread of the pool and not on the caller's, and set up two pipes. On a file system that can share blocks the kernel does not copy at all. Through memory, every byte is copied twice.";
+        "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does. On this file system that takes a little longer than a loop over a buffer that stays in the cache; "
+        + "on one that can share blocks nothing is copied at all. They do it on a thread of the pool, and a small file pays for the way there and back. Through memory, every byte is copied twice.";
 
     internal const string SmallReason =
         "**Small files.** Nearly all of it is open and close, which every way needs; the rest is noise of about a microsecond.";
