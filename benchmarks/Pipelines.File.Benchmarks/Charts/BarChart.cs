@@ -14,7 +14,7 @@ internal static class BarChart
     internal static string Draw(string title, IReadOnlyList<BarGroup> groups, double? logarithmicFrom = null)
     {
         double height = TitleHeight + groups.Sum(group => (group.Title.Length > 0 ? TitleHeight : 0) + (group.Bars.Count * RowHeight)) + 8;
-        double left = groups.SelectMany(group => group.Bars).Max(bar => SvgWriter.WidthOf(bar.Name)) + 14;
+        double left = groups.SelectMany(group => group.Bars).Max(bar => SvgWriter.WidthOf(bar.Name)) + 18;
         SvgWriter svg = new(Width, height, title);
         svg.Text(0, 14, title, isBold: true);
         double y = TitleHeight;
@@ -27,11 +27,10 @@ internal static class BarChart
             }
 
             double longest = group.Bars.Max(bar => bar.Value);
-            int position = 0;
             foreach ((string name, double value, string text) in group.Bars)
             {
                 bool isOwn = Palette.IsOwn(name);
-                string colour = Palette.ColourOf(name, isOwn ? 0 : position++);
+                string colour = Palette.ColourOf(name);
                 double share = logarithmicFrom is { } from ? Math.Log(Math.Max(value, from) / from) / Math.Log(longest / from) : value / longest;
                 double length = Math.Max(2, share * (Width - left - TextRoom));
                 svg.Text(left - 10, y + 16, name, "end", isOwn ? colour : SvgWriter.Ink, isOwn);

@@ -40,12 +40,11 @@ internal static class LineChart
         svg.Text((Left + Width - Right) / 2, Height - 8, axis, "middle");
 
         List<(double Y, string Name, string Colour, bool IsOwn, double End)> labels = [(YOf(1), "FileStreamSync = 1", SvgWriter.Ink, false, YOf(1))];
-        int position = 0;
         List<Action> foreground = [];
         foreach (LineSeries line in series)
         {
             bool isOwn = Palette.IsOwn(line.Name);
-            string colour = line.IsFaint ? SvgWriter.Faint : Palette.ColourOf(line.Name, isOwn ? 0 : position++);
+            string colour = line.IsFaint ? SvgWriter.Faint : Palette.ColourOf(line.Name);
             IReadOnlyList<(double X, double Y)> points = [.. line.Points.Select(point => (XOf(point.X), YOf(point.Y.Median)))];
             if (line.IsFaint)
             {

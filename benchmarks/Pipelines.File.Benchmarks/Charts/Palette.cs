@@ -3,15 +3,26 @@ namespace FilePipelinesBenchmarks.Charts;
 /// <summary>The colour of each way, the same in every chart. All of them are readable on white and on black; this library's are the warm ones.</summary>
 internal static class Palette
 {
-    internal const string Own = "#e8590c";
-    internal const string OwnOther = "#e0930a";
-
-    private static readonly string[] s_others = ["#4d8df5", "#9a6bef", "#d355a0", "#2f9e68", "#12a0ac", "#8b8f3c", "#7f8a96", "#b0705a", "#5c7cfa", "#c2417c"];
+    private const string Own = "#e8590c";
+    private const string OwnOther = "#e0930a";
 
     internal static bool IsOwn(string name) => name.StartsWith("FilePipe", StringComparison.Ordinal);
 
-    /// <param name="name">The way's.</param>
-    /// <param name="position">Its place among those that are not this library's.</param>
-    internal static string ColourOf(string name, int position)
-        => !IsOwn(name) ? s_others[position % s_others.Length] : name.Contains(',', StringComparison.Ordinal) || name.Contains(" to FileStream", StringComparison.Ordinal) ? OwnOther : Own;
+    internal static string ColourOf(string name) => name switch
+    {
+        "FilePipeReader" or "FilePipeWriter" => Own,
+        _ when IsOwn(name) => OwnOther,
+        "FileStreamSync" or "StreamReader.ReadLineAsync" => "#7f8a96",
+        "FileStreamSync, rented buffer" => "#4d8df5",
+        "FileStreamAsync" => "#9a6bef",
+        "PipeReader.Create" or "PipeWriter.Create" => "#d355a0",
+        "PipeReader.Create, 64 KiB" => "#a8508f",
+        "FileStream to Pipe" => "#2f9e68",
+        "RandomAccess.Read" or "RandomAccess.Write" => "#12a0ac",
+        "RandomAccess.ReadAsync" or "RandomAccess.WriteAsync" => "#8b8f3c",
+        "pread(2)" or "pwrite(2)" or "already in memory" => "#b0705a",
+        "StreamConnection.GetReader" => "#5c7cfa",
+        "MemoryMappedPipeReader" => "#3d9970",
+        _ => "#6b7bd0",
+    };
 }

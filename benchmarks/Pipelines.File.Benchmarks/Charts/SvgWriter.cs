@@ -13,8 +13,8 @@ internal sealed class SvgWriter
     internal const string Ink = "var(--chart-ink, #76808c)";
     internal const string Faint = "var(--chart-faint, #8a929c)";
 
-    // Of the mean character, in pixels, at the size of the text: enough to keep labels apart.
-    private const double CharacterWidth = 0.54;
+    // Of a bold character against the size of the text, with room to spare: the reader's font is not known.
+    private const double CharacterWidth = 0.66;
     internal const double FontSize = 13;
 
     private readonly StringBuilder _body = new();

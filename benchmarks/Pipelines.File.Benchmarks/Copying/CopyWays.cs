@@ -6,6 +6,9 @@ namespace FilePipelinesBenchmarks.Copying;
 /// <summary>Every way to copy; the first is the baseline.</summary>
 internal static class CopyWays
 {
+    // As the streams here and File.Copy do it: FileMode.Create truncates even a new file, and ext4 then allocates and begins to write it when it is closed.
+    private static readonly FilePipeWriterOptions s_newFile = new() { Mode = FileMode.CreateNew };
+
     internal static CopyWay StreamCopy { get; } = new("FileStream.CopyToAsync", static async (source, destination) =>
     {
         await using FileStream from = OpenSource(source);
@@ -23,7 +26,7 @@ internal static class CopyWays
         => CopyAsync(PipeReader.Create(OpenSource(source)), PipeWriter.Create(MakeDestination(destination))));
 
     internal static CopyWay ReaderToWriter { get; } = new("FilePipeReader to FilePipeWriter", static (source, destination)
-        => CopyAsync(FilePipeReader.Create(source), FilePipeWriter.Create(destination)));
+        => CopyAsync(FilePipeReader.Create(source), FilePipeWriter.Create(destination, s_newFile)));
 
     internal static CopyWay ReaderToStream { get; } = new("FilePipeReader to FileStream", static async (source, destination) =>
     {
@@ -37,7 +40,7 @@ internal static class CopyWays
     internal static CopyWay ReaderToStreamOfWriter { get; } = new("FilePipeReader to FilePipeWriter, through memory", static async (source, destination) =>
     {
         FilePipeReader reader = FilePipeReader.Create(source);
-        FilePipeWriter writer = FilePipeWriter.Create(destination);
+        FilePipeWriter writer = FilePipeWriter.Create(destination, s_newFile);
         await reader.CopyToAsync(writer.AsStream(leaveOpen: true));
         await reader.CompleteAsync();
         await writer.CompleteAsync();

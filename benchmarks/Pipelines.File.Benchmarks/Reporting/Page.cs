@@ -84,14 +84,14 @@ internal sealed partial class Page
            @media (prefers-color-scheme: dark) {
              :root { --page: #0f1318; --ink: #e6eaef; --rule: #313843; --code: #1b212a; --link: #6cb2ff; --chart-ink: #c3cad3; --chart-faint: #8b949e; }
            }
-           body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+           body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 72rem; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
            h1 { font-size: 1.8rem; line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--rule); padding-bottom: .25rem; } h3 { margin-top: 1.75rem; }
            a { color: var(--link); }
            code { background: var(--code); padding: .1em .3em; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; } pre { background: var(--code); padding: .75rem 1rem; overflow-x: auto; border-radius: 4px; } pre code { padding: 0; overflow-wrap: normal; }
-           figure { margin: 1.25rem 0; overflow-x: auto; } figure svg { display: block; width: 100%; height: auto; min-width: 40rem; max-width: 860px; }
-           .wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-           th, td { padding: .3rem .65rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; vertical-align: top; } th { font-weight: 600; }
-           th:first-child, td:first-child { text-align: left; padding-left: 0; } .text th, .text td { text-align: left; white-space: normal; }
+           p, ul { max-width: 52rem; } figure { margin: 1.25rem 0; overflow-x: auto; } figure svg { display: block; width: 100%; height: auto; min-width: 40rem; max-width: 860px; }
+           .wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; font-size: .84rem; font-variant-numeric: tabular-nums; }
+           th, td { padding: .3rem .55rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; vertical-align: top; } th { font-weight: 600; }
+           th:first-child, td:first-child { text-align: left; padding-left: 0; } .text { min-width: 44rem; } .text th, .text td { text-align: left; white-space: normal; }
            </style>
            </head>
            <body>

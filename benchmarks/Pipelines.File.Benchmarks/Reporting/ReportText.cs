@@ -4,30 +4,31 @@ namespace FilePipelinesBenchmarks.Reporting;
 internal static class ReportText
 {
     internal const string ReadReason =
-        "**Reading, 64 and 256 KiB.** With buffers this large the copy out of the page cache is nearly all of the time, the same for every way, and there are few calls left to save. A `FilePipeReader` brings up to 256 KiB a call: "
-        + "more than one reused 64 KiB buffer, so it touches more of the cache; a parser that takes every byte finds part of it in L2 no longer. "
-        + "**Read-ahead** moves the copy to a second core, and the reader then fetches the bytes from the other core's cache: it pays where the caller has work to do with them, or the disk is slow, and not here.";
+        "**Reading.** With buffers of 64 and 256 KiB the copy out of the page cache is nearly all of the time, the same for every way, and there are few calls left to save: `pread(2)` alone is no faster. What is left is luck with the alignment of an array, and the cache: "
+        + "a `FilePipeReader` brings up to 256 KiB a call, and a program that touches every byte finds part of that in the L2 cache no longer. "
+        + "**Read-ahead** copies on a second core, and the program then fetches the bytes from there: it pays where the program has work to do meanwhile or the file is not in the page cache, and costs where neither is so.";
 
     internal const string WriteReason =
-        "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, into its segments, so that the caller may reuse its buffer at once. "
-        + "`written` waits for the system at every flush, which is one system call each: with small flushes it cannot win against a baseline whose `Write` only fills a 4 KiB buffer and promises nothing yet; the fair comparison there is `PipeWriter.Create` or `RandomAccess.Write`.";
+        "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, into its segments. "
+        + "`written` is one system call and one wait a flush, as `PipeWriter.Create` is, which is its fair comparison: the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, "
+        + "and a `Write` of an array hands the system the caller's own memory where a pipe has copied it first. Who does not need the bytes to be written at every flush should not ask for it.";
 
     internal const string DurableReason =
-        "**Durable flushes.** One flush after the other is one sync each, for every way: the device decides. Only flushes that wait together share a sync.";
+        "**Durable flushes.** One after the other, each is a sync, and the device takes most of the time; `FlushAsync` hands the sync to another thread and comes back, which `Flush(true)` does not: it blocks its thread. Flushes that wait together share one sync.";
 
     internal const string ParseReason =
-        "**Parsers.** Where parsing takes most of the time, all ways that give bytes are alike, and a buffer of 64 KiB that is reused stays closer to the core than a read of 256 KiB.";
+        "**Parsers.** Where parsing takes most of the time, all ways that give bytes are alike.";
 
     internal const string CopyReason =
-        "**Copying.** Between two regular files the kernel copies by itself for `File.Copy`, and for a reader and a writer of this library (`copy_file_range`), which also opens, checks and closes a pipe around it; "
-        + "through memory, every byte is copied twice more.";
+        "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does. On this file system that takes a little longer than a loop over a buffer that stays in the cache; "
+        + "on one that can share blocks nothing is copied at all. They do it on a thread of the pool, and a small file pays for the way there and back. Through memory, every byte is copied twice.";
 
     internal const string SmallReason =
-        "**Small files.** Most of it is open and close. `File.ReadAllBytes` reads into the array that it returns, in one call and without a pipe; the reader has to find the end with a second call where the length is not to be trusted.";
+        "**Small files.** Nearly all of it is open and close, which every way needs; the rest is noise of about a microsecond.";
 
     internal const string ColdSequentialReason =
-        "**Cold, sequential.** The kernel reads ahead for everyone, and the device decides.";
+        "**Cold, sequential.** The kernel reads ahead for every way, and the device decides; its spread is as wide as the difference.";
 
     internal const string ColdRandomReason =
-        "**Cold, random.** A read that has to wait costs one try without waiting before it is handed over.";
+        "**Cold, random.** A read that has to wait is tried once without waiting before it is handed over.";
 }
