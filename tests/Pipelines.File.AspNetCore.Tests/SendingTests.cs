@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Microsoft.Extensions.FileProviders;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
@@ -33,6 +34,30 @@ public sealed class SendingTests : IDisposable
         await client.GetByteArrayAsync("large.txt", _stop);
         Assert.Equal((2, 0, 1024 + 1024 * 1024), (counters["responses.sent"], counters["responses.left"], counters["bytes_read"]));
         Assert.Equal(17, counters["reads.inline"] + counters["reads.handed_over"]);
+    }
+
+    [Fact]
+    public async Task Get_MapStaticAssets_IsSent()
+    {
+        byte[] content = Add("asset.txt", 5000);
+        string manifest = PathOf("assets.json");
+        await File.WriteAllTextAsync(
+            manifest,
+            """
+            { "Version": 1, "ManifestType": "Publish", "Endpoints": [ { "Route": "assets/f.txt", "AssetFile": "asset.txt", "Selectors": [], "EndpointProperties": [],
+              "ResponseHeaders": [ { "Name": "Content-Length", "Value": "5000" }, { "Name": "Content-Type", "Value": "text/plain" }, { "Name": "ETag", "Value": "\"x\"" },
+                { "Name": "Last-Modified", "Value": "Fri, 02 Jan 2026 03:04:05 GMT" } ] } ] }
+            """,
+            _stop);
+        using Counters counters = new();
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app =>
+        {
+            app.Environment.WebRootFileProvider = new PhysicalFileProvider(_root);
+            app.MapStaticAssets(manifest);
+        });
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Assert.Equal(content, await client.GetByteArrayAsync("assets/f.txt", _stop));
+        Assert.Equal((1, 0), (counters["responses.sent"], counters["responses.left"]));
     }
 
     [Fact]
