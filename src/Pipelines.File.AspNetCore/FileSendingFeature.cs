@@ -79,14 +79,11 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         {
             // Before any memory is asked for: what is written before the headers would be copied behind them.
             await _inner.StartAsync(cancellationToken).ConfigureAwait(false);
-            if (count > _sender.SegmentSize)
+            rateFeature = _context.Features.Get<IHttpMinResponseDataRateFeature>();
+            rate = rateFeature?.MinDataRate;
+            if (rate is not null)
             {
-                rateFeature = _context.Features.Get<IHttpMinResponseDataRateFeature>();
-                rate = rateFeature?.MinDataRate;
-                if (rate is not null)
-                {
-                    rateFeature!.MinDataRate = _sender.Relax(rate);
-                }
+                rateFeature!.MinDataRate = _sender.Relax(rate);
             }
 
             PipeWriter writer = _inner.Writer;
