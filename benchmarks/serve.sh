@@ -4,11 +4,13 @@
 #     bash benchmarks/serve.sh slow [CLIENTS]          200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
 # Needs wrk. Prints Markdown tables. Requests a second are medians of the rounds; the ratio is the median of the rounds' own ratios.
 set -euo pipefail
+export LC_NUMERIC=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly connections=16 sizes=(1024 65536 1048576) plain_port=5201 ours_port=5202 nginx_port=5203
 work=$(mktemp -d)
 servers=()
+load=$(cut -d' ' -f1 /proc/loadavg)
 finish() {
     ((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null || true
     wait
@@ -145,8 +147,9 @@ column() {
     awk -v size="$1" -v name="$2" -v field="$3" '$1 == size && $2 == name { print $field }' "$work/results"
 }
 
+printf 'Load of the machine before: %s\n\n' "$load"
 printf '%s, wrk -t 1 -c %d, %d rounds of %d s\n\n' "$(machine)" $connections "$rounds" "$seconds"
-printf '| bytes | server | requests/s | against plain Kestrel | server CPU s per GB |\n| --- | --- | --- | --- | --- |\n'
+printf '| file | server | requests/s | against plain Kestrel | server CPU s per GB |\n| --- | --- | --- | --- | --- |\n'
 for size in "${sizes[@]}"; do
     for name in "${names[@]}"; do
         case $name in
@@ -155,6 +158,11 @@ for size in "${sizes[@]}"; do
             nginx) what='nginx, sendfile' ;;
         esac
         ratio=$(paste <(column "$size" "$name" 3) <(column "$size" plain 3) | awk '{ print $1 / $2 }' | median)
-        printf "| %'d | %s | %'.0f | %.2f | %.2f |\n" "$size" "$what" "$(column "$size" "$name" 3 | median)" "$ratio" "$(column "$size" "$name" 4 | median)"
+        case $size in
+            1024) what_size='1 KiB' ;;
+            65536) what_size='64 KiB' ;;
+            *) what_size='1 MiB' ;;
+        esac
+        printf "| %s | %s | %.0f | %.2f | %.2f |\n" "$what_size" "$what" "$(column "$size" "$name" 3 | median)" "$ratio" "$(column "$size" "$name" 4 | median)"
     done
 done
