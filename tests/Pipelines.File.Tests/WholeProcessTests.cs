@@ -15,6 +15,9 @@ namespace FilePipelinesTests;
 [Collection("whole process")]
 public sealed class WholeProcessTests : IDisposable
 {
+    /// <summary>How often allocation is measured; the least counts, since the rest of the process, and what is missing from a pool just then, come on top.</summary>
+    private const int Rounds = 6;
+
     private readonly TempFolder _folder = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
@@ -82,22 +85,22 @@ public sealed class WholeProcessTests : IDisposable
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         string path = _folder.File("f", Pattern.Bytes(2_000_000));
-        long allocated = 0;
-        for (int round = 0; round < 2; round++)
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
         {
             ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => 1000, OnCopy = _ => 0 };
             FilePipeReader reader = calls.Read(path);
             FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"), new() { FlushGuarantee = FlushGuarantee.Written });
             long before = GC.GetTotalAllocatedBytes(precise: true);
             await reader.CopyToAsync(writer, _stop);
-            allocated = GC.GetTotalAllocatedBytes(precise: true) - before;
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
             Assert.True(calls.Reads >= 2000);
             await reader.CompleteAsync();
             await writer.CompleteAsync();
         }
 
-        // Well below the smallest object that one read could make for itself; the boxes of the async methods are pooled by core, and one may be missing there.
-        Assert.InRange(allocated, 0, 2000 * 80);
+        // The boxes of the async methods are pooled by core, and one may be missing there.
+        Assert.InRange(allocated, 0, 2000 * 24);
     }
 
     [Fact]
@@ -105,8 +108,8 @@ public sealed class WholeProcessTests : IDisposable
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "There RandomAccess itself allocates for some of its operations.");
         string path = _folder.File("f");
-        long allocated = 0;
-        for (int round = 0; round < 2; round++)
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
         {
             SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
             FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, path, FileShape.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
@@ -122,7 +125,7 @@ public sealed class WholeProcessTests : IDisposable
                 reader.AdvanceTo(result.Buffer.End);
             }
 
-            allocated = GC.GetTotalAllocatedBytes(precise: true) - before;
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
             await writer.CompleteAsync();
             await reader.CompleteAsync();
         }
@@ -218,14 +221,14 @@ public sealed class WholeProcessTests : IDisposable
     public async Task Writer_OfSmallSegments_CostsNoMoreMemoryThanItsBytes(int minimumBufferSize)
     {
         byte[] data = Pattern.Bytes(500_000);
-        long allocated = 0;
-        for (int round = 0; round < 2; round++)
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
         {
             long before = GC.GetTotalAllocatedBytes(precise: true);
             FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = minimumBufferSize });
             await writer.WriteAsync(data, _stop);
             await writer.CompleteAsync();
-            allocated = GC.GetTotalAllocatedBytes(precise: true) - before;
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
         }
 
         Assert.InRange(allocated, 0, 100_000);
@@ -242,20 +245,26 @@ public sealed class WholeProcessTests : IDisposable
             await writer.WriteAsync(data, _stop);
         }
 
-        long before = GC.GetAllocatedBytesForCurrentThread();
-        for (int i = 0; i < 300; i++)
+        long allocated = long.MaxValue;
+        bool hasPaused = false;
+        for (int round = 0; round < Rounds; round++)
         {
-            ValueTask<FlushResult> flush = writer.WriteAsync(data, _stop);
-            bool isPaused = !flush.IsCompleted;
-            await flush;
-            if (isPaused)
+            long inRound = 0;
+            for (int i = 0; i < 300; i++)
             {
-                // The wait itself is pooled; the test's own state machine is not, and goes on on another thread.
-                before = GC.GetAllocatedBytesForCurrentThread();
+                // What the call makes, the wait of a paused one included; not what this test's own waiting makes.
+                long before = GC.GetAllocatedBytesForCurrentThread();
+                ValueTask<FlushResult> flush = writer.WriteAsync(data, _stop);
+                inRound += GC.GetAllocatedBytesForCurrentThread() - before;
+                hasPaused |= !flush.IsCompleted;
+                await flush;
             }
+
+            allocated = Math.Min(allocated, inRound);
         }
 
-        Assert.InRange(GC.GetAllocatedBytesForCurrentThread() - before, 0, 200);
+        Assert.Equal(0, allocated);
+        Assert.True(hasPaused);
         await writer.CompleteAsync();
     }
 

@@ -67,6 +67,50 @@ public sealed class WriterCompletionTests : IDisposable
     }
 
     [Fact]
+    public async Task Create_ExistingFile_TruncatesThatOne()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        using SafeFileHandle earlier = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Share = FileShare.ReadWrite });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(10, RandomAccess.GetLength(earlier));
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Create_LinkToAFileThatIsNotThere_MakesThatFile()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Windows lets only some users make symbolic links.");
+        File.CreateSymbolicLink(_folder.File("link"), _folder.File("target"));
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("link"));
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("target")));
+    }
+
+    [Fact]
+    public async Task Create_NewFile_IsNotTruncated()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string trace = _folder.File("trace");
+        string path = _folder.File("f");
+
+        // The runtime itself sets the length of memory files.
+        const string truncated = @"ftruncate\(\d+, 0\)";
+        string command = $"strace -f -o '{trace}' -e trace=ftruncate {ChildProcess.Command("write", path, "1000", "1000", "Written")}";
+        (int status, string output, string error) = await ChildProcess.RunAsync(command);
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + error);
+        Assert.DoesNotMatch(truncated, await File.ReadAllTextAsync(trace, _stop));
+
+        // The one that is there by now is.
+        (status, output, error) = await ChildProcess.RunAsync(command);
+        Assert.True(status == 0, output + error);
+        Assert.Matches(truncated, await File.ReadAllTextAsync(trace, _stop));
+    }
+
+    [Fact]
     public async Task Create_Append_GoesOnAtTheEnd()
     {
         string path = _folder.File("f", Pattern.Bytes(100));

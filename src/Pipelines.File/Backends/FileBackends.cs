@@ -25,6 +25,7 @@ internal static class FileBackends
         }
 
         SafeFileHandle handle = TryOpenLinux(fullPath, mode, access, share, options)
+            ?? TryMakeNewLinux(fullPath, mode, access, share, options, preallocationSize)
             ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
         try
         {
@@ -87,6 +88,28 @@ internal static class FileBackends
         return !OperatingSystem.IsWindows() && Environment.Is64BitProcess
             ? new ThreadPoolBackend(handle, path, shape)
             : new RandomAccessBackend(handle, path, shape);
+    }
+
+    /// <summary>
+    /// For <see cref="FileMode.Create"/> where there is no such file. The runtime truncates also the one that it has just made, and ext4 then takes its bytes for the replacement of
+    /// others: it allocates them and begins to write them to the device in close(2), a quarter of the time of a 100 MiB file (ext4(5), auto_da_alloc). <see langword="null"/>:
+    /// there is a file, or anything else stands in the way; the runtime's way knows better, and has the exceptions.
+    /// </summary>
+    private static SafeFileHandle? TryMakeNewLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    {
+        if (!OperatingSystem.IsLinux() || mode != FileMode.Create || Path.Exists(fullPath))
+        {
+            return null;
+        }
+
+        try
+        {
+            return System.IO.File.OpenHandle(fullPath, FileMode.CreateNew, access, share, options, preallocationSize);
+        }
+        catch (IOException)
+        {
+            return null;
+        }
     }
 
     /// <summary>
