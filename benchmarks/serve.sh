@@ -54,7 +54,7 @@ ready $plain_port
 ready $ours_port
 machine() {
     printf '%s, %s cores, Linux %s, .NET %s, %s' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" "$(uname -r | cut -d- -f1)" \
-        "$(dotnet --list-runtimes | sed -n 's/^Microsoft.NETCore.App \([^ ]*\).*/\1/p' | tail -1)" "$(stat -f -c %T "$work")"
+        "$(dotnet --list-runtimes | sed -n 's/^Microsoft.NETCore.App \([^ ]*\).*/\1/p' | tail -1)" "$(findmnt -n -o FSTYPE --target "$work")"
 }
 
 if [ "${1:-}" = slow ]; then
