@@ -116,15 +116,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
         FileBackend backend = FileBackends.Open(options.Backend, path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions, preallocationSize: 0);
-        try
-        {
-            return Create(backend, options, leaveOpen: false);
-        }
-        catch
-        {
-            backend.Handle.Dispose();
-            throw;
-        }
+        return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
 
     /// <summary>
@@ -147,15 +139,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         return Create(FileBackends.Attach(options.Backend, handle), options, options.LeaveOpen);
     }
 
-    internal static FilePipeReader Create(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen)
+    internal static FilePipeReader Create(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
-        if (options.Offset != 0 && !backend.CanSeek)
-        {
-            NotSupportedException exception = new($"The file cannot seek, so {nameof(FilePipeReaderOptions)}.{nameof(FilePipeReaderOptions.Offset)} has to be 0: '{backend.Path}'");
-            backend.Release(closeHandle: false);
-            throw exception;
-        }
-
+        backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
         return new FilePipeReader(backend, options, leaveOpen);
     }
 

@@ -133,13 +133,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
 
     internal static FilePipeWriter Create(FileBackend backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
-        if (options.Offset is > 0 && !backend.CanSeek)
-        {
-            NotSupportedException exception = new($"The file cannot seek, so {nameof(FilePipeWriterOptions)}.{nameof(FilePipeWriterOptions.Offset)} has to be 0: '{backend.Path}'");
-            backend.Release(closeHandle: isOpenedByPath);
-            throw exception;
-        }
-
+        backend.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
         long end = isOpenedByPath && options.Mode == FileMode.Append ? backend.Shape.Length : 0;
         return new FilePipeWriter(backend, options, options.Offset ?? end, leaveOpen, isOpenedByPath);
     }

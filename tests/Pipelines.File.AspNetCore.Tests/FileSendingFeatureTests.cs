@@ -141,6 +141,8 @@ public sealed class FileSendingFeatureTests : IDisposable
 
         internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
 
+        internal override int MaxBuffersPerOperation => 1;
+
         internal int Reads { get; private set; }
 
         internal override bool TryPerform(FileOperation operation) => false;

@@ -30,7 +30,7 @@ internal abstract class FileBackend
     internal string? Path => _path ?? FileShape.PathOf(Handle);
 
     /// <summary>How many of an operation's buffers one call fills; the others stay as they are.</summary>
-    internal virtual int MaxBuffersPerOperation => int.MaxValue;
+    internal abstract int MaxBuffersPerOperation { get; }
 
     /// <summary>
     /// Performs the operation on the caller's thread if that takes no waiting. <see langword="false"/>: it is not finished, and may be with the system already, so
@@ -62,6 +62,22 @@ internal abstract class FileBackend
 
     /// <summary>Whether <see cref="FileOperationKind.Copy"/> to that file may work.</summary>
     internal virtual bool CanCopyTo(FileBackend destination) => false;
+
+    /// <summary>Refuses an offset where the file has none, and releases what the back end holds.</summary>
+    /// <param name="offset">The offset that is asked for, bytes.</param>
+    /// <param name="options">The type whose Offset it is, for the message.</param>
+    /// <param name="closeHandle">Whether the file is closed then: where nobody else has it.</param>
+    /// <exception cref="NotSupportedException">It is not 0, and the file cannot seek.</exception>
+    internal void RequireOffset(long offset, string options, bool closeHandle)
+    {
+        if (offset != 0 && !CanSeek)
+        {
+            // The path may have to be asked of the open handle.
+            NotSupportedException exception = new($"The file cannot seek, so {options}.Offset has to be 0: '{Path}'");
+            Release(closeHandle);
+            throw exception;
+        }
+    }
 
     /// <summary>Releases what the back end holds, and closes the file if that is asked for. No operation is under way.</summary>
     internal virtual void Release(bool closeHandle)

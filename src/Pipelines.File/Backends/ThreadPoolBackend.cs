@@ -145,7 +145,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         int errno = (int)-result;
         if (errno != Libc.EAGAIN && !isAtEnd)
         {
-            if (errno is Libc.ENOSYSLinux or Libc.EOPNOTSUPPLinux or Libc.EPERM or Libc.EINVAL or Libc.ESPIPE)
+            if (IsUnknownCall(result))
             {
                 _triesReads = false;
             }
@@ -211,7 +211,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
                 return result;
             }
 
-            if (result is -Libc.ENOSYSLinux or -Libc.EOPNOTSUPPLinux or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE)
+            if (IsUnknownCall(result))
             {
                 _triesReads = false;
                 FilePipeMetrics.FellBack("preadv2", (int)-result);
@@ -226,7 +226,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         if (_triesWrites)
         {
             long result = Call(operation, CallKind.WriteNoWait);
-            if (result is not (-Libc.ENOSYSLinux or -Libc.EOPNOTSUPPLinux or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE))
+            if (!IsUnknownCall(result))
             {
                 return result;
             }
@@ -237,6 +237,10 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
         return _calls.IsReady(Handle, Libc.POLLOUT) ? Call(operation, CallKind.WriteSome) : -Libc.EAGAIN;
     }
+
+    /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
+    private static bool IsUnknownCall(long result)
+        => result is -Libc.ENOSYSLinux or -Libc.EOPNOTSUPPLinux or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 
     private long ReadNoWait(FileOperation operation) => Call(operation, CallKind.ReadNoWait);
 

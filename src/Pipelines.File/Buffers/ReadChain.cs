@@ -34,7 +34,7 @@ internal sealed class ReadChain
     private FileSegment? _spareTail;
     private int _spareCount;
 
-    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments = MaxSegmentsPerRead)
+    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments)
     {
         _pool = pool;
         _segmentSize = segmentSize;

@@ -22,7 +22,7 @@ internal sealed class WriteQueue
     private FileSegment? _tail;
     private int _tailEnd;
 
-    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite = int.MaxValue)
+    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite)
     {
         _pool = pool;
 
