@@ -158,7 +158,9 @@ public sealed class UploadTests : IAsyncLifetime
         using HttpClient other = small.CreateClient(HttpVersion.Version11);
         Assert.Equal("100000", await PutAsync(other, "save/f.bin", new byte[100_000], isChunked));
         _options = null;
-        Assert.StartsWith("BadHttpRequestException 413", await PutAsync(other, "save/g.bin", new byte[100_000], isChunked), StringComparison.Ordinal);
+
+        // Few enough for the client to send at once: one that is still sending when the server has answered and closed finds a broken pipe, and no answer.
+        Assert.StartsWith("BadHttpRequestException 413", await PutAsync(other, "save/g.bin", new byte[2000], isChunked), StringComparison.Ordinal);
         AssertFiles("f.bin");
     }
 
