@@ -45,10 +45,7 @@ public sealed class DescriptorPollerTests : IDisposable
         using Fifo fifo = Fifo.Create(_folder);
         ThreadPoolBackend backend = Open(fifo.Path);
         Recorder owner = new();
-        FileOperation operation = FileOperation.Rent(owner);
-        operation.Kind = FileOperationKind.Read;
-        operation.Add(new byte[10], address: 0);
-        backend.Start(operation);
+        FileOperation operation = Begin(backend, owner);
         backend.TryCancel(operation, owner);
         FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
         Assert.True(completed.IsCanceled);

@@ -18,17 +18,24 @@ internal sealed partial class Fifo : IDisposable
 
     public string Path { get; }
 
-    /// <summary>Skips the test where there are no FIFOs.</summary>
-    public static Fifo Create(TempFolder folder, string name = "fifo")
+    /// <summary>Skips the test where a FIFO cannot be opened so.</summary>
+    public static Fifo Create(TempFolder folder, string name = "fifo") => new(Make(folder, name));
+
+    /// <summary>One that nobody has open yet. Skips the test where there is none, or none that can be opened for both reading and writing.</summary>
+    public static string Make(TempFolder folder, string name = "fifo")
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: it opens a FIFO for both reading and writing (fifo(7)).");
         string path = folder.File(name);
+        MakeAt(path);
+        return path;
+    }
+
+    public static void MakeAt(string path)
+    {
         if (MakeFifo(path, 0b110_000_000) != 0)
         {
             throw new Win32Exception(Marshal.GetLastPInvokeError());
         }
-
-        return new Fifo(path);
     }
 
     public void Write(ReadOnlySpan<byte> bytes) => _writeEnd.Write(bytes);

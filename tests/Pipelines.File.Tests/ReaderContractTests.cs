@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Diagnostics.Metrics;
 using System.IO.Pipelines;
 using System.IO.Pipes;
 using FilePipelinesChild;
@@ -251,30 +250,7 @@ public sealed class ReaderContractTests : IDisposable
     public async Task Meter_CountsInlineReadsHandOversBytesAndFallbacks()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
-        Dictionary<string, long> counts = [];
-        List<string> fallbacks = [];
-        using MeterListener listener = new()
-        {
-            InstrumentPublished = (instrument, self) =>
-            {
-                if (instrument.Meter.Name == "Pipelines.File")
-                {
-                    self.EnableMeasurementEvents(instrument);
-                }
-            },
-        };
-        listener.SetMeasurementEventCallback<long>((instrument, value, tags, _) =>
-        {
-            lock (counts)
-            {
-                counts[instrument.Name] = counts.GetValueOrDefault(instrument.Name) + value;
-                if (instrument.Name == "pipelines.file.fallbacks")
-                {
-                    fallbacks.Add(string.Join(' ', tags.ToArray().Select(t => t.Value)));
-                }
-            }
-        });
-        listener.Start();
+        using Counters counters = new();
         string path = _folder.File("f", Pattern.Bytes(100_000));
         ScriptedCalls calls = new() { OnReadNoWait = call => call == 3 ? -123 : 30_000 };
         FilePipeReader reader = calls.Read(path);
@@ -282,13 +258,10 @@ public sealed class ReaderContractTests : IDisposable
         await reader.CompleteAsync();
 
         // Other tests may be reading, too.
-        lock (counts)
-        {
-            Assert.True(counts["pipelines.file.reads.inline"] >= 3);
-            Assert.True(counts["pipelines.file.reads.handed_over"] >= 1);
-            Assert.True(counts["pipelines.file.bytes_read"] >= 100_000);
-            Assert.Contains("preadv2 123", fallbacks);
-        }
+        Assert.True(counters["reads.inline"] >= 3);
+        Assert.True(counters["reads.handed_over"] >= 1);
+        Assert.True(counters["bytes_read"] >= 100_000);
+        Assert.Contains("preadv2 123", counters.Fallbacks);
     }
 
     [Fact]
@@ -381,7 +354,7 @@ public sealed class ReaderContractTests : IDisposable
     public async Task SixtyFourReadersAtOnce_ReadTheRightBytesAndLeaveNoHandle()
     {
         string path = _folder.File("f", Pattern.Bytes(1_000_000));
-        int before = OpenHandles();
+        int before = Handles();
         await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
         {
             FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 500 + (number * 100), PauseReadAheadThreshold = number % 2 * 100_000, Offset = number });
@@ -411,9 +384,9 @@ public sealed class ReaderContractTests : IDisposable
             Assert.Equal(1_000_000, index);
             await reader.CompleteAsync();
         });
-        Assert.True(SpinWait.SpinUntil(() => OpenHandles() <= before, TimeSpan.FromSeconds(10)), "Handles are left open.");
+        Assert.True(SpinWait.SpinUntil(() => Handles() <= before, TimeSpan.FromSeconds(10)), "Handles are left open.");
 
-        int OpenHandles() => OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget == path) : 0;
+        int Handles() => OperatingSystem.IsLinux() ? OpenHandles.Of(path) : 0;
     }
 
     [Fact]

@@ -31,10 +31,10 @@ public sealed class ReaderFaultTests : IDisposable
     public async Task ReadNoWait_IsNotSupported_IsAskedOnceForThisFileAndStillForTheNext(int errno)
     {
         ScriptedCalls calls = new() { OnReadNoWait = _ => -errno };
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path, new() { BufferSize = 1000 })));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path, new() { BufferSize = 1000 })));
         Assert.Equal(1, calls.ReadsNoWait);
         Assert.True(calls.Reads > 1);
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path)));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
         Assert.Equal(2, calls.ReadsNoWait);
     }
 
@@ -42,7 +42,7 @@ public sealed class ReaderFaultTests : IDisposable
     public async Task ReadNoWait_SaysZeroBeforeTheEnd_ThePlainCallDecides()
     {
         ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? 0 : 9999 };
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path)));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
         Assert.True(calls.Reads > 1);
     }
 
@@ -50,21 +50,21 @@ public sealed class ReaderFaultTests : IDisposable
     public async Task ReadNoWait_SaysEioThatIsNotTrue_ThePlainCallDecides()
     {
         ScriptedCalls calls = new() { OnReadNoWait = call => call % 3 == 0 ? -Libc.EIO : 777 };
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path)));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
     }
 
     [Fact]
     public async Task ReadNoWait_IsShort_IsNotTheEnd()
     {
         ScriptedCalls calls = new() { OnReadNoWait = call => 1 + (call % 900) };
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path, new() { BufferSize = 300 })));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path, new() { BufferSize = 300 })));
     }
 
     [Fact]
     public async Task ReadNoWait_WouldWait_IsHandedOverAndTriedAgainNextTime()
     {
         ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 4096, OnRead = call => call % 3 == 0 ? -Libc.EINTR : 1000 };
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path)));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
         Assert.InRange(calls.ReadsNoWait, 20, 100);
     }
 
@@ -72,7 +72,7 @@ public sealed class ReaderFaultTests : IDisposable
     public async Task ReadNoWait_IsInterrupted_IsContinued()
     {
         ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EINTR : 5000 };
-        Assert.Equal(Length, await ReadAllAsync(calls.Read(_path)));
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
     }
 
     [Theory]
@@ -184,28 +184,5 @@ public sealed class ReaderFaultTests : IDisposable
         handle.Dispose();
         await Assert.ThrowsAsync<ObjectDisposedException>(() => reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
         await reader.CompleteAsync();
-    }
-
-    private async Task<long> ReadAllAsync(FilePipeReader reader)
-    {
-        long index = 0;
-        while (true)
-        {
-            ReadResult result = await reader.ReadAsync(_stop);
-            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-            {
-                Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
-                index += memory.Length;
-            }
-
-            reader.AdvanceTo(result.Buffer.End);
-            if (result.IsCompleted)
-            {
-                break;
-            }
-        }
-
-        await reader.CompleteAsync();
-        return index;
     }
 }

@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Diagnostics;
 using System.IO.Compression;
 using System.IO.Pipelines;
 using System.Text;
@@ -24,7 +23,7 @@ public sealed class ReaderFileKindTests : IDisposable
         List<(FilePipeReader Reader, FileStream Source, Task<ReadResult> Read)> pipes = [];
         for (int i = 0; i < 100; i++)
         {
-            string path = await MakeFifoAsync($"fifo{i}");
+            string path = Fifo.Make(_folder, $"fifo{i}");
             FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
             FilePipeReader reader = FilePipeReader.Create(path);
             pipes.Add((reader, source, reader.ReadAsync(_stop).AsTask()));
@@ -44,7 +43,7 @@ public sealed class ReaderFileKindTests : IDisposable
     [Fact]
     public async Task Fifo_WriterGoesAway_IsTheEnd()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
         FilePipeReader reader = FilePipeReader.Create(path);
         await source.WriteAsync(new byte[10], _stop);
@@ -59,7 +58,7 @@ public sealed class ReaderFileKindTests : IDisposable
     [Fact]
     public async Task Fifo_ReadAtLeastAndCopyTo_Work()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
         FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 1000 });
         Task writing = Task.Run(
@@ -90,7 +89,7 @@ public sealed class ReaderFileKindTests : IDisposable
     [Fact]
     public async Task Fifo_CopyToCanceledWhileIdle_EndsAtOnce()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         using SafeFileHandle source = OpenBothWays(path);
         FilePipeReader reader = FilePipeReader.Create(path);
         Pipe pipe = new();
@@ -167,25 +166,7 @@ public sealed class ReaderFileKindTests : IDisposable
             more.Write(Pattern.Bytes(3_000_000, 1000));
         }
 
-        long index = 1000;
-        while (true)
-        {
-            result = await reader.ReadAsync(_stop);
-            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-            {
-                Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
-                index += memory.Length;
-            }
-
-            reader.AdvanceTo(result.Buffer.End);
-            if (result.IsCompleted)
-            {
-                break;
-            }
-        }
-
-        Assert.Equal(3_001_000, index);
-        await reader.CompleteAsync();
+        Assert.Equal(3_001_000, await PatternFile.ReadToEndAsync(reader, 1000));
     }
 
     [Theory]
@@ -287,7 +268,7 @@ public sealed class ReaderFileKindTests : IDisposable
         }
 
         // One is the Fifo's own.
-        await Eventually.TrueAsync(() => Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget == fifo.Path) == 1);
+        await Eventually.TrueAsync(() => OpenHandles.Of(fifo.Path) == 1);
     }
 
     [Fact]
@@ -340,13 +321,4 @@ public sealed class ReaderFileKindTests : IDisposable
     }
 
     private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-
-    private async Task<string> MakeFifoAsync(string name = "fifo")
-    {
-        ChildProcess.SkipUnlessLinux("mkfifo");
-        string path = _folder.File(name);
-        using Process mkfifo = Process.Start("mkfifo", path);
-        await mkfifo.WaitForExitAsync(_stop);
-        return path;
-    }
 }

@@ -1,5 +1,4 @@
 using System.Diagnostics;
-using System.Globalization;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -32,7 +31,7 @@ public sealed class ScriptedStressTests : IDisposable
     [Fact]
     public async Task ManyReadersAndWriters_CanceledAtAnyMoment_LoseNothingAndLeakNothing()
     {
-        double seconds = double.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_STRESS_SECONDS"), CultureInfo.InvariantCulture, out double given) ? given : 2;
+        double seconds = StressTime.Seconds;
         long end = Stopwatch.GetTimestamp() + (long)(seconds * Stopwatch.Frequency);
         await Task.WhenAll(Enumerable.Range(0, Workers).Select(worker => Task.Run(
             async () =>
@@ -50,7 +49,7 @@ public sealed class ScriptedStressTests : IDisposable
         await Eventually.TrueAsync(() => _pool.Rented == 0);
         Assert.Equal(0, _pool.ReturnedTwice);
         Assert.Equal(0, _pool.ReturnedPinned);
-        await Eventually.TrueAsync(() => !Directory.GetFiles("/proc/self/fd").Any(fd => new FileInfo(fd).LinkTarget?.StartsWith(_folder.Path, StringComparison.Ordinal) == true));
+        await Eventually.TrueAsync(() => OpenHandles.Below(_folder.Path) == 0);
     }
 
     private async Task PlayAsync(string path, Random random)

@@ -1,5 +1,4 @@
 using System.Diagnostics;
-using System.Globalization;
 using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.InteropServices;
@@ -46,7 +45,7 @@ public sealed partial class StressTests : IDisposable
     [Fact]
     public async Task ManyReadersAndWriters_CanceledAtAnyMoment_LoseNothingAndLeakNothing()
     {
-        double seconds = double.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_STRESS_SECONDS"), CultureInfo.InvariantCulture, out double given) ? given : 2;
+        double seconds = StressTime.Seconds;
         _end = Stopwatch.GetTimestamp() + (long)(seconds * Stopwatch.Frequency);
         Task[] workers = [.. Enumerable.Range(0, Workers).Select(worker => Task.Run(() => WorkAsync(worker), _stop))];
         await Task.WhenAll(workers).WaitAsync(TimeSpan.FromSeconds(seconds) + s_grace, _stop);
@@ -193,7 +192,7 @@ public sealed partial class StressTests : IDisposable
         }
 
         string path = _folder.File(Guid.NewGuid().ToString("N"));
-        Assert.Equal(0, MakeFifo(path, 0x180));
+        Fifo.MakeAt(path);
 
         // The opening of one end waits for the other; of both, for nothing.
         using SafeFileHandle both = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
@@ -357,7 +356,7 @@ public sealed partial class StressTests : IDisposable
     {
         if (!OperatingSystem.IsWindows())
         {
-            return Directory.GetFiles("/proc/self/fd").Count(path => new FileInfo(path).LinkTarget?.StartsWith(_folder.Path, StringComparison.Ordinal) == true);
+            return OpenHandles.Below(_folder.Path);
         }
 
         const int FileNameInfo = 2;
@@ -379,7 +378,4 @@ public sealed partial class StressTests : IDisposable
 
     [LibraryImport("kernel32.dll")]
     private static unsafe partial int GetFileInformationByHandleEx(nint handle, int kind, byte* information, int size);
-
-    [LibraryImport("libc", EntryPoint = "mkfifo", StringMarshalling = StringMarshalling.Utf8)]
-    private static partial int MakeFifo(string path, uint mode);
 }

@@ -1,7 +1,6 @@
 using System.Buffers;
 using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -162,25 +161,7 @@ public sealed class WholeProcessTests : IDisposable
     public async Task Meter_CountsWritesBytesCoalescedFlushesPausesAndSyncs()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        Dictionary<string, long> counts = [];
-        using MeterListener listener = new()
-        {
-            InstrumentPublished = (instrument, self) =>
-            {
-                if (instrument.Meter.Name == "Pipelines.File")
-                {
-                    self.EnableMeasurementEvents(instrument);
-                }
-            },
-        };
-        listener.SetMeasurementEventCallback<long>((instrument, value, _, _) =>
-        {
-            lock (counts)
-            {
-                counts[instrument.Name["pipelines.file.".Length..]] = counts.GetValueOrDefault(instrument.Name["pipelines.file.".Length..]) + value;
-            }
-        });
-        listener.Start();
+        using Counters counters = new();
         using ManualResetEventSlim gate = new();
         ScriptedCalls calls = new()
         {
@@ -205,14 +186,11 @@ public sealed class WholeProcessTests : IDisposable
         FilePipeWriter durable = FilePipeWriter.Create(_folder.File("durable"), new() { FlushGuarantee = FlushGuarantee.Durable });
         await durable.WriteAsync(Pattern.Bytes(100), _stop);
         await durable.CompleteAsync();
-        lock (counts)
-        {
-            Assert.Equal(3, counts["writes"]);
-            Assert.Equal(500, counts["bytes_written"]);
-            Assert.Equal(2, counts["flushes.coalesced"]);
-            Assert.Equal(1, counts["flushes.paused"]);
-            Assert.Equal(1, counts["syncs"]);
-        }
+        Assert.Equal(3, counters["writes"]);
+        Assert.Equal(500, counters["bytes_written"]);
+        Assert.Equal(2, counters["flushes.coalesced"]);
+        Assert.Equal(1, counters["flushes.paused"]);
+        Assert.Equal(1, counters["syncs"]);
     }
 
     [Theory]
@@ -271,7 +249,7 @@ public sealed class WholeProcessTests : IDisposable
     [Fact]
     public async Task Fifo_Idle_CancelReturnsAtOnceLosesNothingAndLeavesNoThread()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         using FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
         FilePipeReader reader = FilePipeReader.Create(path);
         Assert.Equal(FilePipeBackend.ThreadPool, reader.Backend);
@@ -350,13 +328,4 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-
-    private async Task<string> MakeFifoAsync()
-    {
-        ChildProcess.SkipUnlessLinux("mkfifo");
-        string path = _folder.File("fifo");
-        using Process mkfifo = Process.Start("mkfifo", path);
-        await mkfifo.WaitForExitAsync(_stop);
-        return path;
-    }
 }

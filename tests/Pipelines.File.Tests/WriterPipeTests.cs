@@ -1,4 +1,3 @@
-using System.Diagnostics;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -12,14 +11,14 @@ public sealed class WriterPipeTests : IDisposable
     private readonly TempFolder _folder = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
-    public WriterPipeTests() => ChildProcess.SkipUnlessLinux("mkfifo");
+    public WriterPipeTests() => ChildProcess.SkipUnlessLinux();
 
     public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task FlushAsync_ReaderOfTheFifoStalls_PausesWithoutAThreadAndLosesNothing()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         using SafeFileHandle readEnd = OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 200_000 });
         Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 1 }));
@@ -53,7 +52,7 @@ public sealed class WriterPipeTests : IDisposable
     [Fact]
     public async Task FlushAsync_ReaderOfTheFifoIsGone_Throws()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         SafeFileHandle readEnd = OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Written });
         await writer.WriteAsync(Pattern.Bytes(100), _stop);
@@ -66,7 +65,7 @@ public sealed class WriterPipeTests : IDisposable
     [Fact]
     public async Task FlushAsync_DurableToAFifo_HasNothingToSyncAndCompletes()
     {
-        string path = await MakeFifoAsync();
+        string path = Fifo.Make(_folder);
         using SafeFileHandle readEnd = OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
         await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
@@ -78,12 +77,4 @@ public sealed class WriterPipeTests : IDisposable
     }
 
     private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-
-    private async Task<string> MakeFifoAsync()
-    {
-        string path = _folder.File("fifo");
-        using Process mkfifo = Process.Start("mkfifo", path);
-        await mkfifo.WaitForExitAsync(_stop);
-        return path;
-    }
 }

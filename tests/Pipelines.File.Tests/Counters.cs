@@ -1,12 +1,13 @@
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
 
-namespace FileSendingTests;
+namespace FilePipelinesTests;
 
 /// <summary>What the counters of the library have counted since it was made.</summary>
 public sealed class Counters : IDisposable
 {
     private readonly ConcurrentDictionary<string, long> _values = new();
+    private readonly ConcurrentQueue<string> _fallbacks = new();
     private readonly MeterListener _listener = new();
 
     public Counters()
@@ -18,11 +19,21 @@ public sealed class Counters : IDisposable
                 listener.EnableMeasurementEvents(instrument);
             }
         };
-        _listener.SetMeasurementEventCallback<long>((instrument, value, _, _) => _values.AddOrUpdate(instrument.Name, value, (_, sum) => sum + value));
+        _listener.SetMeasurementEventCallback<long>((instrument, value, tags, _) =>
+        {
+            _values.AddOrUpdate(instrument.Name, value, (_, sum) => sum + value);
+            if (instrument.Name == "pipelines.file.fallbacks")
+            {
+                _fallbacks.Enqueue(string.Join(' ', tags.ToArray().Select(tag => tag.Value)));
+            }
+        });
         _listener.Start();
     }
 
     public long this[string name] => _values.GetValueOrDefault("pipelines.file." + name);
+
+    /// <summary>What fell back: the call and the error, such as "preadv2 38".</summary>
+    public IReadOnlyCollection<string> Fallbacks => _fallbacks;
 
     public void Dispose() => _listener.Dispose();
 }

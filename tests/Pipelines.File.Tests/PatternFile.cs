@@ -1,0 +1,31 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+
+namespace FilePipelinesTests;
+
+/// <summary>A file that holds the pattern.</summary>
+internal static class PatternFile
+{
+    /// <summary>Reads to the end, checks every byte, completes the reader, and gives the index behind the last one.</summary>
+    /// <param name="reader">At byte <paramref name="index"/> of the pattern.</param>
+    /// <param name="index">Where it is.</param>
+    public static async Task<long> ReadToEndAsync(PipeReader reader, long index = 0)
+    {
+        ReadResult result;
+        do
+        {
+            result = await reader.ReadAsync(TestContext.Current.CancellationToken);
+            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+            {
+                Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                index += memory.Length;
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+        }
+        while (!result.IsCompleted);
+
+        await reader.CompleteAsync();
+        return index;
+    }
+}
