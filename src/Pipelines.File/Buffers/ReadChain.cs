@@ -35,8 +35,9 @@ internal sealed class ReadChain
     private int _readCount;
     private int _readOfTail;
 
-    // Consumed or unused, and kept for the next read, which fills no more than these: segments of the full size, the last used first.
+    // Consumed or unused, and kept for the next read, which fills no more than these: segments of the full size.
     private FileSegment? _spares;
+    private FileSegment? _lastSpare;
     private int _spareCount;
 
     // What the caller had when the chain was released.
@@ -240,7 +241,7 @@ internal sealed class ReadChain
             released = _head;
         }
 
-        _head = _tail = _spares = null;
+        _head = _tail = _spares = _lastSpare = null;
         _spareCount = _headIndex = 0;
         End = Start;
         return released;
@@ -257,7 +258,6 @@ internal sealed class ReadChain
     private int AddForRead(FileOperation operation, FileSegment segment, long bytes)
     {
         segment.NextSegment = null;
-        segment.SetEnd(0);
         if (_readTail is null)
         {
             _readHead = segment;
@@ -285,21 +285,30 @@ internal sealed class ReadChain
     /// <summary>Keeps of a list what the next read can use, and returns the rest. A smaller segment, of the end of the file, is not worth a call of its own later.</summary>
     private FileSegment? AddSpares(FileSegment? list)
     {
-        FileSegment? rest = null;
-        while (list is { } segment)
+        FileSegment? last = null;
+        FileSegment? rest = list;
+        int count = _spareCount;
+        while (rest is not null && count < _maxSpares && (_pool is not null || rest.Capacity == _segmentSize))
         {
-            list = segment.NextSegment;
-            if (_spareCount < _maxSpares && (_pool is not null || segment.Capacity == _segmentSize))
+            last = rest;
+            rest = rest.NextSegment;
+            count++;
+        }
+
+        if (last is not null)
+        {
+            last.NextSegment = null;
+            if (_spareCount == 0)
             {
-                segment.NextSegment = _spares;
-                _spares = segment;
-                _spareCount++;
+                _spares = list;
             }
             else
             {
-                segment.NextSegment = rest;
-                rest = segment;
+                _lastSpare!.NextSegment = list;
             }
+
+            _lastSpare = last;
+            _spareCount = count;
         }
 
         return rest;
