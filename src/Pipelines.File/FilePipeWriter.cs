@@ -552,6 +552,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
 
             Volatile.Write(ref _isCompleted, true);
+            _queue.OnCompleting();
             drain = TryBeginDrain();
             release = !_isDraining;
         }

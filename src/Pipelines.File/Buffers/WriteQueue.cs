@@ -19,10 +19,10 @@ internal sealed class WriteQueue
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
 
-    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and whether the caller has memory behind those.
+    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and the thread that has got the memory behind those, or 0.
     private FileSegment? _tail;
     private int _tailEnd;
-    private bool _isRoomOut;
+    private int _roomHolder;
 
     internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite)
     {
@@ -47,7 +47,7 @@ internal sealed class WriteQueue
     /// </summary>
     internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
     {
-        Volatile.Write(ref _isRoomOut, true);
+        Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
         if (_tail is { } tail && tail.Capacity - _tailEnd is int length && length > 0 && length >= sizeHint && sizeHint >= 0)
         {
             room = tail.Buffer[_tailEnd..];
@@ -69,7 +69,7 @@ internal sealed class WriteQueue
 
         _tailEnd += bytes;
         Advanced += bytes;
-        Volatile.Write(ref _isRoomOut, false);
+        Volatile.Write(ref _roomHolder, 0);
     }
 
     /// <summary>A segment with room for at least <paramref name="sizeHint"/> bytes. Without the lock: the caller's memory pool may be asked.</summary>
@@ -97,6 +97,18 @@ internal sealed class WriteQueue
         _tail = segment;
         _tailEnd = 0;
         return TakeBefore(Written);
+    }
+
+    /// <summary>
+    /// The writer is being completed, on this thread. The one that got memory last gives that up by it: the memory goes back to a caller's pool, which may count its pieces.
+    /// Memory of the own pool is shared by the whole process, and stays away from it also then.
+    /// </summary>
+    internal void OnCompleting()
+    {
+        if (_pool is not null && Volatile.Read(ref _roomHolder) == Environment.CurrentManagedThreadId)
+        {
+            Volatile.Write(ref _roomHolder, 0);
+        }
     }
 
     /// <summary>Hands everything over that the caller has advanced over. Called by the caller, under the lock.</summary>
@@ -151,7 +163,7 @@ internal sealed class WriteQueue
         {
             // The caller's thread sets the flag before it looks whether the writer is completed, without a fence of its own, as that is done for every few bytes.
             Interlocked.MemoryBarrierProcessWide();
-            if (!Volatile.Read(ref _isRoomOut))
+            if (Volatile.Read(ref _roomHolder) == 0)
             {
                 tail.NextSegment = list;
                 list = tail;
