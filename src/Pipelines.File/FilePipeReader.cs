@@ -18,14 +18,7 @@ namespace Pipelines.File;
 /// </remarks>
 public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposable, IAsyncDisposable
 {
-    /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
-    internal const int BytesPerRead = 256 * 1024;
-
-    /// <summary>Bytes that the first read asks for where nobody knows how many there are; it doubles for as long as reads fill what they ask for.</summary>
-    private const int FirstUnknownRead = 4 * 1024;
-
-    /// <summary>Bytes that one read of unknown size asks for at most because a caller wants so many.</summary>
-    private const int MaxUnknownRead = 1024 * 1024;
+    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
 
     private readonly FileBackend _backend;
     private readonly FilePipeReaderOptions _options;
@@ -34,8 +27,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
     private readonly Lock _lock = new();
 
-    // The lock guards it but for the memory of the read under way, see there.
-    private readonly ReadChain _chain;
+    private readonly ReadState _state;
 
     // The read under way. It belongs to the caller's thread while _stage is Trying, to the back end while it is Started, and to whoever holds the lock while it is Idle.
     private FileOperation? _operation;
@@ -52,17 +44,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private PooledCompletions<ReadResult>? _completions;
     private int _pendingMinimum;
 
-    // The first error of the file, thrown again by later reads.
-    private Exception? _error;
-    private EndOfFile _end;
-    private int _unknownReadSize;
-
-    // The caller has a buffer: a read has returned one that no AdvanceTo has followed.
-    private bool _isOut;
-    private bool _cancelRequested;
     private bool _isCompleted;
     private bool _isReleased;
-    private bool _isPaused;
 
     // Whoever awaits CompleteAsync while a system call is under way.
     private TaskCompletionSource? _released;
@@ -72,11 +55,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         _backend = backend;
         _options = options;
         _leaveOpen = leaveOpen;
-
-        // Where one call fills one segment only, it is that segment which is large.
-        int segmentSize = backend.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
-        _chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation, BytesPerRead);
-        _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
+        _state = new ReadState(options, backend);
     }
 
     private enum Stage
@@ -94,18 +73,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         Copying,
     }
 
-    /// <summary>What is known of the end of the file, which is not for ever: a file may grow, and a FIFO get another writer.</summary>
-    private enum EndOfFile
-    {
-        Unknown,
-
-        /// <summary>The last read has found it, and no result has said so yet.</summary>
-        Found,
-
-        /// <summary>A result has said so. The next read asks the file again.</summary>
-        Told,
-    }
-
     /// <summary>The file offset, in bytes, of the first byte that is not consumed yet. A file that cannot seek counts from 0.</summary>
     public long Position
     {
@@ -113,7 +80,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         {
             lock (_lock)
             {
-                return _options.Offset + _chain.Start + (_copy?.Copied ?? 0);
+                return _state.Position + (_copy?.Copied ?? 0);
             }
         }
     }
@@ -124,9 +91,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     internal FileBackend FileBackend => _backend;
 
     private bool ReadsAhead => _options.PauseReadAheadThreshold > 0;
-
-    /// <summary>Everything that <see cref="FilePipeReaderOptions.Length"/> allows has been read.</summary>
-    private bool IsAtLimit => _chain.End == _options.Length;
 
     /// <summary>Opens a file for reading and puts a reader on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs, devices and files of /proc work.</param>
@@ -187,14 +151,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         lock (_lock)
         {
             ThrowIfNotReadable();
-            if (_cancelRequested || (_chain.Length > 0 && HasEnough(0)))
-            {
-                result = TakeResult();
-                return true;
-            }
-
-            result = default;
-            return false;
+            return _state.TryAnswerFromBuffer(out result);
         }
     }
 
@@ -214,7 +171,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             if (isCompleted)
             {
                 // The buffer that the caller still had is nobody's from here on.
-                freed = _chain.TakeOut();
+                freed = _state.TakeOut();
             }
             else if (_stage == Stage.Copying)
             {
@@ -227,12 +184,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
             else
             {
-                long consumedIndex = _chain.IndexOf(consumed);
-                freed = _chain.AdvanceTo(consumedIndex, consumed.Equals(examined) ? consumedIndex : _chain.IndexOf(examined));
+                freed = _state.AdvanceTo(consumed, examined);
                 readAhead = TryBeginReadAhead();
             }
-
-            _isOut = false;
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
@@ -265,11 +219,11 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         lock (_lock)
         {
             copy = _copy;
-            _cancelRequested = copy is null;
+            _state.IsCancelRequested = copy is null;
             pending = TakePending();
             if (pending is not null)
             {
-                result = TakeResult();
+                result = _state.TakeResult();
                 cancellation = CancellationOfRead();
             }
         }
@@ -360,10 +314,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             if (!ReadsAhead && _stage == Stage.Idle && _backend.EndsOperations)
             {
                 _stage = Stage.Copying;
-                _copy = copy = new FileCopy(_backend, _options.Offset + _chain.End, _options.Length - _chain.End);
-                if (_cancelRequested)
+                _copy = copy = new FileCopy(_backend, _state.NextOffset, _state.Left);
+                if (_state.IsCancelRequested)
                 {
-                    _cancelRequested = false;
+                    _state.IsCancelRequested = false;
                     copy.Cancel(new OperationCanceledException("The read was canceled."));
                 }
             }
@@ -440,7 +394,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
         }
 
-        return pending is null ? TryReadAsync(operation!, minimumSize, cancellationToken) : Wait(pending, cancellationToken);
+        return pending is null ? TryReadAsync(operation!, minimumSize, cancellationToken) : pending.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
     /// <summary>Performs reads on the caller's thread for as long as they need no waiting, and until they are enough.</summary>
@@ -538,7 +492,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         _backend.Start(operation);
         cancellation.Request(_backend);
-        return pending is null ? Answer(result, error) : Wait(pending, cancellationToken);
+        return pending is null ? Answer(result, error) : pending.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
     /// <summary>
@@ -549,7 +503,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         try
         {
-            _chain.RentForRead(operation, _unrented);
+            _state.Chain.RentForRead(operation, _unrented);
             operation.Pin();
             return null;
         }
@@ -561,7 +515,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             operation.Clear();
             lock (_lock)
             {
-                freed = _chain.EndRead(0);
+                freed = _state.Chain.EndRead(0);
                 _stage = Stage.Idle;
                 pending = TakePending();
                 release = _isCompleted;
@@ -576,28 +530,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             pending?.CompleteOnPool(default, e);
             return e;
         }
-    }
-
-    /// <summary>The pending read's task. The token may end it from here on.</summary>
-    private ValueTask<ReadResult> Wait(PooledCompletion<ReadResult> pending, CancellationToken cancellationToken)
-    {
-        ValueTask<ReadResult> task = pending.Task;
-        if (cancellationToken.CanBeCanceled)
-        {
-            CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token), this);
-            lock (_lock)
-            {
-                if (_pending == pending)
-                {
-                    pending.Registration = registration;
-                    return task;
-                }
-            }
-
-            registration.Unregister();
-        }
-
-        return task;
     }
 
     private void OnTokenCanceled(CancellationToken token)
@@ -629,17 +561,11 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         }
         finally
         {
-            FileSegment? freed = null;
+            FileSegment? freed;
             bool release;
             lock (_lock)
             {
-                if (copy.Copied > 0)
-                {
-                    freed = _chain.Skip(copy.Copied);
-                }
-
-                _error ??= copy.Error;
-                _end = EndOfFile.Unknown;
+                freed = _state.EndCopy(copy);
                 _copy = null;
                 _stage = Stage.Idle;
                 release = _isCompleted;
@@ -658,7 +584,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private async ValueTask<bool> CopyBufferedAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
     {
         // While this copies nobody else moves the chain.
-        foreach (ReadOnlyMemory<byte> memory in _chain.Sequence)
+        foreach (ReadOnlyMemory<byte> memory in _state.Chain.Sequence)
         {
             copy.ThrowIfCanceled(cancellationToken);
             FlushResult flush = default;
@@ -672,8 +598,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
                 FileSegment? freed;
                 lock (_lock)
                 {
-                    long consumed = _chain.Start + memory.Length;
-                    freed = _chain.AdvanceTo(consumed, consumed);
+                    long consumed = _state.Chain.Start + memory.Length;
+                    freed = _state.Chain.AdvanceTo(consumed, consumed);
                 }
 
                 _ = SegmentPool.Shared.Return(freed);
@@ -687,7 +613,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         // An error comes after what was read before it, and is not tried again.
         copy.ThrowIfCanceled(cancellationToken);
-        return _error is null ? true : throw _error;
+        return _state.Error is null ? true : throw _state.Error;
     }
 
     /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
@@ -697,7 +623,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         FileOperation? operation;
         lock (_lock)
         {
-            freed = _chain.Release(_isOut);
+            freed = _state.Release();
             operation = _operation;
             _operation = null;
         }
@@ -727,105 +653,30 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private FileOperation BeginRead(int minimumSize, Stage next)
     {
         FileOperation operation = _operation ??= _backend.Rent(this);
-        operation.Begin(FileOperationKind.Read, _options.Offset + _chain.End);
-        _unrented = _chain.BeginRead(operation, NextReadSize(minimumSize));
+        _unrented = _state.BeginRead(operation, minimumSize);
         _stage = next;
         return operation;
     }
 
     private FileOperation? TryBeginReadAhead()
-    {
-        if (!ReadsAhead || _stage != Stage.Idle || _end != EndOfFile.Unknown || IsAtLimit || _isCompleted || _error is not null)
-        {
-            return null;
-        }
+        => ReadsAhead && _stage == Stage.Idle && !_isCompleted && _state.WantsReadAhead() ? BeginRead(0, Stage.Started) : null;
 
-        if (_chain.Length >= _options.PauseReadAheadThreshold)
-        {
-            _isPaused = true;
-        }
-        else if (_chain.Length <= _options.EffectiveResumeThreshold)
-        {
-            _isPaused = false;
-        }
-
-        return _isPaused ? null : BeginRead(0, Stage.Started);
-    }
-
-    /// <summary>Records what came of a read.</summary>
     private FileSegment? EndRead(FileOperation operation)
     {
-        long transferred = operation.Transferred;
         _stage = Stage.Idle;
-        if (operation.Error is not null)
-        {
-            _error = operation.Error;
-        }
-        else if (transferred > 0)
-        {
-            _end = EndOfFile.Unknown;
-            if (transferred == operation.Length && operation.Offset >= _backend.Properties.Length)
-            {
-                _unknownReadSize = Math.Min(_unknownReadSize * 2, BytesPerRead);
-            }
-        }
-        else if (!operation.IsCanceled)
-        {
-            _end = EndOfFile.Found;
-        }
-
-        return _chain.EndRead(transferred);
+        return _state.EndRead(operation);
     }
 
-    /// <summary>Bytes to ask for: never none.</summary>
-    private long NextReadSize(int minimumSize)
-    {
-        long missing = Math.Max(0, minimumSize - _chain.Length);
-        long known = _backend.Properties.Length - (_options.Offset + _chain.End);
-        long size = known > 0
-            ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
-            : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        return Math.Min(size, _options.Length - _chain.End ?? long.MaxValue);
-    }
-
-    /// <summary>Whether a read for that many bytes is over, with a result or an error.</summary>
     private bool TryAnswer(int minimumSize, out ReadResult result, out Exception? error)
     {
+        if (!_isCompleted)
+        {
+            return _state.TryAnswer(minimumSize, out result, out error);
+        }
+
         result = default;
-        error = null;
-        if (_isCompleted)
-        {
-            error = CompletedException();
-        }
-        else if (_cancelRequested || HasEnough(minimumSize))
-        {
-            result = TakeResult();
-        }
-        else if (_error is not null)
-        {
-            error = _error;
-        }
-        else
-        {
-            return false;
-        }
-
+        error = CompletedException();
         return true;
-    }
-
-    private bool HasEnough(int minimumSize) => (_chain.HasUnexamined && _chain.Length >= minimumSize) || IsAtLimit || _end == EndOfFile.Found;
-
-    private ReadResult TakeResult()
-    {
-        ReadResult result = new(_chain.Sequence, _cancelRequested, IsAtLimit || _end == EndOfFile.Found);
-        _cancelRequested = false;
-        _isOut |= _chain.Length > 0;
-        if (_end == EndOfFile.Found)
-        {
-            _end = EndOfFile.Told;
-        }
-
-        return result;
     }
 
     private PooledCompletion<ReadResult> AddPending(int minimumSize, CancellationToken cancellationToken)

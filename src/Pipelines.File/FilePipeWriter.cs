@@ -25,6 +25,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <summary>Bytes that one WriteAsync takes in before it looks at the thresholds.</summary>
     private const int MaxUnpacedWrite = 1024 * 1024;
 
+    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token);
+
     private readonly FileBackend _backend;
     private readonly FilePipeWriterOptions _options;
     private readonly long _offset;
@@ -348,7 +350,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
                 FilePipeMetrics.FlushPaused();
             }
 
-            return Wait(pending, cancellationToken);
+            return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
         }
 
         return error is not null ? ValueTask.FromException<FlushResult>(error)
@@ -619,28 +621,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             Monitor.PulseAll(_lock);
             _released?.TrySetResult();
         }
-    }
-
-    /// <summary>The pending flush's task. The token may end it from here on.</summary>
-    private ValueTask<FlushResult> Wait(PooledCompletion<FlushResult> pending, CancellationToken cancellationToken)
-    {
-        ValueTask<FlushResult> task = pending.Task;
-        if (cancellationToken.CanBeCanceled)
-        {
-            CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token), this);
-            lock (_lock)
-            {
-                if (_flushes.Contains(pending))
-                {
-                    pending.Registration = registration;
-                    return task;
-                }
-            }
-
-            registration.Unregister();
-        }
-
-        return task;
     }
 
     private void OnTokenCanceled(CancellationToken token)

@@ -39,18 +39,6 @@ internal sealed class PendingFlushes
         return flush;
     }
 
-    /// <summary>Whether that flush still waits.</summary>
-    internal bool Contains(PooledCompletion<FlushResult> flush)
-    {
-        PooledCompletion<FlushResult>? next = _first;
-        while (next is not null && next != flush)
-        {
-            next = next.Next;
-        }
-
-        return next is not null;
-    }
-
     /// <summary>Takes out those whose wait is over: all of them after a failure.</summary>
     internal PooledCompletion<FlushResult>? TakeReached(long written, long synced, bool hasFailed)
         => _first is null ? null : TakeWhere((written, synced, hasFailed), static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));

@@ -19,12 +19,17 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     /// <summary>Somebody is in GetResult, which is for one caller, once.</summary>
     private const int IsBeingTaken = 4;
 
+    /// <summary>The token's registration is there. It ends with the wait: whoever sets the second bit of this and <see cref="IsOver"/> unregisters it.</summary>
+    private const int IsRegistered = 8;
+    private const int IsOver = 16;
+
     private readonly PooledCompletions<TResult> _pool;
     private ManualResetValueTaskSourceCore<TResult> _core;
 
     // What the work item sets; owned by whoever completes the wait.
     private TResult _result = default!;
     private Exception? _error;
+    private CancellationTokenRegistration _registration;
 
     // Interlocked, see above.
     private int _state;
@@ -33,9 +38,6 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
 
     /// <summary>The token that ends this wait. Guarded by the owner's lock until the wait is taken.</summary>
     internal CancellationToken CancellationToken { get; set; }
-
-    /// <inheritdoc cref="CancellationToken"/>
-    internal CancellationTokenRegistration Registration { get; set; }
 
     /// <summary>The next one in a list of its owner's, guarded by the owner's lock, or of the pool's.</summary>
     internal PooledCompletion<TResult>? Next { get; set; }
@@ -49,22 +51,37 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     internal ValueTask<TResult> Task => new(this, _core.Version);
 
     /// <summary>
+    /// The task of the wait, which the token may end from here on: by <paramref name="onCanceled"/>, which takes the wait out if it is still there. Called without a lock, as the
+    /// token may be canceled already, and before anybody has the task.
+    /// </summary>
+    internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
+    {
+        ValueTask<TResult> task = Task;
+        if (cancellationToken.CanBeCanceled)
+        {
+            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
+            if ((Interlocked.Or(ref _state, IsRegistered) & IsOver) != 0)
+            {
+                _registration.Unregister();
+            }
+        }
+
+        return task;
+    }
+
+    /// <summary>
     /// Completes the wait from a thread of a back end: the result is set by a work item of the application's pool, where the continuation may run. Allocates nothing.
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
-        Registration.Unregister();
-        _result = result;
-        _error = error;
+        End(result, error);
         ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
     }
 
     /// <summary>Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued.</summary>
     internal void CompleteNow(TResult result, Exception? error)
     {
-        Registration.Unregister();
-        _result = result;
-        _error = error;
+        End(result, error);
         SetResult(runContinuationsAsynchronously: true);
     }
 
@@ -101,6 +118,16 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         }
     }
 
+    private void End(TResult result, Exception? error)
+    {
+        _result = result;
+        _error = error;
+        if ((Interlocked.Or(ref _state, IsOver) & IsRegistered) != 0)
+        {
+            _registration.Unregister();
+        }
+    }
+
     private void SetResult(bool runContinuationsAsynchronously)
     {
         _core.RunContinuationsAsynchronously = runContinuationsAsynchronously;
@@ -124,7 +151,7 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         _result = default!;
         _error = null;
         CancellationToken = default;
-        Registration = default;
+        _registration = default;
         _state = 0;
         _core.Reset();
         _pool.Return(this);

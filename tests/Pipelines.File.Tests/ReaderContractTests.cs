@@ -101,7 +101,7 @@ public sealed class ReaderContractTests : IDisposable
             reader.AdvanceTo(result.Buffer.Start);
         }
 
-        Assert.InRange(largest, 1, pause + FilePipeReader.BytesPerRead);
+        Assert.InRange(largest, 1, pause + ReadState.BytesPerRead);
         reader.AdvanceTo(result.Buffer.End);
 
         // It resumes by itself: TryRead makes no call of its own.
