@@ -128,6 +128,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         catch
         {
             operation.Clear();
+            destination.Advance(0);
             throw;
         }
 
@@ -171,6 +172,9 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     {
         int read = (int)operation.Transferred;
         operation.Clear();
+
+        // Also for 0, after an error, too: the destination's memory is not ours any more.
+        destination.Advance(read);
         if (operation.Error is { } error)
         {
             Error = error;
@@ -183,9 +187,6 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         }
 
         FilePipeMetrics.Read(read);
-
-        // Also for 0: the destination's memory is not ours any more.
-        destination.Advance(read);
         Volatile.Write(ref _copied, _copied + read);
         return read;
     }

@@ -47,11 +47,17 @@ internal sealed class WriteQueue
     /// </summary>
     internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
     {
-        Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
-        if (_tail is { } tail && tail.Capacity - _tailEnd is int length && length > 0 && length >= sizeHint && sizeHint >= 0)
+        if (_tail is { } tail && sizeHint >= 0)
         {
-            room = tail.Buffer[_tailEnd..];
-            return true;
+            // Copies, as ReleaseAll may clear both meanwhile.
+            Memory<byte> buffer = tail.Buffer;
+            int start = _tailEnd;
+            if (buffer.Length - start is int length && length > 0 && length >= sizeHint)
+            {
+                Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
+                room = buffer[start..];
+                return true;
+            }
         }
 
         room = default;
@@ -79,7 +85,7 @@ internal sealed class WriteQueue
         return _pool is null || sizeHint > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
     }
 
-    /// <summary>Appends a segment. Called by the caller, under the lock.</summary>
+    /// <summary>Appends a segment, which the caller has from here on. Called by the caller, under the lock.</summary>
     internal FileSegment? Append(FileSegment segment)
     {
         segment.Chain = this;
@@ -96,6 +102,7 @@ internal sealed class WriteQueue
 
         _tail = segment;
         _tailEnd = 0;
+        _roomHolder = Environment.CurrentManagedThreadId;
         return TakeBefore(Written);
     }
 
