@@ -146,7 +146,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     /// <inheritdoc/>
     public override Memory<byte> GetMemory(int sizeHint = 0)
-        => _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
+        => !Volatile.Read(ref _isCompleted) && _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
 
     /// <inheritdoc/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
