@@ -114,6 +114,7 @@ internal static class Pairs
 
     private static async Task LinesAsync(TemporaryFolder folder, bool quick)
     {
+        await ParseWays.CompileAsync<LineParser>(folder, TextFile.MakeLines);
         using TextFile file = TextFile.MakeLines(folder, 64L * MiB);
         await TableAsync(
             $"Lines counted, {file.Length / MiB} MiB",
