@@ -17,6 +17,12 @@ internal sealed class SegmentPool
 
     private const int MaxRetainedEmpty = 256;
 
+    /// <summary>
+    /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it meanwhile used memory that was
+    /// not his any more, and ends the process.
+    /// </summary>
+    private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
+
     private readonly Bucket[] _buckets;
 
     // Segments without memory, for that of callers' pools.
@@ -49,6 +55,10 @@ internal sealed class SegmentPool
             if (segment is not null)
             {
                 Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
+                if (s_isPoisoned)
+                {
+                    segment.CheckPoison();
+                }
             }
         }
 
@@ -61,6 +71,21 @@ internal sealed class SegmentPool
     internal FileSegment Rent(int size, MemoryPool<byte> pool)
     {
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
+        Memory<byte> memory;
+        try
+        {
+            memory = owner.Memory;
+            if (memory.IsEmpty)
+            {
+                throw new InvalidOperationException("The memory pool has given memory of no bytes.");
+            }
+        }
+        catch
+        {
+            owner.Dispose();
+            throw;
+        }
+
         FileSegment? segment = _empty.Pop();
         if (segment is null)
         {
@@ -71,39 +96,72 @@ internal sealed class SegmentPool
             Interlocked.Decrement(ref _retainedEmpty);
         }
 
-        segment.Rent(owner, size);
+        segment.Rent(owner, memory, size);
         return segment;
     }
 
-    /// <summary>Takes a segment back. Nobody, the operating system included, may touch it any more.</summary>
-    internal void Return(FileSegment segment)
+    /// <summary>
+    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may touch them any more. The memory of a
+    /// caller's pool is disposed here, so no lock is held. Returns what the first of them threw; the others are given back all the same.
+    /// </summary>
+    internal Exception? Return(FileSegment? list)
     {
-        segment.Chain = null;
-        segment.NextSegment = null;
-        int size = segment.PooledSize;
-        if (size == 0)
+        Exception? error = null;
+        while (list is { } segment)
         {
-            segment.ReleaseOwner();
-            if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
+            list = segment.NextSegment;
+            segment.Chain = null;
+            segment.NextSegment = null;
+            if (segment.PooledSize == 0)
             {
-                _empty.Push(segment);
+                try
+                {
+                    segment.ReleaseOwner();
+                }
+                catch (Exception e)
+                {
+                    error ??= e;
+                }
+
+                KeepEmpty(segment);
             }
-            else
+            else if (segment.PooledSize <= MaxSize)
             {
-                Interlocked.Decrement(ref _retainedEmpty);
+                Keep(segment);
             }
         }
-        else if (size <= MaxSize)
+
+        return error;
+    }
+
+    private void KeepEmpty(FileSegment segment)
+    {
+        if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
         {
-            int bucket = BucketOf(size);
-            if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
-            {
-                _buckets[bucket].Push(segment);
-            }
-            else
-            {
-                Interlocked.Add(ref _retainedBytes, -size);
-            }
+            _empty.Push(segment);
+        }
+        else
+        {
+            Interlocked.Decrement(ref _retainedEmpty);
+        }
+    }
+
+    private void Keep(FileSegment segment)
+    {
+        int size = segment.PooledSize;
+        int bucket = BucketOf(size);
+        if (s_isPoisoned)
+        {
+            segment.Poison();
+        }
+
+        if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
+        {
+            _buckets[bucket].Push(segment);
+        }
+        else
+        {
+            Interlocked.Add(ref _retainedBytes, -size);
         }
     }
 
