@@ -50,12 +50,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     // Whoever awaits CompleteAsync while a system call is under way.
     private TaskCompletionSource? _released;
 
-    private FilePipeReader(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen)
+    private FilePipeReader(FileBackend backend, FilePipeReaderOptions options, long offset, bool leaveOpen)
     {
         _backend = backend;
         _options = options;
         _leaveOpen = leaveOpen;
-        _state = new ReadState(options, backend);
+        _state = new ReadState(options, offset, backend);
     }
 
     private enum Stage
@@ -84,6 +84,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
         }
     }
+
+    /// <summary>
+    /// The length of the file, bytes, when it was opened, for percentages: of the whole file, whatever <see cref="FilePipeReaderOptions.Offset"/> and
+    /// <see cref="FilePipeReaderOptions.Length"/> say. <see langword="null"/> where nobody knows it before everything is read: pipes, devices, files of /proc.
+    /// </summary>
+    public long? Length => _backend.Properties.KnownLength;
 
     /// <summary>The back end in use: the one that <see cref="FilePipeBackend.Auto"/> chose.</summary>
     public FilePipeBackend Backend => _backend.Kind;
@@ -128,13 +134,35 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
+        options.ValidateForHandle();
         return Create(FileBackends.Attach(options.Backend, handle), options, options.LeaveOpen);
+    }
+
+    /// <summary>
+    /// Puts a reader on the standard input of this process, which may be a file, a pipe, a terminal or a socket. It reads from where the shell, or whoever read before, has left off,
+    /// and leaves a file at the first byte that was not consumed, so that <c>(read header; program; cat) &lt; file</c> reads every line once; it never closes it.
+    /// </summary>
+    /// <remarks>Not the same as <c>FilePipeReader.Create("/dev/stdin")</c>, which opens the file behind it anew, from its beginning, and fails for a socket.</remarks>
+    /// <param name="options">How to read; <see langword="null"/> for the defaults. What is for a path, and <see cref="FilePipeReaderOptions.Offset"/>, cannot be set.</param>
+    /// <exception cref="ArgumentException">An option is set that the shell has decided.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
+    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="IOException">There is no standard input.</exception>
+    public static FilePipeReader OpenStandardInput(FilePipeReaderOptions? options = null)
+    {
+        options ??= FilePipeReaderOptions.Default;
+        options.Validate();
+        options.ValidateForHandle();
+        return options.Offset != 0
+            ? throw new ArgumentException("Where standard input is read from is for whoever started this process: Offset cannot be set.", nameof(options))
+            : Create(FileBackends.OpenStandard(options.Backend, isOutput: false), options, leaveOpen: true);
     }
 
     internal static FilePipeReader Create(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
         backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
-        return new FilePipeReader(backend, options, leaveOpen);
+        return new FilePipeReader(backend, options, backend.SharesPosition ? backend.GetPosition() : options.Offset, leaveOpen);
     }
 
     /// <inheritdoc/>
@@ -630,6 +658,11 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         operation?.Return();
         Exception? poolError = SegmentPool.Shared.Return(freed);
+        if (_backend.SharesPosition)
+        {
+            _backend.SetPosition(Position);
+        }
+
         _backend.Release(closeHandle: !_leaveOpen);
         TaskCompletionSource? released;
         lock (_lock)

@@ -69,6 +69,24 @@ public sealed class FilePipeReaderOptions
 
         ArgumentOutOfRangeException.ThrowIfNegative(PauseReadAheadThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeReadAheadThreshold);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(ResumeReadAheadThreshold, PauseReadAheadThreshold);
+        if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(ResumeReadAheadThreshold),
+                ResumeReadAheadThreshold,
+                PauseReadAheadThreshold == 0
+                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so nothing is read ahead that could resume. Set it to the bytes that may be read ahead."
+                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes) and resumes when fewer are left, not when more are.");
+        }
+    }
+
+    /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
+    internal void ValidateForHandle()
+    {
+        string? option = Share != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
+        if (option is not null)
+        {
+            throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);
+        }
     }
 }

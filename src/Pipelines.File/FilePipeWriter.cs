@@ -29,12 +29,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     private readonly FileBackend _backend;
     private readonly FilePipeWriterOptions _options;
-    private readonly long _offset;
     private readonly bool _leaveOpen;
     private readonly bool _isOpenedByPath;
 
+    // Interlocked: 1 while a call of the caller's that takes bytes or flushes them is under way, so that a second one at once is told, and changes nothing.
+    private int _isInCall;
+
     // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
     private readonly object _lock = new();
+
+    // The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where the system has put it.
+    private long _offset;
 
     // The lock guards of it what WriteQueue says.
     private readonly WriteQueue _queue;
@@ -69,7 +74,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         // Where one call writes one segment only, small segments would make small writes.
         int maxSegments = backend.MaxBuffersPerOperation;
         int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
-        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments);
+        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments, keepsFlushesWhole: backend.Appends || backend.SharesPosition);
     }
 
     /// <summary>
@@ -113,6 +118,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         options ??= FilePipeWriterOptions.Default;
         options.Validate();
+        options.ValidateForPath();
         FileBackend backend = FileBackends.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
@@ -134,25 +140,74 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         options ??= FilePipeWriterOptions.Default;
         options.Validate();
-        return Create(FileBackends.Attach(options.Backend, handle), options, options.LeaveOpen, isOpenedByPath: false);
+        options.ValidateForHandle();
+        FileBackend backend = FileBackends.Attach(options.Backend, handle);
+        return backend.Appends && options.Offset is not null
+            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be honoured.", nameof(options))
+            : Create(backend, options, options.LeaveOpen, isOpenedByPath: false);
+    }
+
+    /// <summary>
+    /// Puts a writer on the standard output of this process, which may be a file, a pipe, a terminal or a socket. It writes where the shell has left off, or appends where the shell
+    /// appends (<c>&gt;&gt;</c>), so that <c>(echo header; program) &gt; file</c> keeps both; it never closes it.
+    /// </summary>
+    /// <remarks>Not the same as <c>FilePipeWriter.Create("/dev/stdout")</c>, which opens the file behind it anew, and empties it. <see cref="Console"/> has no part in it: flush what you have written there first.</remarks>
+    /// <param name="options">How to write; <see langword="null"/> for the defaults. What is for a path, and <see cref="FilePipeWriterOptions.Offset"/>, cannot be set.</param>
+    /// <exception cref="ArgumentException">An option is set that the shell has decided.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="IOException">There is no standard output.</exception>
+    public static FilePipeWriter OpenStandardOutput(FilePipeWriterOptions? options = null)
+    {
+        options ??= FilePipeWriterOptions.Default;
+        options.Validate();
+        options.ValidateForHandle();
+        if (options.Mode != FileMode.Create || options.Offset is not null)
+        {
+            throw new ArgumentException("Where standard output is written to is for whoever started this process: neither Mode nor Offset can be set.", nameof(options));
+        }
+
+        return Create(FileBackends.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
     }
 
     internal static FilePipeWriter Create(FileBackend backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
         backend.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
-        long end = isOpenedByPath && options.Mode == FileMode.Append ? backend.Properties.Length : 0;
-        return new FilePipeWriter(backend, options, options.Offset ?? end, leaveOpen, isOpenedByPath);
+        long start = options.Mode == FileMode.Append || backend.Appends ? backend.Properties.Length : backend.SharesPosition ? backend.GetPosition() : 0;
+        return new FilePipeWriter(backend, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+    }
+
+    /// <summary>Memory for the next bytes, which <see cref="Advance"/> takes.</summary>
+    /// <inheritdoc/>
+    /// <param name="sizeHint">The least bytes that are wanted; 0 for whatever there is, never none.</param>
+    /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way on another thread.</exception>
+    public override Memory<byte> GetMemory(int sizeHint = 0)
+    {
+        if (Volatile.Read(ref _isInCall) != 0)
+        {
+            throw OverlappingException();
+        }
+
+        return GetRoom(sizeHint);
     }
 
     /// <inheritdoc/>
-    public override Memory<byte> GetMemory(int sizeHint = 0)
-        => !Volatile.Read(ref _isCompleted) && _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
-
-    /// <inheritdoc/>
+    /// <inheritdoc cref="GetMemory"/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
-    /// <inheritdoc/>
-    public override void Advance(int bytes) => _queue.Advance(bytes);
+    /// <summary>Takes bytes that were written into the memory of <see cref="GetMemory"/> or <see cref="GetSpan"/>. They go to the file with the next flush.</summary>
+    /// <param name="bytes">How many.</param>
+    /// <exception cref="ArgumentOutOfRangeException">It is negative, or more than there is left of that memory. Nothing has changed.</exception>
+    /// <exception cref="InvalidOperationException">Another call of the writer is under way on another thread. Nothing has changed.</exception>
+    public override void Advance(int bytes)
+    {
+        if (Volatile.Read(ref _isInCall) != 0)
+        {
+            throw OverlappingException();
+        }
+
+        _queue.Advance(bytes);
+    }
 
     /// <summary>
     /// Hands everything over that was advanced over, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds: by default at once while less than
@@ -187,13 +242,21 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
+        Enter();
         if (source.Length > MaxUnpacedWrite)
         {
             return WritePacedAsync(source, cancellationToken);
         }
 
-        Copy(source.Span);
-        return FlushAsync(cancellationToken);
+        try
+        {
+            Copy(source.Span);
+            return FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            Leave();
+        }
     }
 
     /// <summary>Makes the pending flushes, or else the next one, return at once with <see cref="FlushResult.IsCanceled"/>. What they flushed is written all the same.</summary>
@@ -309,6 +372,19 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
+        Enter();
+        try
+        {
+            return FlushCoreAsync(guarantee, cancellationToken);
+        }
+        finally
+        {
+            Leave();
+        }
+    }
+
+    private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
+    {
         PooledCompletion<FlushResult>? pending = null;
         FileOperation? drain = null;
         FileSegment? freed = null;
@@ -375,40 +451,50 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return position;
     }
 
-    /// <summary>A write so large that the thresholds have to hold within it.</summary>
+    /// <summary>A write so large that the thresholds have to hold within it. The call is under way until the last of its bytes is taken.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
-        while (source.Length > MaxUnpacedWrite)
+        ValueTask<FlushResult> last;
+        try
         {
-            Copy(source.Span[..MaxUnpacedWrite]);
-            source = source[MaxUnpacedWrite..];
-            try
+            while (source.Length > MaxUnpacedWrite)
             {
-                FlushResult result = await FlushAsync(cancellationToken).ConfigureAwait(false);
-                if (result.IsCanceled)
+                Copy(source.Span[..MaxUnpacedWrite]);
+                source = source[MaxUnpacedWrite..];
+                try
                 {
+                    FlushResult result = await FlushCoreAsync(_options.FlushGuarantee, cancellationToken).ConfigureAwait(false);
+                    if (result.IsCanceled)
+                    {
+                        Copy(source.Span);
+                        return result;
+                    }
+                }
+                catch (OperationCanceledException) when (!Volatile.Read(ref _isCompleted))
+                {
+                    // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
                     Copy(source.Span);
-                    return result;
+                    throw;
                 }
             }
-            catch (OperationCanceledException) when (!Volatile.Read(ref _isCompleted))
-            {
-                // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
-                Copy(source.Span);
-                throw;
-            }
+
+            Copy(source.Span);
+            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            Leave();
         }
 
-        Copy(source.Span);
-        return await FlushAsync(cancellationToken).ConfigureAwait(false);
+        return await last.ConfigureAwait(false);
     }
 
     private void Copy(ReadOnlySpan<byte> source)
     {
         while (source.Length > 0)
         {
-            Span<byte> room = GetSpan();
+            Span<byte> room = GetRoom(0).Span;
             int length = Math.Min(room.Length, source.Length);
             source[..length].CopyTo(room);
             _queue.Advance(length);
@@ -416,19 +502,22 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
+    private Memory<byte> GetRoom(int sizeHint)
+        => !Volatile.Read(ref _isCompleted) && _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
+
     /// <summary>A further segment: there is no room, or the writer is completed.</summary>
     private Memory<byte> MakeRoom(int sizeHint)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
         ThrowIfCompleted();
-        FileSegment segment = _queue.Rent(sizeHint);
+        FileSegment segment = _queue.Rent(sizeHint, out int moved);
         FileSegment? freed = segment;
         bool isAppended = false;
         lock (_lock)
         {
-            if (!_isCompleted && segment.Capacity >= sizeHint)
+            if (!_isCompleted && segment.Capacity - moved >= sizeHint)
             {
-                freed = _queue.Append(segment);
+                freed = _queue.Append(segment, moved);
                 isAppended = true;
             }
         }
@@ -440,7 +529,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             throw new InvalidOperationException($"The memory pool has given less than the {sizeHint} bytes that it was asked for.");
         }
 
-        return segment.Buffer;
+        return segment.Buffer[moved..];
     }
 
     /// <summary>
@@ -613,6 +702,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             error ??= FileErrors.WithPath(e, _backend.Path);
         }
 
+        if (_backend is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && _queue.Written > 0)
+        {
+            _backend.SetPosition(_offset + _queue.Written);
+        }
+
         _backend.Release(closeHandle: !_leaveOpen);
         lock (_lock)
         {
@@ -693,7 +787,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
             else if (operation.Transferred > 0)
             {
-                return _queue.OnWritten(operation.Transferred);
+                FileSegment? freed = _queue.OnWritten(operation.Transferred);
+                if (_backend.EndOfLastWrite is long end and >= 0)
+                {
+                    _offset = end - _queue.Written;
+                }
+
+                return freed;
             }
             else
             {
@@ -724,6 +824,20 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
         }
     }
+
+    /// <summary>The caller begins a call that only one may be in at a time. Not for those that may come from any thread.</summary>
+    private void Enter()
+    {
+        if (Interlocked.Exchange(ref _isInCall, 1) != 0)
+        {
+            throw OverlappingException();
+        }
+    }
+
+    private void Leave() => Volatile.Write(ref _isInCall, 0);
+
+    private static InvalidOperationException OverlappingException()
+        => new("Another call of this writer is under way: one caller uses a writer at a time. Await each WriteAsync, or have threads take turns, for example with a SemaphoreSlim.");
 
     private static OperationCanceledException AbortedException() => new("The writer was aborted.");
 }

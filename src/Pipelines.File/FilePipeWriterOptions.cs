@@ -85,10 +85,54 @@ public sealed class FilePipeWriterOptions
         ArgumentOutOfRangeException.ThrowIfGreaterThan(MinimumBufferSize, MaxMinimumBufferSize);
         ArgumentOutOfRangeException.ThrowIfNegative(PauseWriterThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeWriterThreshold);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(ResumeWriterThreshold, PauseWriterThreshold);
+        if (ResumeWriterThreshold > PauseWriterThreshold)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(ResumeWriterThreshold),
+                ResumeWriterThreshold,
+                $"A flush that waits from {nameof(PauseWriterThreshold)} on ({PauseWriterThreshold} bytes) goes on when fewer are left, not when more are.");
+        }
+
         if (FlushGuarantee is < FlushGuarantee.WriteBehind or > FlushGuarantee.Durable)
         {
             throw new ArgumentOutOfRangeException(nameof(FlushGuarantee), FlushGuarantee, "Not a FlushGuarantee.");
+        }
+    }
+
+    /// <exception cref="ArgumentException">The file would be emptied first, or the bytes would go elsewhere.</exception>
+    internal void ValidateForPath()
+    {
+        if (Offset is not (null or 0) && Mode is FileMode.Create or FileMode.Truncate)
+        {
+            throw new ArgumentException(
+                $"{nameof(FileMode)}.{Mode} empties the file before anything is written at {nameof(Offset)} {Offset}: use {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}, which keep it, or {nameof(FileMode.CreateNew)}.",
+                nameof(Mode));
+        }
+
+        ThrowIfOffsetOfAppend();
+    }
+
+    /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
+    internal void ValidateForHandle()
+    {
+        string? option = Mode is not (FileMode.Create or FileMode.Append) ? nameof(Mode)
+            : Share != FileShare.Read ? nameof(Share)
+            : FileOptions != FileOptions.None ? nameof(FileOptions)
+            : PreallocationSize != 0 ? nameof(PreallocationSize)
+            : null;
+        if (option is not null)
+        {
+            throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);
+        }
+
+        ThrowIfOffsetOfAppend();
+    }
+
+    private void ThrowIfOffsetOfAppend()
+    {
+        if (Offset is not null && Mode == FileMode.Append)
+        {
+            throw new ArgumentException($"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, wherever that is: {nameof(Offset)} cannot be set.", nameof(Offset));
         }
     }
 }

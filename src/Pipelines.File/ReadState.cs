@@ -19,6 +19,7 @@ internal sealed class ReadState
     private const int MaxUnknownRead = 1024 * 1024;
 
     private readonly FilePipeReaderOptions _options;
+    private readonly long _offset;
     private readonly long _knownLength;
     private EndOfFile _end;
     private int _unknownReadSize;
@@ -27,9 +28,13 @@ internal sealed class ReadState
     private bool _isOut;
     private bool _isReadAheadPaused;
 
-    internal ReadState(FilePipeReaderOptions options, FileBackend backend)
+    /// <param name="options">How to read.</param>
+    /// <param name="offset">The file offset of the first byte: the option's, or where standard input stands.</param>
+    /// <param name="backend">The file.</param>
+    internal ReadState(FilePipeReaderOptions options, long offset, FileBackend backend)
     {
         _options = options;
+        _offset = offset;
         _knownLength = backend.Properties.Length;
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
 
@@ -60,10 +65,10 @@ internal sealed class ReadState
     internal bool IsCancelRequested { get; set; }
 
     /// <summary>The file offset of the first byte that is not consumed, bytes.</summary>
-    internal long Position => _options.Offset + Chain.Start;
+    internal long Position => _offset + Chain.Start;
 
     /// <summary>The file offset of the next byte to read.</summary>
-    internal long NextOffset => _options.Offset + Chain.End;
+    internal long NextOffset => _offset + Chain.End;
 
     /// <summary>How many bytes may still be read; <see langword="null"/>: to the end of the file.</summary>
     internal long? Left => _options.Length - Chain.End;

@@ -94,14 +94,14 @@ public sealed class ReleaseTests : IDisposable
         long left = result.Buffer.Length - Token;
 
         // What is buffered, the segment that it begins in, and one read's worth.
-        Assert.InRange(pool.Rented, 0, (left / bufferSize) + 2 + (FilePipeReader.BytesPerRead / bufferSize));
+        Assert.InRange(pool.Rented, 0, (left / bufferSize) + 2 + (ReadState.BytesPerRead / bufferSize));
         while (!(result = await reader.ReadAsync(_stop)).IsCompleted)
         {
             reader.AdvanceTo(result.Buffer.End);
         }
 
         reader.AdvanceTo(result.Buffer.End);
-        Assert.InRange(pool.Rented, 0, FilePipeReader.BytesPerRead / bufferSize);
+        Assert.InRange(pool.Rented, 0, ReadState.BytesPerRead / bufferSize);
         await reader.CompleteAsync();
         Assert.Equal(0, pool.Rented);
     }
@@ -126,7 +126,7 @@ public sealed class ReleaseTests : IDisposable
         reader.AdvanceTo(result.Buffer.End);
 
         // A segment that belongs to a reader says so, and one that went back to the pool belongs to nobody, or to somebody else by now.
-        Assert.InRange(segments.Count(segment => segment.Chain == chain), 0, FilePipeReader.BytesPerRead / Size);
+        Assert.InRange(segments.Count(segment => segment.Chain == chain), 0, ReadState.BytesPerRead / Size);
         await reader.CompleteAsync();
     }
 

@@ -26,6 +26,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     private bool _triesWrites;
     private bool _copies = OperatingSystem.IsLinux();
 
+    private long _endOfLastWrite = -1;
+
     // Where the end of the file was last seen, owned as the above: there a plain call does not wait, as there is nothing to wait for.
     private long _knownEnd;
 
@@ -51,6 +53,11 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     }
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
+
+    // writev(2) instead of pwritev(2).
+    private bool WritesSequentially => CanSeek && (Appends || SharesPosition);
+
+    internal override long EndOfLastWrite => _endOfLastWrite;
 
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
@@ -107,7 +114,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     }
 
     internal override bool CanCopyTo(FileBackend destination)
-        => _copies && Properties.IsRegular && CanSeek && destination is ThreadPoolBackend { Properties: { IsRegular: true, CanSeek: true } };
+        => _copies && Properties.IsRegular && CanSeek && destination is ThreadPoolBackend { WritesSequentially: false, Properties: { IsRegular: true, CanSeek: true } };
 
     /// <summary>The work item: performs the operation, waiting if it must, and goes on for as long as the owner has more.</summary>
     internal void PerformAndReport(ThreadPoolOperation operation)
@@ -189,7 +196,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             long result = operation.Kind switch
             {
                 FileOperationKind.Read => CanSeek || _isNonBlocking ? ReadPlain(operation) : ReadReady(operation),
-                FileOperationKind.Write => CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
+                FileOperationKind.Write => WritesSequentially ? WriteSequentially(operation)
+                    : CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
                 FileOperationKind.Sync => SyncData(),
                 _ => CopyRange(operation),
             };
@@ -268,6 +276,18 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         return _calls.IsReady(Handle, Libc.POLLOUT) ? Call(operation, CallKind.WriteSome) : -Libc.EAGAIN;
     }
 
+    /// <summary>One writev(2), which moves the position of the open file to behind its bytes, wherever it has put them.</summary>
+    private long WriteSequentially(FileOperation operation)
+    {
+        long result = Call(operation, CallKind.Write);
+        if (result > 0)
+        {
+            _endOfLastWrite = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
+        }
+
+        return result;
+    }
+
     /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
     private static bool IsUnknownCall(long result)
         => result is -Libc.ENOSYSLinux or -Libc.EOPNOTSUPPLinux or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
@@ -343,7 +363,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             vectors[0].Length = Math.Min(vectors[0].Length, Libc.PipeBuf);
         }
 
-        long offset = CanSeek ? operation.Offset : -1;
+        long offset = CanSeek && !(WritesSequentially && kind == CallKind.Write) ? operation.Offset : -1;
         long result;
         do
         {
