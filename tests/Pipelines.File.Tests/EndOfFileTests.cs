@@ -134,6 +134,12 @@ public sealed class EndOfFileTests : IDisposable
 
         // With read-ahead the work item's reads may wait, and do not count.
         int before = calls.Reads;
+        if (readAhead > 0)
+        {
+            // It may have found the end before the file grew: that is told once, and the next read asks again.
+            reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.Start);
+        }
+
         Assert.Equal(2_001_000, await PatternFile.ReadToEndAsync(reader, 1000));
         if (readAhead == 0)
         {
