@@ -275,8 +275,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         }
 
         copy?.Cancel(new OperationCanceledException("The read was canceled."));
-        pending?.CompleteNow(result, null);
         cancellation.Request(_backend);
+        pending?.CompleteNow(result, null);
     }
 
     /// <summary>
@@ -309,8 +309,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         Exception? poolError = release ? Release() : null;
         copy?.Cancel(CompletedException());
-        pending?.CompleteNow(default, CompletedException());
         cancellation.Request(_backend);
+        pending?.CompleteNow(default, CompletedException());
         if (poolError is not null)
         {
             ExceptionDispatchInfo.Throw(poolError);
@@ -614,8 +614,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
         }
 
-        pending?.CompleteNow(default, new OperationCanceledException(token));
         cancellation.Request(_backend);
+        pending?.CompleteNow(default, new OperationCanceledException(token));
     }
 
     private async Task CopyAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)

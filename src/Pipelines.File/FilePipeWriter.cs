@@ -282,11 +282,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
         }
 
-        PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
-        cancellation.Request(_backend);
-        if (release)
+        try
         {
-            Release();
+            cancellation.Request(_backend);
+            PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
+        }
+        finally
+        {
+            if (release)
+            {
+                Release();
+            }
         }
     }
 

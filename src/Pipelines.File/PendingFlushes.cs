@@ -1,4 +1,5 @@
 using System.IO.Pipelines;
+using System.Runtime.ExceptionServices;
 
 namespace Pipelines.File;
 
@@ -64,9 +65,13 @@ internal sealed class PendingFlushes
         return all;
     }
 
-    /// <summary>Completes flushes that were taken out, on a thread of a caller's (at once) or of a back end (by work items).</summary>
+    /// <summary>
+    /// Completes flushes that were taken out, on a thread of a caller's (at once) or of a back end (by work items). Where the awaiter of one throws instead of queueing its
+    /// continuation, the others are completed all the same.
+    /// </summary>
     internal static void Complete(PooledCompletion<FlushResult>? flushes, FlushResult result, Exception? error, bool now)
     {
+        ExceptionDispatchInfo? thrown = null;
         while (flushes is { } flush)
         {
             // Once it is completed it may be waiting for another flush already.
@@ -74,13 +79,22 @@ internal sealed class PendingFlushes
             flush.Next = null;
             if (now)
             {
-                flush.CompleteNow(result, error);
+                try
+                {
+                    flush.CompleteNow(result, error);
+                }
+                catch (Exception e)
+                {
+                    thrown ??= ExceptionDispatchInfo.Capture(e);
+                }
             }
             else
             {
                 flush.CompleteOnPool(result, error);
             }
         }
+
+        thrown?.Throw();
     }
 
     private PooledCompletion<FlushResult>? TakeWhere<TState>(TState state, Func<PooledCompletion<FlushResult>, TState, bool> isWanted)

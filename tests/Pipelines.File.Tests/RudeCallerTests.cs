@@ -1,0 +1,65 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Callers whose own code throws, or who do in the middle of one operation what ends another.</summary>
+public sealed class RudeCallerTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public RudeCallerTests() => ChildProcess.SkipUnlessLinux();
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task Complete_ContextOfThePendingReadThrows_ReleasesHandleAndMemory()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Pool = pool });
+        Await(new ThrowingContext(), () => reader.ReadAsync(_stop));
+        Assert.Throws<NotSupportedException>(() => reader.Complete());
+        await Eventually.TrueAsync(() => OpenHandles.Of(fifo.Path) == 1);
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task Abort_ContextOfThePendingFlushThrows_EndsTheOtherFlushesAndReleasesTheHandle()
+    {
+        string path = Fifo.Make(_folder);
+        using SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 0 });
+        Await(new ThrowingContext(), () => writer.WriteAsync(Pattern.Bytes(500_000), _stop));
+        ValueTask<FlushResult> second = writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.Throws<NotSupportedException>(writer.Abort);
+        await Assert.ThrowsAsync<OperationCanceledException>(() => second.AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop));
+        await writer.CompleteAsync();
+        Assert.Equal(1, OpenHandles.Of(path));
+    }
+
+    private static void Await<T>(SynchronizationContext context, Func<ValueTask<T>> begin)
+    {
+        SynchronizationContext? before = SynchronizationContext.Current;
+        SynchronizationContext.SetSynchronizationContext(context);
+        try
+        {
+            ValueTask<T> task = begin();
+            Assert.False(task.IsCompleted);
+            task.GetAwaiter().OnCompleted(() => { });
+        }
+        finally
+        {
+            SynchronizationContext.SetSynchronizationContext(before);
+        }
+    }
+
+    private sealed class ThrowingContext : SynchronizationContext
+    {
+        public override void Post(SendOrPostCallback d, object? state) => throw new NotSupportedException("This window is closed.");
+    }
+}
