@@ -51,26 +51,26 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     internal static bool GoesOn(FlushResult flush)
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
 
-    /// <summary>Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the destination's memory back.</summary>
-    internal void Cancel(Exception reason)
+    /// <summary>What <see cref="Cancel"/> was called with first.</summary>
+    internal Exception? Canceled => Volatile.Read(ref _canceled);
+
+    /// <summary>
+    /// Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the destination's memory back.
+    /// What it returns is to be requested, without a lock.
+    /// </summary>
+    internal Cancellation Cancel(Exception reason)
     {
-        Cancellation cancellation = default;
         lock (_lock)
         {
             _canceled ??= reason;
-            if (_pending is not null)
-            {
-                cancellation = new Cancellation(_operation!);
-            }
+            return _pending is null ? default : new Cancellation(_operation!);
         }
-
-        cancellation.Request(_source);
     }
 
     internal void ThrowIfCanceled(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        if (Volatile.Read(ref _canceled) is { } canceled)
+        if (Canceled is { } canceled)
         {
             throw canceled;
         }
@@ -80,7 +80,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     internal async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(
-            static (state, token) => ((FileCopy)state!).Cancel(new OperationCanceledException(token)), this);
+            static (state, token) => ((FileCopy)state!).OnTokenCanceled(token), this);
         try
         {
             FilePipeWriter? file = destination as FilePipeWriter;
@@ -159,6 +159,8 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         pending.CompleteOnPool(true, null);
         return false;
     }
+
+    private void OnTokenCanceled(CancellationToken token) => Cancel(new OperationCanceledException(token)).Request(_source);
 
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<int> ReadLaterAsync(PipeWriter destination, FileOperation operation)
@@ -255,7 +257,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
             cancellation.Request(_source);
             await reported.ConfigureAwait(false);
         }
-        while (operation.IsCanceled && Volatile.Read(ref _canceled) is null); // What meant an earlier call and came too late: once more.
+        while (operation.IsCanceled && Canceled is null); // What meant an earlier call and came too late: once more.
     }
 
     /// <summary>Bytes to ask for: never none.</summary>

@@ -258,23 +258,24 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// </summary>
     public override void CancelPendingRead()
     {
-        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         ReadResult result = default;
         Cancellation cancellation = default;
         lock (_lock)
         {
-            copy = _copy;
-            _cancelRequested = copy is null;
+            _cancelRequested = _copy is null;
             pending = TakePending();
-            if (pending is not null)
+            if (_copy is not null)
+            {
+                cancellation = _copy.Cancel(new OperationCanceledException("The read was canceled."));
+            }
+            else if (pending is not null)
             {
                 result = TakeResult();
                 cancellation = CancellationOfRead();
             }
         }
 
-        copy?.Cancel(new OperationCanceledException("The read was canceled."));
         cancellation.Request(_backend);
         pending?.CompleteNow(result, null);
     }
@@ -287,7 +288,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
     public override void Complete(Exception? exception = null)
     {
-        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         Cancellation cancellation;
         bool release;
@@ -299,16 +299,14 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
 
             _isCompleted = true;
-            copy = _copy;
             pending = TakePending();
-            cancellation = CancellationOfRead();
+            cancellation = _copy?.Cancel(CompletedException()) ?? CancellationOfRead();
 
             // Else whoever has the operation, or copies, releases everything when that ends.
             release = _stage == Stage.Idle;
         }
 
         Exception? poolError = release ? Release() : null;
-        copy?.Cancel(CompletedException());
         cancellation.Request(_backend);
         pending?.CompleteNow(default, CompletedException());
         if (poolError is not null)
@@ -364,7 +362,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
                 if (_cancelRequested)
                 {
                     _cancelRequested = false;
-                    copy.Cancel(new OperationCanceledException("The read was canceled."));
+                    _ = copy.Cancel(new OperationCanceledException("The read was canceled."));
                 }
             }
         }
@@ -620,6 +618,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
     private async Task CopyAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
     {
+        Exception? canceled;
         try
         {
             if (await CopyBufferedAsync(copy, destination, cancellationToken).ConfigureAwait(false))
@@ -641,6 +640,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
                 _error ??= copy.Error;
                 _end = EndOfFile.Unknown;
                 _copy = null;
+                canceled = copy.Canceled;
                 _stage = Stage.Idle;
                 release = _isCompleted;
             }
@@ -651,6 +651,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             {
                 Release();
             }
+        }
+
+        // A cancellation that came during the last call found nothing that it could end, and would be lost.
+        if (canceled is not null)
+        {
+            ExceptionDispatchInfo.Throw(canceled);
         }
     }
 
