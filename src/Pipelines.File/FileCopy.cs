@@ -1,5 +1,6 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
+using System.Runtime.ExceptionServices;
 using Pipelines.File.Backends;
 
 namespace Pipelines.File;
@@ -117,7 +118,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     private ValueTask<int> ReadAsync(PipeWriter destination, int count, int sizeHint)
     {
         ThrowIfCanceled(CancellationToken.None);
-        Memory<byte> memory = destination.GetMemory(sizeHint);
+        Memory<byte> memory = destination is FilePipeWriter file ? file.GetMemoryForCopy(sizeHint) : destination.GetMemory(sizeHint);
         FileOperation operation = _operation ??= _source.Rent(this);
         operation.Begin(FileOperationKind.Read, _offset + _copied);
         operation.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);
@@ -128,6 +129,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         catch
         {
             operation.Clear();
+            GiveMemoryBack(destination);
             throw;
         }
 
@@ -173,15 +175,11 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     {
         int read = (int)operation.Transferred;
         operation.Clear();
-        if (operation.Error is { } error)
+        if (operation.Error is not null || operation.IsCanceled)
         {
-            Error = error;
-            throw error;
-        }
-
-        if (operation.IsCanceled)
-        {
-            throw _canceled!;
+            GiveMemoryBack(destination);
+            Error = operation.Error;
+            ExceptionDispatchInfo.Throw(operation.Error ?? _canceled!);
         }
 
         FilePipeMetrics.Read(read);
@@ -191,6 +189,9 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         Volatile.Write(ref _copied, _copied + read);
         return read;
     }
+
+    /// <summary>A file's writer that is completed from any thread from here on gives the memory back to the pool that it is from.</summary>
+    private static void GiveMemoryBack(PipeWriter destination) => (destination as FilePipeWriter)?.Advance(0);
 
     /// <summary>
     /// Has the system copy from file to file (copy_file_range(2)) for as long as it can; whatever is left, the end of the file included, is for the ordinary way.

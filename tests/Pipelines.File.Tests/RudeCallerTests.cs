@@ -72,6 +72,50 @@ public sealed class RudeCallerTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    [Fact]
+    public async Task Complete_OfTheDestinationDuringACopy_KeepsItsMemoryFromThePoolUntilTheReadEnds()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"), new() { Pool = pool });
+        Task copying = reader.CopyToAsync(writer, _stop);
+        writer.Complete();
+        Assert.Equal(0, pool.ReturnedPinned);
+        fifo.Write("late"u8);
+        await Record.ExceptionAsync(() => copying.WaitAsync(TimeSpan.FromSeconds(20), _stop));
+        await reader.CompleteAsync();
+        Assert.Equal(0, pool.ReturnedPinned);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Complete_OfTheDestinationAfterACanceledCopy_GivesItsMemoryBack(bool fails)
+    {
+        CheckedPool pool = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"), new() { Pool = pool });
+        if (fails)
+        {
+            FilePipeReader reader = new ScriptedCalls { OnReadNoWait = _ => -11, OnRead = _ => -5, OnCopy = _ => -38 }.Read(_folder.File("f", Pattern.Bytes(1000)));
+            await Assert.ThrowsAsync<IOException>(() => reader.CopyToAsync(writer, _stop));
+            await reader.CompleteAsync();
+        }
+        else
+        {
+            using Fifo fifo = Fifo.Create(_folder);
+            FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+            Task copying = reader.CopyToAsync(writer, _stop);
+            reader.CancelPendingRead();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copying);
+            await reader.CompleteAsync();
+        }
+
+        // Another thread than the one that asked for the memory.
+        await Task.Factory.StartNew(() => writer.Complete(), _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        Assert.Equal(0, pool.Rented);
+    }
+
     private static void Await<T>(SynchronizationContext context, Func<ValueTask<T>> begin)
     {
         SynchronizationContext? before = SynchronizationContext.Current;

@@ -24,6 +24,9 @@ internal sealed class WriteQueue
     private int _tailEnd;
     private int _roomHolder;
 
+    // The holder of memory that a copy has: no thread, as a read may fill it while its caller's thread does anything else.
+    private const int CopyHolds = -1;
+
     internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite)
     {
         _pool = pool;
@@ -57,6 +60,9 @@ internal sealed class WriteQueue
         room = default;
         return false;
     }
+
+    /// <summary>The memory that was just given is a copy's until <see cref="Advance"/>, whichever thread completes the writer. Called by the caller.</summary>
+    internal void LendRoomToCopy() => Volatile.Write(ref _roomHolder, CopyHolds);
 
     /// <summary>Takes bytes that the caller has put into its room. Called by the caller.</summary>
     /// <exception cref="ArgumentOutOfRangeException">There are not so many.</exception>
