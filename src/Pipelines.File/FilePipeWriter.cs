@@ -232,20 +232,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, mayWait: false);
-        Task? released = null;
-        lock (_lock)
-        {
-            if (!_isReleased && !(_isAborted && !_backend.EndsOperations))
-            {
-                released = (_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-            }
-        }
-
-        if (released is not null)
-        {
-            await released.ConfigureAwait(false);
-        }
-
+        await WaitForReleaseAsync().ConfigureAwait(false);
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -305,8 +292,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    /// <inheritdoc cref="CompleteAsync"/>
-    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? default : CompleteAsync();
+    /// <summary>As <see cref="CompleteAsync"/>; where the writer is completed or aborted already it only waits until the file is closed, and does not throw.</summary>
+    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? WaitForReleaseAsync() : CompleteAsync();
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
 
@@ -581,6 +568,16 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
 
         return false;
+    }
+
+    private ValueTask WaitForReleaseAsync()
+    {
+        lock (_lock)
+        {
+            return _isReleased || (_isAborted && !_backend.EndsOperations)
+                ? default
+                : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
+        }
     }
 
     private void ThrowIfNotWhole(bool wasAborted)

@@ -116,6 +116,32 @@ public sealed class RudeCallerTests : IDisposable
         Assert.Equal(0, pool.Rented);
     }
 
+    [Fact]
+    public async Task DisposeAsync_AfterAbort_EndsWhenTheFileIsClosed()
+    {
+        using ManualResetEventSlim goesOn = new();
+        using ManualResetEventSlim began = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = new ScriptedCalls
+        {
+            OnWrite = _ =>
+            {
+                began.Set();
+                goesOn.Wait();
+                return null;
+            },
+        }.Write(path);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        began.Wait(_stop);
+        writer.Abort();
+        ValueTask disposing = writer.DisposeAsync();
+        bool wasEarly = disposing.IsCompleted;
+        goesOn.Set();
+        await disposing;
+        Assert.False(wasEarly);
+        Assert.Equal(0, OpenHandles.Of(path));
+    }
+
     private static void Await<T>(SynchronizationContext context, Func<ValueTask<T>> begin)
     {
         SynchronizationContext? before = SynchronizationContext.Current;
