@@ -46,6 +46,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     private Exception? _error;
     private long _synced;
     private long _syncing;
+
+    // What was written when the last write began.
+    private long _writtenBefore;
     private int _flushesInQueue;
     private int _coalesced;
     private bool _cancelRequested;
@@ -684,15 +687,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             return null;
         }
 
-        if (_queue.Flushed > _queue.Written)
+        // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
+        if (_queue.Flushed > _queue.Written && !_flushes.WantsSync(_writtenBefore))
         {
+            _writtenBefore = _queue.Written;
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
             _queue.BeginWrite(_operation, BytesPerWrite);
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;
         }
-        else if (_synced < _queue.Written && (_flushes.WantsSync || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
+        else if (_synced < _queue.Written && (_flushes.WantsSync(_queue.Written) || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
         {
             // Only what is written by now is covered: a flush that comes while this one runs needs the next.
             _operation ??= _backend.Rent(this);

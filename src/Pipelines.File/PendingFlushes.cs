@@ -12,21 +12,18 @@ internal sealed class PendingFlushes
     private PooledCompletion<FlushResult>? _first;
     private PooledCompletion<FlushResult>? _last;
 
-    /// <summary>Whether a flush waits for the device.</summary>
-    internal bool WantsSync
+    /// <summary>Whether a flush waits for the device with no more than <paramref name="written"/> bytes.</summary>
+    internal bool WantsSync(long written)
     {
-        get
+        for (PooledCompletion<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
         {
-            for (PooledCompletion<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
+            if (flush.WaitsForSync && flush.Target <= written)
             {
-                if (flush.WaitsForSync)
-                {
-                    return true;
-                }
+                return true;
             }
-
-            return false;
         }
+
+        return false;
     }
 
     /// <summary>A flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.</summary>

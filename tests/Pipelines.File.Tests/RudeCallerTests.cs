@@ -142,6 +142,41 @@ public sealed class RudeCallerTests : IDisposable
         Assert.Equal(0, OpenHandles.Of(path));
     }
 
+    [Fact]
+    public async Task FlushAsync_DurableWhileOthersWriteOn_IsNotPutOffForEver()
+    {
+        FilePipeWriter? writer = null;
+        bool isWaiting = false;
+        int writes = 0;
+        ScriptedCalls fed = new()
+        {
+            OnSync = _ =>
+            {
+                isWaiting = false;
+                return null;
+            },
+            OnWrite = _ =>
+            {
+                // Somebody flushes more while every write runs.
+                if (isWaiting && ++writes < 1000)
+                {
+                    ValueTask<FlushResult> other = writer!.WriteAsync(Pattern.Bytes(10), CancellationToken.None);
+                    Assert.True(other.IsCompletedSuccessfully);
+                }
+
+                return null;
+            },
+        };
+        writer = fed.Write(_folder.File("f"));
+        isWaiting = true;
+        writer.GetSpan(10);
+        writer.Advance(10);
+        ValueTask<FlushResult> durable = writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        await durable;
+        await writer.CompleteAsync();
+        Assert.InRange(writes, 1, 10);
+    }
+
     private static void Await<T>(SynchronizationContext context, Func<ValueTask<T>> begin)
     {
         SynchronizationContext? before = SynchronizationContext.Current;
