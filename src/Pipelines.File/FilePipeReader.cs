@@ -791,6 +791,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         long size = known > 0
             ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
+        int granularity = _backend.ReadGranularity;
+        size = (size + granularity - 1) / granularity * granularity;
         return Math.Min(size, _options.Length - _chain.End ?? long.MaxValue);
     }
 
