@@ -620,7 +620,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
                 RandomAccess.SetLength(_backend.Handle, end);
             }
         }
-        catch (IOException e)
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             error ??= FileErrors.WithPath(e, _backend.Path);
         }
