@@ -147,13 +147,21 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     /// <inheritdoc/>
     public override Memory<byte> GetMemory(int sizeHint = 0)
-        => _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
+        => _queue.TryGetRoom(sizeHint, in _isCompleted, out Memory<byte> room) ? room : MakeRoom(sizeHint);
 
     /// <inheritdoc/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
     /// <inheritdoc/>
-    public override void Advance(int bytes) => _queue.Advance(bytes);
+    /// <exception cref="ArgumentOutOfRangeException">The memory that <see cref="GetMemory"/> returned is smaller.</exception>
+    public override void Advance(int bytes)
+    {
+        // Where Complete or Abort came from elsewhere the memory has gone with them: as with the BCL's writer it is the next call that throws.
+        if (!_queue.TryAdvance(bytes) && !Volatile.Read(ref _isCompleted))
+        {
+            throw new ArgumentOutOfRangeException(nameof(bytes), bytes, "More bytes than the memory that GetMemory returned.");
+        }
+    }
 
     /// <summary>
     /// Hands everything over that was advanced over, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds: by default at once while less than
@@ -413,7 +421,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             Span<byte> room = GetSpan();
             int length = Math.Min(room.Length, source.Length);
             source[..length].CopyTo(room);
-            _queue.Advance(length);
+            Advance(length);
             source = source[length..];
         }
     }

@@ -177,6 +177,19 @@ public sealed class RudeCallerTests : IDisposable
         Assert.InRange(writes, 1, 10);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Advance_AfterTheWriterWasEndedElsewhere_LeavesItToTheNextCallToThrow(bool aborts)
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        writer.GetSpan(100).Fill(1);
+        await Task.Factory.StartNew(aborts ? writer.Abort : writer.Dispose, _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        writer.Advance(100);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.FlushAsync(_stop));
+        Assert.Equal(0, new FileInfo(_folder.File("f")).Length);
+    }
+
     private static void Await<T>(SynchronizationContext context, Func<ValueTask<T>> begin)
     {
         SynchronizationContext? before = SynchronizationContext.Current;

@@ -46,12 +46,13 @@ internal sealed class WriteQueue
     internal long Advanced { get; private set; }
 
     /// <summary>
-    /// The memory that takes the next bytes. Called by the caller, who asks afterwards whether the writer is completed: <see cref="ReleaseAll"/> may come meanwhile.
+    /// The memory that takes the next bytes. Called by the caller. <see cref="ReleaseAll"/> may come meanwhile: it leaves that memory alone where the writer,
+    /// <paramref name="isCompleted"/> says, was not completed yet when the caller had announced itself; else it may be gone already and is not looked at.
     /// </summary>
-    internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
+    internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
         Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
-        if (_tail is { } tail && tail.Capacity - _tailEnd is int length && length > 0 && length >= sizeHint && sizeHint >= 0)
+        if (!Volatile.Read(in isCompleted) && _tail is { } tail && tail.Capacity - _tailEnd is int length && length > 0 && length >= sizeHint && sizeHint >= 0)
         {
             room = tail.Buffer[_tailEnd..];
             return true;
@@ -61,21 +62,21 @@ internal sealed class WriteQueue
         return false;
     }
 
-    /// <summary>The memory that was just given is a copy's until <see cref="Advance"/>, whichever thread completes the writer. Called by the caller.</summary>
+    /// <summary>The memory that was just given is a copy's until <see cref="TryAdvance"/>, whichever thread completes the writer. Called by the caller.</summary>
     internal void LendRoomToCopy() => Volatile.Write(ref _roomHolder, CopyHolds);
 
-    /// <summary>Takes bytes that the caller has put into its room. Called by the caller.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">There are not so many.</exception>
-    internal void Advance(int bytes)
+    /// <summary>Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much room. Called by the caller.</summary>
+    internal bool TryAdvance(int bytes)
     {
         if ((uint)bytes > (uint)(_tail is { } tail ? tail.Capacity - _tailEnd : 0))
         {
-            throw new ArgumentOutOfRangeException(nameof(bytes), bytes, "More bytes than the memory that GetMemory returned.");
+            return false;
         }
 
         _tailEnd += bytes;
         Advanced += bytes;
         Volatile.Write(ref _roomHolder, 0);
+        return true;
     }
 
     /// <summary>A segment with room for at least <paramref name="sizeHint"/> bytes. Without the lock: the caller's memory pool may be asked.</summary>
