@@ -240,25 +240,26 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// </summary>
     public override void CancelPendingRead()
     {
-        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         ReadResult result = default;
         Cancellation cancellation = default;
         lock (_lock)
         {
-            copy = _copy;
-            _state.IsCancelRequested = copy is null;
+            _state.IsCancelRequested = _copy is null;
             pending = TakePending();
-            if (pending is not null)
+            if (_copy is not null)
+            {
+                cancellation = _copy.Cancel(new OperationCanceledException("The read was canceled."));
+            }
+            else if (pending is not null)
             {
                 result = _state.TakeResult();
                 cancellation = CancellationOfRead();
             }
         }
 
-        copy?.Cancel(new OperationCanceledException("The read was canceled."));
-        pending?.CompleteNow(result, null);
         cancellation.Request(_backend);
+        pending?.CompleteNow(result, null);
     }
 
     /// <summary>
@@ -269,7 +270,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
     public override void Complete(Exception? exception = null)
     {
-        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         Cancellation cancellation;
         bool release;
@@ -281,18 +281,16 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
 
             _isCompleted = true;
-            copy = _copy;
             pending = TakePending();
-            cancellation = CancellationOfRead();
+            cancellation = _copy?.Cancel(CompletedException()) ?? CancellationOfRead();
 
             // Else whoever has the operation, or copies, releases everything when that ends.
             release = _stage == Stage.Idle;
         }
 
         Exception? poolError = release ? Release() : null;
-        copy?.Cancel(CompletedException());
-        pending?.CompleteNow(default, CompletedException());
         cancellation.Request(_backend);
+        pending?.CompleteNow(default, CompletedException());
         if (poolError is not null)
         {
             ExceptionDispatchInfo.Throw(poolError);
@@ -346,7 +344,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
                 if (_state.IsCancelRequested)
                 {
                     _state.IsCancelRequested = false;
-                    copy.Cancel(new OperationCanceledException("The read was canceled."));
+                    _ = copy.Cancel(new OperationCanceledException("The read was canceled."));
                 }
             }
         }
@@ -574,12 +572,13 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
         }
 
-        pending?.CompleteNow(default, new OperationCanceledException(token));
         cancellation.Request(_backend);
+        pending?.CompleteNow(default, new OperationCanceledException(token));
     }
 
     private async Task CopyAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
     {
+        Exception? canceled;
         try
         {
             if (await CopyBufferedAsync(copy, destination, cancellationToken).ConfigureAwait(false))
@@ -595,6 +594,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             {
                 freed = _state.EndCopy(copy);
                 _copy = null;
+                canceled = copy.Canceled;
                 _stage = Stage.Idle;
                 release = _isCompleted;
             }
@@ -605,6 +605,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             {
                 Release();
             }
+        }
+
+        // A cancellation that came during the last call found nothing that it could end, and would be lost.
+        if (canceled is not null)
+        {
+            ExceptionDispatchInfo.Throw(canceled);
         }
     }
 

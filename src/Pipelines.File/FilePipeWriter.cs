@@ -53,6 +53,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     private Exception? _error;
     private long _synced;
     private long _syncing;
+
+    // What was written when the last write began.
+    private long _writtenBefore;
     private int _flushesInQueue;
     private int _coalesced;
     private bool _cancelRequested;
@@ -206,7 +209,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             throw OverlappingException();
         }
 
-        _queue.Advance(bytes);
+        AdvanceRoom(bytes);
     }
 
     /// <summary>
@@ -297,20 +300,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, mayWait: false);
-        Task? released = null;
-        lock (_lock)
-        {
-            if (!_isReleased && !(_isAborted && !_backend.EndsOperations))
-            {
-                released = (_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-            }
-        }
-
-        if (released is not null)
-        {
-            await released.ConfigureAwait(false);
-        }
-
+        await WaitForReleaseAsync().ConfigureAwait(false);
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -347,11 +337,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
         }
 
-        PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
-        cancellation.Request(_backend);
-        if (release)
+        try
         {
-            Release();
+            cancellation.Request(_backend);
+            PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
+        }
+        finally
+        {
+            if (release)
+            {
+                Release();
+            }
         }
     }
 
@@ -364,8 +360,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    /// <inheritdoc cref="CompleteAsync"/>
-    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? default : CompleteAsync();
+    /// <summary>As <see cref="CompleteAsync"/>; where the writer is completed or aborted already it only waits until the file is closed, and does not throw.</summary>
+    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? WaitForReleaseAsync() : CompleteAsync();
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
 
@@ -451,6 +447,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return position;
     }
 
+    /// <summary>As <see cref="GetMemory"/>, for a copy, which has the memory until it advances, by nothing if need be.</summary>
+    internal Memory<byte> GetMemoryForCopy(int sizeHint)
+    {
+        Memory<byte> memory = GetMemory(sizeHint);
+        _queue.LendRoomToCopy();
+        return memory;
+    }
+
     /// <summary>A write so large that the thresholds have to hold within it. The call is under way until the last of its bytes is taken.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
@@ -497,13 +501,24 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             Span<byte> room = GetRoom(0).Span;
             int length = Math.Min(room.Length, source.Length);
             source[..length].CopyTo(room);
-            _queue.Advance(length);
+            AdvanceRoom(length);
             source = source[length..];
         }
     }
 
     private Memory<byte> GetRoom(int sizeHint)
-        => !Volatile.Read(ref _isCompleted) && _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
+        => _queue.TryGetRoom(sizeHint, in _isCompleted, out Memory<byte> room) ? room : MakeRoom(sizeHint);
+
+    private void AdvanceRoom(int bytes)
+    {
+        // Where Complete or Abort came from elsewhere the memory has gone with them: as with the BCL's writer it is the next call that throws.
+        if (!_queue.TryAdvance(bytes, out int room) && !Volatile.Read(ref _isCompleted))
+        {
+            throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
+                ? "Advance takes the number of bytes that were written into the memory of GetMemory or GetSpan; it cannot go back."
+                : $"Advance was told of more bytes than the {room} that are left of the memory of the last GetMemory or GetSpan. Ask for memory again before more is written into it.");
+        }
+    }
 
     /// <summary>A further segment: there is no room, or the writer is completed.</summary>
     private Memory<byte> MakeRoom(int sizeHint)
@@ -660,6 +675,16 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return false;
     }
 
+    private ValueTask WaitForReleaseAsync()
+    {
+        lock (_lock)
+        {
+            return _isReleased || (_isAborted && !_backend.EndsOperations)
+                ? default
+                : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
+        }
+    }
+
     private void ThrowIfNotWhole(bool wasAborted)
     {
         Exception? error;
@@ -697,7 +722,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
                 RandomAccess.SetLength(_backend.Handle, end);
             }
         }
-        catch (IOException e)
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             error ??= FileErrors.WithPath(e, _backend.Path);
         }
@@ -747,15 +772,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             return null;
         }
 
-        if (_queue.Flushed > _queue.Written)
+        // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
+        if (_queue.Flushed > _queue.Written && !_flushes.WantsSync(_writtenBefore))
         {
+            _writtenBefore = _queue.Written;
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
             _queue.BeginWrite(_operation, BytesPerWrite);
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;
         }
-        else if (_synced < _queue.Written && (_flushes.WantsSync || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
+        else if (_synced < _queue.Written && (_flushes.WantsSync(_queue.Written) || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
         {
             // Only what is written by now is covered: a flush that comes while this one runs needs the next.
             _operation ??= _backend.Rent(this);

@@ -21,6 +21,7 @@ internal sealed class ReadState
     private readonly FilePipeReaderOptions _options;
     private readonly long _offset;
     private readonly long _knownLength;
+    private readonly int _granularity;
     private EndOfFile _end;
     private int _unknownReadSize;
 
@@ -36,6 +37,7 @@ internal sealed class ReadState
         _options = options;
         _offset = offset;
         _knownLength = backend.Properties.Length;
+        _granularity = backend.ReadGranularity;
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
 
         // Where one call fills one segment only, it is that segment which is large.
@@ -198,6 +200,7 @@ internal sealed class ReadState
         long size = known > 0
             ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
+        size = (size + _granularity - 1) / _granularity * _granularity;
         return Math.Min(size, Left ?? long.MaxValue);
     }
 }

@@ -13,6 +13,9 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     // The most that one copy_file_range moves, bytes: a cancellation is noticed between two of them.
     private const long MaxCopyBytes = 16 * 1024 * 1024;
 
+    // A multiple of the block of every device that is common, bytes (open(2), O_DIRECT).
+    private const int DirectBlock = 4096;
+
     private readonly UnixCalls _calls;
 
     // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as much as there is room for.
@@ -61,6 +64,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
+
+    internal override int ReadGranularity => _isDirect ? DirectBlock : 1;
 
     internal override FileOperation Rent(IFileOperationOwner owner) => ThreadPoolOperation.Rent(this, owner);
 

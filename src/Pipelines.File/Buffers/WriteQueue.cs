@@ -28,6 +28,9 @@ internal sealed class WriteQueue
     private int _tailEnd;
     private int _roomHolder;
 
+    // The holder of memory that a copy has: no thread, as a read may fill it while its caller's thread does anything else.
+    private const int CopyHolds = -1;
+
     /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
     /// <param name="segmentSize">Bytes of a segment.</param>
     /// <param name="maxSegmentsPerWrite">How many segments one write takes.</param>
@@ -59,42 +62,46 @@ internal sealed class WriteQueue
     internal long Advanced { get; private set; }
 
     /// <summary>
-    /// The memory that takes the next bytes. Called by the caller, who asks afterwards whether the writer is completed: <see cref="ReleaseAll"/> may come meanwhile.
+    /// The memory that takes the next bytes. Called by the caller. <see cref="ReleaseAll"/> may come meanwhile: it leaves that memory alone where the writer,
+    /// <paramref name="isCompleted"/> says, was not completed yet when the caller had announced itself; else it may be gone already and is not looked at.
     /// </summary>
-    internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
+    internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
-        if (_tail is { } tail && sizeHint >= 0)
+        int earlier = _roomHolder;
+        Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
+        if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
         {
             // Copies, as ReleaseAll may clear both meanwhile.
             Memory<byte> buffer = tail.Buffer;
             int start = _tailEnd;
             if (buffer.Length - start is int length && length > 0 && length >= sizeHint)
             {
-                Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
                 room = buffer[start..];
                 return true;
             }
         }
 
+        Volatile.Write(ref _roomHolder, earlier);
         room = default;
         return false;
     }
 
-    /// <summary>Takes bytes that the caller has put into its room. Called by the caller.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">There are not so many, or they are negative.</exception>
-    internal void Advance(int bytes)
+    /// <summary>The memory that was just given is a copy's until <see cref="TryAdvance"/>, whichever thread completes the writer. Called by the caller.</summary>
+    internal void LendRoomToCopy() => Volatile.Write(ref _roomHolder, CopyHolds);
+
+    /// <summary>Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much <paramref name="room"/>. Called by the caller.</summary>
+    internal bool TryAdvance(int bytes, out int room)
     {
-        int room = _tail is { } tail ? tail.Capacity - _tailEnd : 0;
+        room = _tail is { } tail ? tail.Capacity - _tailEnd : 0;
         if ((uint)bytes > (uint)room)
         {
-            throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
-                ? "Advance takes the number of bytes that were written into the memory of GetMemory or GetSpan; it cannot go back."
-                : $"Advance was told of more bytes than the {room} that are left of the memory of the last GetMemory or GetSpan. Ask for memory again before more is written into it.");
+            return false;
         }
 
         _tailEnd += bytes;
         Advanced += bytes;
         Volatile.Write(ref _roomHolder, 0);
+        return true;
     }
 
     /// <summary>A segment with room for at least <paramref name="sizeHint"/> bytes. Without the lock: the caller's memory pool may be asked.</summary>
