@@ -8,11 +8,11 @@ using Pipelines.File.Buffers;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeReader"/> that sits directly on a file: one vectored system call fills several pooled segments, data that the system already holds arrives
-/// synchronously, and only what has to wait is handed over.
+/// A <see cref="PipeReader"/> that reads a file without a <see cref="FileStream"/>: one system call fills several pieces of pooled memory, and what the system has in its
+/// cache is there when <see cref="ReadAsync"/> returns; only a read that has to wait for the device is made on another thread.
 /// </summary>
 /// <remarks>
-/// A drop-in for <c>PipeReader.Create(new FileStream(…))</c>. One caller uses it at a time; <see cref="CancelPendingRead"/> and <see cref="Complete"/> may come from
+/// It behaves as <c>PipeReader.Create(new FileStream(…))</c> does. One caller uses it at a time; <see cref="CancelPendingRead"/> and <see cref="Complete"/> may come from
 /// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
 /// later read throws it again.
 /// </remarks>
@@ -91,7 +91,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// </summary>
     public long? Length => _backend.Properties.KnownLength;
 
-    /// <summary>The back end in use: the one that <see cref="FilePipeBackend.Auto"/> chose.</summary>
+    /// <summary>How the system is asked for bytes: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _backend.Kind;
 
     internal FileBackend FileBackend => _backend;
@@ -124,7 +124,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// <param name="handle">The file, open for reading. A file that can seek is read from <see cref="FilePipeReaderOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid.</exception>
+    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid, or an option is set that is for paths.</exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>

@@ -8,11 +8,11 @@ using Pipelines.File.Buffers;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeWriter"/> that sits directly on a file: a flush hands its bytes to a drain that writes them behind the caller's back, in order, few large
-/// vectored writes for many small flushes, with thresholds that bound what waits.
+/// A <see cref="PipeWriter"/> that writes a file without a <see cref="FileStream"/>: a flush returns at once, and another thread writes what has gathered, in order, in few large
+/// writes. Only when more waits to be written than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows, a flush waits for it.
 /// </summary>
 /// <remarks>
-/// <para>As <c>PipeWriter.Create(new FileStream(…))</c>, plus write-behind. One caller uses it at a time; <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
+/// <para>One caller uses it at a time; a second call meanwhile throws <see cref="InvalidOperationException"/> and changes nothing. <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
 /// <see cref="Abort"/> may come from any thread, and several flushes may be pending.</para>
 /// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
 /// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
@@ -81,8 +81,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     }
 
     /// <summary>
-    /// The file offset, in bytes, after everything that was flushed so far; after a failure or <see cref="Abort"/>, after everything that was written. A file that cannot
-    /// seek counts from 0.
+    /// The file offset, in bytes, behind everything that was flushed so far; after a failure or <see cref="Abort"/>, behind everything that was written. A file that cannot
+    /// seek counts from 0. A file that others append to as well: behind this writer's own bytes, as far as the system tells where it has put them (after each write on Linux; elsewhere
+    /// as if nobody else wrote).
     /// </summary>
     public long Position
     {
@@ -95,13 +96,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    /// <summary>The back end in use: the one that <see cref="FilePipeBackend.Auto"/> chose.</summary>
+    /// <summary>How the system is asked to write: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _backend.Kind;
 
     /// <inheritdoc/>
     public override bool CanGetUnflushedBytes => true;
 
-    /// <summary>Bytes that were advanced over and not yet handed over by a flush; 0 after the writer is completed.</summary>
+    /// <summary>Bytes that the writer has taken (<see cref="Advance"/>) and no flush has covered yet; 0 after the writer is completed.</summary>
     public override long UnflushedBytes => Volatile.Read(ref _isCompleted) ? 0 : _queue.Advanced - _queue.Flushed;
 
     internal FileBackend FileBackend => _backend;
@@ -109,7 +110,10 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <summary>Opens or makes a file and puts a writer on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs and devices work.</param>
     /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="path"/> is empty, <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file, or <see cref="FilePipeWriterOptions.Offset"/> with
+    /// one that empties it or appends.
+    /// </exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="FileNotFoundException">There is no such file, and the mode makes none.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
@@ -133,7 +137,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <param name="handle">The file, open for writing. A file that can seek is written from <see cref="FilePipeWriterOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="handle"/> is invalid, an option is set that is for paths, or <see cref="FilePipeWriterOptions.Offset"/> with a handle that appends.
+    /// </exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
@@ -213,11 +219,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     }
 
     /// <summary>
-    /// Hands everything over that was advanced over, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds: by default at once while less than
-    /// <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes wait to be written.
+    /// Has everything written that the writer has taken so far, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds for it: by default at once, while less
+    /// than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes wait to be written.
     /// </summary>
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
-    /// <exception cref="InvalidOperationException">The writer is completed.</exception>
+    /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way.</exception>
     /// <exception cref="IOException">A write has failed, now or earlier.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> came.</exception>
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);

@@ -73,6 +73,7 @@ public sealed class ExampleProgram : IAsyncLifetime
         ProcessStartInfo start = new(Environment.GetEnvironmentVariable("DOTNET_HOST_PATH") ?? "dotnet", arguments)
         {
             WorkingDirectory = folder,
+            RedirectStandardInput = true,
             RedirectStandardOutput = true,
             RedirectStandardError = true,
         };
@@ -87,7 +88,7 @@ public sealed class ExampleProgram : IAsyncLifetime
         start.Environment["DOTNET_CLI_UI_LANGUAGE"] = "en";
         start.Environment["DOTNET_CLI_USE_MSBUILD_SERVER"] = "0";
         Process process = Process.Start(start)!;
-        process.ErrorDataReceived += (_, _) => { };
+        process.StandardInput.Close();
         return process;
     }
 }
