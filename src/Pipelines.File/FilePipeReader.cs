@@ -52,8 +52,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private PooledCompletions<ReadResult>? _completions;
     private int _pendingMinimum;
 
-    // The first error of the file, thrown again by later reads.
+    // The first error of the file, thrown again by later reads; and the task of all of those, which throws it each time as it was, without the traces of the earlier reads.
     private Exception? _error;
+    private Task<ReadResult>? _failedRead;
     private EndOfFile _end;
     private int _unknownReadSize;
 
@@ -687,7 +688,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         // An error comes after what was read before it, and is not tried again.
         copy.ThrowIfCanceled(cancellationToken);
-        return _error is null ? true : throw _error;
+        if (_error is not null)
+        {
+            _ = await Answer(default, _error).ConfigureAwait(false);
+        }
+
+        return true;
     }
 
     /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
@@ -864,8 +870,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         }
     }
 
-    private static ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
-        => error is null ? new ValueTask<ReadResult>(result) : ValueTask.FromException<ReadResult>(error);
+    private ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
+        => error is null ? new ValueTask<ReadResult>(result)
+            : error == _error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
+            : ValueTask.FromException<ReadResult>(error);
 
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
 
