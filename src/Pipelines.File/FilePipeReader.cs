@@ -44,6 +44,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private PooledCompletions<ReadResult>? _completions;
     private int _pendingMinimum;
 
+    // The task of every read that throws the first error of the file: each time as it was, without the traces of the earlier reads.
+    private Task<ReadResult>? _failedRead;
     private bool _isCompleted;
     private bool _isReleased;
 
@@ -647,7 +649,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         // An error comes after what was read before it, and is not tried again.
         copy.ThrowIfCanceled(cancellationToken);
-        return _state.Error is null ? true : throw _state.Error;
+        if (_state.Error is not null)
+        {
+            _ = await Answer(default, _state.Error).ConfigureAwait(false);
+        }
+
+        return true;
     }
 
     /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
@@ -754,8 +761,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         }
     }
 
-    private static ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
-        => error is null ? new ValueTask<ReadResult>(result) : ValueTask.FromException<ReadResult>(error);
+    private ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
+        => error is null ? new ValueTask<ReadResult>(result)
+            : error == _state.Error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
+            : ValueTask.FromException<ReadResult>(error);
 
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
 

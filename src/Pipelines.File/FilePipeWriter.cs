@@ -1,6 +1,5 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -49,8 +48,10 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     private FileOperation? _operation;
     private bool _isDraining;
 
-    // The first error, thrown again by every later flush and by CompleteAsync.
+    // The first error, thrown again by every later flush and by CompleteAsync; and the task of all of those, which throws it each time as it was, without the traces of the
+    // earlier calls.
     private Exception? _error;
+    private Task<FlushResult>? _failedFlush;
     private long _synced;
     private long _syncing;
 
@@ -431,7 +432,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
         }
 
-        return error is not null ? ValueTask.FromException<FlushResult>(error)
+        return error is not null ? new ValueTask<FlushResult>(Failed(error))
             : isCanceled ? new ValueTask<FlushResult>(new FlushResult(isCanceled: true, isCompleted: false))
             : cancellationToken.IsCancellationRequested ? ValueTask.FromCanceled<FlushResult>(cancellationToken)
             : default;
@@ -696,14 +697,21 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         Exception? error;
         lock (_lock)
         {
-            error = wasAborted ? null : _isAborted ? AbortedException() : _error;
+            if (_isAborted && !wasAborted)
+            {
+                throw AbortedException();
+            }
+
+            error = wasAborted ? null : _error;
         }
 
         if (error is not null)
         {
-            ExceptionDispatchInfo.Throw(error);
+            _ = Failed(error).GetAwaiter().GetResult();
         }
     }
+
+    private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);
 
     /// <summary>Gives memory and handle back, by the one who found the writer completed and nothing under way.</summary>
     private void Release()
