@@ -183,6 +183,9 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         }
 
         FilePipeMetrics.Read(read);
+
+        // Also for 0: the destination's memory is not ours any more.
+        destination.Advance(read);
         Volatile.Write(ref _copied, _copied + read);
         return read;
     }

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Diagnostics.CodeAnalysis;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -7,12 +8,13 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>Callers whose own code throws, or who do in the middle of one operation what ends another.</summary>
+[SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "Using them wrongly is what is tested.")]
 public sealed class RudeWaitTests : IDisposable
 {
     private readonly TempFolder _folder = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
-    public RudeCallerTests() => ChildProcess.SkipUnlessLinux();
+    public RudeWaitTests() => ChildProcess.SkipUnlessLinux();
 
     public void Dispose() => _folder.Dispose();
 
