@@ -788,6 +788,11 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         long missing = Math.Max(0, minimumSize - _chain.Length);
         long known = _backend.Properties.Length - (_options.Offset + _chain.End);
+        if (known > 0 && _backend.ReadsWholeBlocks)
+        {
+            known = (known + _options.BufferSize - 1) / _options.BufferSize * _options.BufferSize;
+        }
+
         long size = known > 0
             ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));

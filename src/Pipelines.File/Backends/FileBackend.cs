@@ -37,6 +37,9 @@ internal abstract class FileBackend
     /// </summary>
     internal virtual bool EndsOperations => true;
 
+    /// <summary>Whether a read has to ask for whole blocks, also where the file ends within one.</summary>
+    internal virtual bool ReadsWholeBlocks => false;
+
     /// <summary>An operation for this back end, which its owner gives back with <see cref="FileOperation.Return"/>.</summary>
     internal abstract FileOperation Rent(IFileOperationOwner owner);
 

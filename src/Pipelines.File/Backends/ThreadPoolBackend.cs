@@ -55,6 +55,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
 
+    internal override bool ReadsWholeBlocks => _isDirect;
+
     internal override FileOperation Rent(IFileOperationOwner owner) => ThreadPoolOperation.Rent(this, owner);
 
     internal override bool TryPerform(FileOperation operation, bool mayWait)
