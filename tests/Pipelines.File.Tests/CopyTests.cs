@@ -187,5 +187,37 @@ public sealed class CopyTests : IDisposable
         Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(_folder.File("destination")));
     }
 
-    /// <summary>Runs nothing until it is told to, and everything at once from then on.</summary>
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task CopyToAsync_DurableAndLarge_SyncsOnceAtTheEnd(bool bySystem)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
+        ScriptedCalls reads = new() { OnCopy = _ => bySystem ? null : -Libc.EXDEV };
+        long written = -1;
+        string path = _folder.File("destination");
+        ScriptedCalls writes = new()
+        {
+            OnSync = _ =>
+            {
+                written = new FileInfo(path).Length;
+                return null;
+            },
+        };
+        string source = _folder.File("source");
+        using (FileStream file = new(source, FileMode.Create))
+        {
+            file.SetLength(50_000_000);
+            file.Write(Pattern.Bytes(1000));
+        }
+
+        FilePipeReader reader = reads.Read(source);
+        FilePipeWriter writer = writes.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
+        await reader.CopyToAsync(writer, _stop);
+        Assert.Equal(1, writes.Syncs);
+        Assert.Equal(50_000_000, written);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(1, writes.Syncs);
+    }
 }

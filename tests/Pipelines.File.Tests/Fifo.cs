@@ -1,5 +1,7 @@
 using System.ComponentModel;
 using System.Runtime.InteropServices;
+using Pipelines.File.Backends;
+using Pipelines.File.Interop;
 
 namespace FilePipelinesTests;
 
@@ -37,6 +39,9 @@ internal sealed partial class Fifo : IDisposable
             throw new Win32Exception(Marshal.GetLastPInvokeError());
         }
     }
+
+    /// <summary>Whether everything that was written has been read.</summary>
+    public bool IsEmpty => !UnixCalls.Default.IsReady(_writeEnd.SafeFileHandle, Libc.POLLIN);
 
     public void Write(ReadOnlySpan<byte> bytes) => _writeEnd.Write(bytes);
 

@@ -136,6 +136,48 @@ public sealed class ReaderCancellationTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(false, true)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task ReadAtLeastAsync_CanceledAfterSomeBytesCame_TheNextReadGivesThemAtOnce(bool byToken, bool withReadAhead)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { PauseReadAheadThreshold = withReadAhead ? 10_000 : 0 });
+        using CancellationTokenSource source = new();
+
+        // The caller has looked at the first bytes, and wants more of them.
+        fifo.Write(Pattern.Bytes(50));
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        Task<ReadResult> read = reader.ReadAtLeastAsync(1000, source.Token).AsTask();
+        fifo.Write(Pattern.Bytes(100, 50));
+
+        // They are taken from the FIFO, and not enough.
+        await Eventually.TrueAsync(() => fifo.IsEmpty);
+        await Task.Delay(20, _stop);
+        Assert.False(read.IsCompleted);
+        if (byToken)
+        {
+            await source.CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        }
+        else
+        {
+            reader.CancelPendingRead();
+            ReadResult canceled = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            Assert.True(canceled.IsCanceled);
+            Assert.Equal(150, canceled.Buffer.Length);
+        }
+
+        // Nobody has looked at the new ones.
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(Pattern.Bytes(150), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        reader.AdvanceTo(result.Buffer.End);
+        await reader.CompleteAsync();
+    }
+
     [Fact]
     public async Task Complete_DuringAPendingRead_EndsItAndKeepsMemoryAndHandleUntilTheCallReturns()
     {

@@ -38,6 +38,38 @@ public sealed class ReaderFaultTests : IDisposable
         Assert.Equal(2, calls.ReadsNoWait);
     }
 
+    [Theory]
+    [InlineData(false, 0)]
+    [InlineData(true, 0)]
+    [InlineData(true, 50_000)]
+    public async Task ReadAtLeastAsync_FailsAfterSomeBytesCame_TheyComeWithTheNextReadAndTheErrorAfterThem(bool isHandedOver, long readAhead)
+    {
+        ScriptedCalls calls = new() { OnReadNoWait = call => isHandedOver || call > 3 ? -Libc.EAGAIN : 1000, OnRead = call => isHandedOver && call <= 3 ? 1000 : -Libc.EIO };
+        FilePipeReader reader = calls.Read(_path, new() { BufferSize = 1000, PauseReadAheadThreshold = readAhead });
+
+        // The caller has looked at the first bytes, and wants more of them.
+        ReadResult first = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(first.Buffer.Start, first.Buffer.End);
+        await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAtLeastAsync(Length, _stop));
+        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.Equal(Pattern.Bytes(3000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        reader.AdvanceTo(result.Buffer.End);
+        await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_EagainFromThePlainCallOnAFileThatCanSeek_IsAnError()
+    {
+        // Only what cannot seek is waited for: a poller would call this file ready for ever.
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => -Libc.EAGAIN };
+        FilePipeReader reader = calls.Read(_path);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        await Assert.ThrowsAsync<IOException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await reader.CompleteAsync();
+        Assert.True(reader.FileBackend.Handle.IsClosed);
+    }
+
     [Fact]
     public async Task ReadNoWait_SaysZeroBeforeTheEnd_ThePlainCallDecides()
     {

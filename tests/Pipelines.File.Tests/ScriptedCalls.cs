@@ -22,6 +22,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     public Func<int, long?>? OnWrite { get; init; }
 
+    /// <summary>Whether the file knows pwritev2(2) with RWF_NOWAIT. Where not, that call is answered so, and not counted.</summary>
+    public bool KnowsWriteNoWait { get; init; } = true;
+
     public Func<int, long?>? OnSync { get; init; }
 
     public Func<int, long?>? OnCopy { get; init; }
@@ -44,6 +47,14 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     public FilePipeWriter Write(string path, FilePipeWriterOptions? options = null)
         => FilePipeWriter.Create(Backend(path, FileMode.Create, FileAccess.Write), options ?? new(), leaveOpen: false, isOpenedByPath: true);
 
+    /// <summary>A writer to a handle of the caller's, whose path nobody tells.</summary>
+    public FilePipeWriter Write(SafeFileHandle handle, FilePipeWriterOptions? options = null)
+        => FilePipeWriter.Create(new ThreadPoolBackend(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false, isOpenedByPath: false);
+
+    /// <inheritdoc cref="Write(SafeFileHandle, FilePipeWriterOptions?)"/>
+    public FilePipeReader Read(SafeFileHandle handle, FilePipeReaderOptions? options = null)
+        => FilePipeReader.Create(new ThreadPoolBackend(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false);
+
     internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
         => Scripted(OnRead, ref _reads, vectors, ref count) ?? base.Read(file, vectors, count, offset);
 
@@ -54,7 +65,7 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         => Scripted(OnWrite, ref _writes, vectors, ref count) ?? Count(base.Write(file, vectors, count, offset));
 
     internal override long WriteNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Scripted(OnWrite, ref _writes, vectors, ref count) ?? base.WriteNoWait(file, vectors, count, offset);
+        => !KnowsWriteNoWait ? -Libc.EOPNOTSUPPLinux : Scripted(OnWrite, ref _writes, vectors, ref count) ?? base.WriteNoWait(file, vectors, count, offset);
 
     internal override long Sync(SafeFileHandle file)
     {

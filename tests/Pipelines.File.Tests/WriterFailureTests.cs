@@ -33,6 +33,32 @@ public sealed class WriterFailureTests : IDisposable
     }
 
     [Theory]
+    [InlineData(1, true, FlushGuarantee.WriteBehind)]
+    [InlineData(1, false, FlushGuarantee.WriteBehind)]
+    [InlineData(3, true, FlushGuarantee.WriteBehind)]
+    [InlineData(3, false, FlushGuarantee.WriteBehind)]
+    [InlineData(1, false, FlushGuarantee.Durable)]
+    [InlineData(3, true, FlushGuarantee.Durable)]
+    public async Task Complete_EagainFromAFileThatCanSeek_IsAnErrorAndTheFileHoldsWhatCameBefore(int call, bool isAsync, FlushGuarantee guarantee)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnWrite = number => number == call ? -Libc.EAGAIN : 1000 };
+        string path = _folder.File("f");
+        FilePipeWriter writer = calls.Write(path, new() { MinimumBufferSize = 500, Pool = pool, FlushGuarantee = guarantee });
+        Pattern.Fill(writer.GetSpan(10_000)[..10_000], 0);
+        writer.Advance(10_000);
+        Exception? thrown = isAsync ? await Record.ExceptionAsync(async () => await writer.CompleteAsync()) : Record.Exception(() => writer.Complete());
+        Assert.Contains(path, Assert.IsType<IOException>(thrown).Message, StringComparison.Ordinal);
+        Assert.True(writer.FileBackend.Handle.IsClosed);
+        Assert.Equal(Pattern.Bytes((call - 1) * 1000), File.ReadAllBytes(path));
+        Assert.Equal(call, calls.Writes);
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+    }
+
+    [Theory]
     [MemberData(nameof(EveryCall))]
     public async Task Write_FailsAtCall_FileHoldsAnUnbrokenPrefixAndEveryLaterCallThrows(int failing, FlushGuarantee guarantee)
     {
