@@ -196,15 +196,15 @@ public sealed class RudeCallerTests : IDisposable
         SynchronizationContext.SetSynchronizationContext(context);
         try
         {
-            ValueTask<T> task = begin();
-            Assert.False(task.IsCompleted);
-            task.GetAwaiter().OnCompleted(() => { });
+            Assert.False(AwaitAsync(begin).IsCompleted);
         }
         finally
         {
             SynchronizationContext.SetSynchronizationContext(before);
         }
     }
+
+    private static async Task AwaitAsync<T>(Func<ValueTask<T>> begin) => await begin();
 
     private sealed class ThrowingContext : SynchronizationContext
     {
