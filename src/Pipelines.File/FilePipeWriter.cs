@@ -293,7 +293,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         bool wasAborted = BeginComplete(exception, mayWait: true);
         lock (_lock)
         {
-            while (!_isReleased && !(_isAborted && !_backend.EndsOperations))
+            while (!_isReleased && !(_isAborted && !_backend.EndsWrites))
             {
                 Monitor.Wait(_lock);
             }
@@ -313,7 +313,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     /// <summary>
     /// Gives up at once: pending flushes, and whoever waits for the writer's completion, get an <see cref="OperationCanceledException"/>, what is not written is dropped,
-    /// and the file is closed when the system is done with it. <see cref="CompleteAsync"/> afterwards only waits for that. May come from any thread, and does not throw.
+    /// and the file is closed when the system is done with it. <see cref="CompleteAsync"/> afterwards only waits for that, unless it may never come (a terminal that is stopped,
+    /// a pipe of <see cref="FilePipeBackend.Portable"/>). May come from any thread, and does not throw.
     /// </summary>
     public void Abort()
     {
@@ -336,7 +337,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
                 cancellation = new Cancellation(_operation!);
             }
 
-            if (!_backend.EndsOperations)
+            if (!_backend.EndsWrites)
             {
                 // What is under way may never end: whoever waits for it goes on.
                 Monitor.PulseAll(_lock);
@@ -686,7 +687,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         lock (_lock)
         {
-            return _isReleased || (_isAborted && !_backend.EndsOperations)
+            return _isReleased || (_isAborted && !_backend.EndsWrites)
                 ? default
                 : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
         }

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -10,6 +11,7 @@ namespace FilePipelinesTests;
 public sealed partial class OddFileTests : IDisposable
 {
     private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public OddFileTests() => ChildProcess.SkipUnlessLinux();
 
@@ -30,8 +32,37 @@ public sealed partial class OddFileTests : IDisposable
         Assert.Equal(length, await PatternFile.ReadToEndAsync(reader));
     }
 
+    [Fact]
+    public async Task Abort_TerminalThatNobodyReads_EndsEveryWait()
+    {
+        const int ReadWriteNoControl = 0x102;
+        Assert.SkipUnless(RuntimeInformation.ProcessArchitecture == Architecture.X64, "x64 only: it names ioctl(2) requests by their numbers.");
+        int master = Open("/dev/ptmx", ReadWriteNoControl);
+        Assert.SkipUnless(master >= 0, "No pseudo-terminals here.");
+        using SafeFileHandle masterEnd = new(master, ownsHandle: true);
+
+        // TIOCSPTLCK, TIOCGPTN
+        int value = 0;
+        Assert.Equal(0, Control(master, 0x4004_5431, ref value));
+        Assert.Equal(0, Control(master, 0x8004_5430, ref value));
+        SafeFileHandle terminal = new(Open($"/dev/pts/{value}", ReadWriteNoControl), ownsHandle: true);
+        FilePipeWriter writer = FilePipeWriter.Create(terminal, new() { PauseWriterThreshold = 0 });
+        ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(200_000), _stop);
+
+        // By now no more goes in, and a call waits inside: where it does not yet, Abort has less to do.
+        await Task.Delay(200, _stop);
+        Assert.False(flush.IsCompleted);
+
+        writer.Abort();
+        await Assert.ThrowsAsync<OperationCanceledException>(async () => await flush);
+        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop);
+    }
+
     [LibraryImport("libc", EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     private static partial int Open(string path, int flags);
+
+    [LibraryImport("libc", EntryPoint = "ioctl", SetLastError = true)]
+    private static partial int Control(int descriptor, ulong request, ref int value);
 
     private sealed class AlignedPool : MemoryPool<byte>
     {

@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Diagnostics.CodeAnalysis;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -8,7 +7,6 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>Callers whose own code throws, or who do in the middle of one operation what ends another.</summary>
-[SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "Using them wrongly is what is tested.")]
 public sealed class RudeWaitTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -198,15 +196,15 @@ public sealed class RudeWaitTests : IDisposable
         SynchronizationContext.SetSynchronizationContext(context);
         try
         {
-            ValueTask<T> task = begin();
-            Assert.False(task.IsCompleted);
-            task.GetAwaiter().OnCompleted(() => { });
+            Assert.False(AwaitAsync(begin).IsCompleted);
         }
         finally
         {
             SynchronizationContext.SetSynchronizationContext(before);
         }
     }
+
+    private static async Task AwaitAsync<T>(Func<ValueTask<T>> begin) => await begin();
 
     private sealed class ThrowingContext : SynchronizationContext
     {

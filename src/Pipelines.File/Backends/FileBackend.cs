@@ -53,6 +53,9 @@ internal abstract class FileBackend
     /// </summary>
     internal virtual bool EndsOperations => true;
 
+    /// <summary>As <see cref="EndsOperations"/>, for writes.</summary>
+    internal virtual bool EndsWrites => EndsOperations;
+
     /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
     internal virtual int ReadGranularity => 1;
 

@@ -19,6 +19,9 @@ internal readonly struct FileProperties
     /// <summary>A FIFO or pipe, where that is known (Linux).</summary>
     internal bool IsFifo { get; private init; }
 
+    /// <summary>A terminal or the like, where that is known (Linux).</summary>
+    internal bool IsCharacterDevice { get; private init; }
+
     /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
     internal long Length { get; private init; }
 
@@ -79,6 +82,8 @@ internal readonly struct FileProperties
                 return new FileProperties { CanSeek = true };
             case Libc.S_IFIFO:
                 return new FileProperties { IsFifo = true };
+            case Libc.S_IFCHR:
+                return new FileProperties { IsCharacterDevice = true };
             default:
                 return default;
         }

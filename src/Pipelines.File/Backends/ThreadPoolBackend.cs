@@ -65,6 +65,9 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
 
+    // A terminal that is stopped (Ctrl-S), or that nobody reads, holds a write of more than it has room for, which poll(2) does not tell, and knows no RWF_NOWAIT.
+    internal override bool EndsWrites => !Properties.IsCharacterDevice;
+
     internal override int ReadGranularity => _isDirect ? DirectBlock : 1;
 
     internal override FileOperation Rent(IFileOperationOwner owner) => ThreadPoolOperation.Rent(this, owner);
