@@ -144,7 +144,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     /// <inheritdoc/>
     public override Memory<byte> GetMemory(int sizeHint = 0)
-        => _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
+        // Asked before, as a caller that is refused has no memory, and after, as Complete may come meanwhile.
+        => !Volatile.Read(ref _isCompleted) && _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
 
     /// <inheritdoc/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;

@@ -47,9 +47,9 @@ internal sealed class WriteQueue
     /// </summary>
     internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
     {
-        Volatile.Write(ref _isRoomOut, true);
         if (_tail is { } tail && tail.Capacity - _tailEnd is int length && length > 0 && length >= sizeHint && sizeHint >= 0)
         {
+            Volatile.Write(ref _isRoomOut, true);
             room = tail.Buffer[_tailEnd..];
             return true;
         }
@@ -79,7 +79,7 @@ internal sealed class WriteQueue
         return _pool is null || sizeHint > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
     }
 
-    /// <summary>Appends a segment. Called by the caller, under the lock.</summary>
+    /// <summary>Appends a segment, whose memory the caller gets. Called by the caller, under the lock.</summary>
     internal FileSegment? Append(FileSegment segment)
     {
         segment.Chain = this;
@@ -96,6 +96,7 @@ internal sealed class WriteQueue
 
         _tail = segment;
         _tailEnd = 0;
+        _isRoomOut = true;
         return TakeBefore(Written);
     }
 
