@@ -172,7 +172,15 @@ internal abstract class Order : IDisposable
         }
     }
 
-    internal void BeforeCancel() => TrySecond("  before the back end hears of the cancellation");
+    internal void BeforeCancel()
+    {
+        TrySecond("  before the back end hears of the cancellation");
+        if (_isScripted && HasEvents && MayReportBeforeCancel && Backend.Started is not null && Choices.Choose(2) == 1)
+        {
+            Note("  the cancellation comes too late:");
+            Report(Answer.Short);
+        }
+    }
 
     internal void BeforeRelease() => TrySecond("  while the handle is released");
 
@@ -332,6 +340,9 @@ internal abstract class Order : IDisposable
 
     /// <summary>Whether two calls of which one comes here are two that overlap, and not one within a loop of such.</summary>
     protected abstract bool MayBeginSecond { get; }
+
+    /// <summary>Whether nothing that a report sets going runs beside the call that cancels.</summary>
+    protected virtual bool MayReportBeforeCancel => true;
 
     /// <summary>Both calls have ended, so that whatever comes is what comes after any call.</summary>
     protected abstract bool IsOver { get; }

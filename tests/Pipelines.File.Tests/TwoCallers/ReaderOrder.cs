@@ -79,6 +79,8 @@ internal sealed class ReaderOrder : Order
 
     protected override bool MayBeginSecond => _second >= ReaderCall.CancelPendingRead || !IsCopying || IsTrying || IsCopySeen;
 
+    protected override bool MayReportBeforeCancel => !IsCopying;
+
     protected override bool IsOver => _waits.TrueForAll(wait => wait.Kind == WaitKind.Completion) && !IsCompleted;
 
     /// <summary>A read or a copy has begun and not ended, and nothing that would end it has happened, so that another is misuse.</summary>
@@ -214,7 +216,7 @@ internal sealed class ReaderOrder : Order
     protected override void OnPerformed(Answer answer)
     {
         // Who waits now; who comes while it is reported is another matter.
-        Wait? read = _waits.Find(wait => wait.Kind == WaitKind.Read) ?? _calls.Find(wait => wait.Kind == WaitKind.Read);
+        Wait? read = _waits.Find(wait => wait is { Kind: WaitKind.Read, MustEnd: false }) ?? _calls.Find(wait => wait.Kind == WaitKind.Read);
         if (read is not null && (answer is Answer.None or Answer.Error || (answer is not Answer.Canceled && _delivered > _examined && _delivered - _consumed >= read.MinimumSize)))
         {
             read.MustEnd = true;

@@ -21,6 +21,7 @@ internal sealed class ScriptedBackend : FileBackend
     private ScriptedOperation? _lent;
     private volatile ScriptedOperation? _started;
     private int _depth;
+    private int _uses;
 
     internal ScriptedBackend(Order order)
         : base(new SafeFileHandle(-1, ownsHandle: false), "scripted", default)
@@ -86,9 +87,11 @@ internal sealed class ScriptedBackend : FileBackend
     internal override void Cancel(FileOperation operation, int generation)
     {
         Interlocked.Increment(ref _depth);
+        int uses = _uses;
         _order.BeforeCancel();
         if (operation.Generation == generation)
         {
+            _order.Require(uses == _uses || _lent != operation, "a cancellation is for the use of an operation that it was meant for");
             ((ScriptedOperation)operation).CanceledGeneration = generation;
         }
 
@@ -132,6 +135,7 @@ internal sealed class ScriptedBackend : FileBackend
         _order.Require(!operation.IsReturned, "an operation that was given back is performed");
         _order.Require(Releases == 0, "an operation is performed after the handle was released");
         _lent = operation;
+        _uses++;
         if (operation.Kind == FileOperationKind.Read)
         {
             Fill(operation, Lent);

@@ -42,7 +42,7 @@ internal sealed class WriterOrder : Order
     private int _cancellations;
 
     internal WriterOrder(WriterSituation situation, bool hasCallersPool, WriterCall first, WriterCall second, Choices choices)
-        : base(choices, hasCallersPool, MaxEventsOf(first, second))
+        : base(choices, hasCallersPool, MaxEventsOf(situation, first, second))
     {
         _situation = situation;
         _first = first;
@@ -73,9 +73,10 @@ internal sealed class WriterOrder : Order
             Enum.Parse<WriterSituation>(parts[0]), parts[1] == "callers", Enum.Parse<WriterCall>(parts[2]), Enum.Parse<WriterCall>(parts[3]), Choices.Parse(parts[4]));
     }
 
-    // GetSpan and Dispose call others and no more.
-    private static int MaxEventsOf(WriterCall first, WriterCall second)
-        => first >= WriterCall.Dispose || second >= WriterCall.Dispose || first == WriterCall.GetSpan || second == WriterCall.GetSpan ? 1 : MaxEvents;
+    // GetSpan and Dispose call others and no more; where a write is under way already, that is an event less.
+    private static int MaxEventsOf(WriterSituation situation, WriterCall first, WriterCall second)
+        => first >= WriterCall.Dispose || second >= WriterCall.Dispose || first == WriterCall.GetSpan || second == WriterCall.GetSpan ? 1
+            : situation is WriterSituation.FlushPending or WriterSituation.WriteBehind ? MaxEvents - 1 : MaxEvents;
 
     protected override void Begin()
     {
