@@ -201,7 +201,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return GetRoom(sizeHint);
     }
 
-    /// <inheritdoc/>
     /// <inheritdoc cref="GetMemory"/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 

@@ -1,0 +1,193 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.Backends;
+
+namespace FilePipelinesTests.TwoCallers;
+
+/// <summary>
+/// A file in memory, of unknown length. An <see cref="Order"/> decides what it answers, and when; it sees that no operation is used by two, and none after it was given back.
+/// </summary>
+internal sealed class ScriptedBackend : FileBackend
+{
+    /// <summary>Bytes of an operation's memory that are looked at. No operation moves more.</summary>
+    internal const int Watched = 256;
+
+    private const byte Lent = 0xEE;
+
+    private readonly Order _order;
+
+    // The operations that belong to the system: one at most, as whoever reads or writes a file has one at a time.
+    private ScriptedOperation? _lent;
+    private volatile ScriptedOperation? _started;
+    private int _depth;
+    private int _uses;
+
+    internal ScriptedBackend(Order order)
+        : base(new SafeFileHandle(-1, ownsHandle: false), "scripted", default)
+    {
+        _order = order;
+    }
+
+    /// <summary>The operation that was started and not reported.</summary>
+    internal ScriptedOperation? Started => _started;
+
+    /// <summary>Whether the owner asked for the end of what is started.</summary>
+    internal bool IsCancelAsked => Started is { } started && started.CanceledGeneration == started.Generation;
+
+    /// <summary>Somebody is in one of the calls of this type.</summary>
+    internal bool IsBusy => Volatile.Read(ref _depth) > 0;
+
+    internal int Releases { get; private set; }
+
+    internal int OperationsOut { get; private set; }
+
+    internal override FilePipeBackend Kind => FilePipeBackend.Auto;
+
+    internal override int MaxBuffersPerOperation => 16;
+
+    internal override FileOperation Rent(IFileOperationOwner owner)
+    {
+        OperationsOut++;
+        return new ScriptedOperation(this, owner);
+    }
+
+    internal override bool TryPerform(FileOperation operation, bool mayWait)
+    {
+        Interlocked.Increment(ref _depth);
+        ScriptedOperation tried = (ScriptedOperation)operation;
+        Lend(tried);
+        Answer answer = _order.Try(operation, mayWait);
+        if (answer != Answer.HandOver)
+        {
+            CheckLent(tried);
+            _lent = null;
+            _order.Perform(operation, answer);
+        }
+
+        Interlocked.Decrement(ref _depth);
+        return answer != Answer.HandOver;
+    }
+
+    internal override void Start(FileOperation operation)
+    {
+        Interlocked.Increment(ref _depth);
+        _order.BeforeStart();
+        ScriptedOperation started = (ScriptedOperation)operation;
+        if (_lent != started)
+        {
+            Lend(started);
+        }
+
+        _started = started;
+        _order.AfterStart();
+        Interlocked.Decrement(ref _depth);
+    }
+
+    internal override void Cancel(FileOperation operation, int generation)
+    {
+        Interlocked.Increment(ref _depth);
+        int uses = _uses;
+        _order.BeforeCancel();
+        if (operation.Generation == generation)
+        {
+            _order.Require(uses == _uses || _lent != operation, "a cancellation is for the use of an operation that it was meant for");
+            ((ScriptedOperation)operation).CanceledGeneration = generation;
+        }
+
+        Interlocked.Decrement(ref _depth);
+    }
+
+    internal override void Release(bool closeHandle)
+    {
+        Interlocked.Increment(ref _depth);
+        _order.Require(closeHandle, "the handle is closed");
+        _order.Require(_lent is null, "the handle is released while an operation is under way");
+        _order.Require(OperationsOut == 0, "an operation is given back before the handle is released");
+        _order.BeforeRelease();
+        Releases++;
+        _order.Require(Releases == 1, "the handle is released once");
+        Interlocked.Decrement(ref _depth);
+    }
+
+    /// <summary>The system is done with what was started. Whether the owner went on with it is seen from <see cref="Started"/>.</summary>
+    internal void Report(Answer answer)
+    {
+        Interlocked.Increment(ref _depth);
+        ScriptedOperation operation = _started!;
+        _started = null;
+        _lent = null;
+        CheckLent(operation);
+        _order.Perform(operation, answer);
+        if (operation.Owner!.OnCompleted(operation))
+        {
+            Lend(operation);
+            _started = operation;
+        }
+
+        Interlocked.Decrement(ref _depth);
+    }
+
+    /// <summary>The memory is the system's until the operation is reported: nobody else reads or writes it.</summary>
+    private void Lend(ScriptedOperation operation)
+    {
+        _order.Require(_lent is null, "one operation is under way at a time");
+        _order.Require(!operation.IsReturned, "an operation that was given back is performed");
+        _order.Require(Releases == 0, "an operation is performed after the handle was released");
+        _lent = operation;
+        _uses++;
+        if (operation.Kind == FileOperationKind.Read)
+        {
+            Fill(operation, Lent);
+        }
+    }
+
+    private void CheckLent(ScriptedOperation operation)
+    {
+        if (operation.Kind == FileOperationKind.Read)
+        {
+            int left = Watched;
+            foreach (TransferBuffer buffer in operation.Buffers)
+            {
+                ReadOnlySpan<byte> memory = buffer.Memory.Span[..Math.Min(left, buffer.Memory.Length)];
+                _order.Require(!memory.ContainsAnyExcept(Lent), "nobody writes to memory that the system has");
+                left -= memory.Length;
+            }
+        }
+    }
+
+    private static void Fill(ScriptedOperation operation, byte value)
+    {
+        int left = Watched;
+        foreach (TransferBuffer buffer in operation.Buffers)
+        {
+            Span<byte> memory = MemoryMarshal.AsMemory(buffer.Memory).Span[..Math.Min(left, buffer.Memory.Length)];
+            memory.Fill(value);
+            left -= memory.Length;
+        }
+    }
+
+    /// <summary>An operation that is never used again, so that every late use of it is seen.</summary>
+    internal sealed class ScriptedOperation : FileOperation
+    {
+        private readonly ScriptedBackend _backend;
+
+        internal ScriptedOperation(ScriptedBackend backend, IFileOperationOwner owner)
+        {
+            _backend = backend;
+            Lend(owner);
+        }
+
+        internal bool IsReturned { get; private set; }
+
+        /// <summary>The use of it that was to be given up.</summary>
+        internal int CanceledGeneration { get; set; } = -1;
+
+        protected override void Recycle()
+        {
+            _backend._order.Require(!IsReturned && _backend._lent != this, "an operation is given back once, and when the system is done with it");
+            IsReturned = true;
+            _backend.OperationsOut--;
+        }
+    }
+}

@@ -1,0 +1,21 @@
+namespace FilePipelinesTests.TwoCallers;
+
+/// <summary>What has happened before the two calls.</summary>
+public enum WriterSituation
+{
+    NothingWritten,
+
+    /// <summary>The caller has memory.</summary>
+    MemoryOut,
+
+    /// <summary>Bytes were advanced over and not flushed.</summary>
+    Unflushed,
+
+    FlushPending,
+
+    /// <summary>A flush waits for the device, which is at work.</summary>
+    SyncPending,
+
+    /// <summary>A write is under way that nobody waits for.</summary>
+    WriteBehind,
+}
