@@ -43,6 +43,8 @@ public sealed class AppendTests : IDisposable
     [InlineData(100_000)]
     public async Task FlushAsync_AppendersAtOnce_KeepEveryFlushWhole(int segmentSize)
     {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine looks for the end and writes there in two steps.");
+
         // Of every size up to the largest that is kept whole, each a line of one letter; over segments of every size, and from memory of every kind.
         string path = _folder.File("log");
         const int Writers = 4;
