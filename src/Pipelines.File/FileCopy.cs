@@ -118,7 +118,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     private ValueTask<int> ReadAsync(PipeWriter destination, int count, int sizeHint)
     {
         ThrowIfCanceled(CancellationToken.None);
-        Memory<byte> memory = destination is FilePipeWriter file ? file.GetMemoryForCopy(sizeHint) : destination.GetMemory(sizeHint);
+        Memory<byte> memory = destination.GetMemory(sizeHint);
         FileOperation operation = _operation ??= _source.Rent(this);
         operation.Begin(FileOperationKind.Read, _offset + _copied);
         operation.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);

@@ -454,14 +454,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return position;
     }
 
-    /// <summary>As <see cref="GetMemory"/>, for a copy, which has the memory until it advances, by nothing if need be.</summary>
-    internal Memory<byte> GetMemoryForCopy(int sizeHint)
-    {
-        Memory<byte> memory = GetMemory(sizeHint);
-        _queue.LendRoomToCopy();
-        return memory;
-    }
-
     /// <summary>A write so large that the thresholds have to hold within it. The call is under way until the last of its bytes is taken.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
@@ -665,7 +657,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
 
             Volatile.Write(ref _isCompleted, true);
-            _queue.OnCompleting();
             drain = TryBeginDrain();
             release = !_isDraining;
         }

@@ -23,13 +23,10 @@ internal sealed class WriteQueue
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
 
-    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and the thread that has got the memory behind those, or 0.
+    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and whether the caller has the memory behind those.
     private FileSegment? _tail;
     private int _tailEnd;
-    private int _roomHolder;
-
-    // The holder of memory that a copy has: no thread, as a read may fill it while its caller's thread does anything else.
-    private const int CopyHolds = -1;
+    private bool _isRoomOut;
 
     /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
     /// <param name="segmentSize">Bytes of a segment.</param>
@@ -67,8 +64,8 @@ internal sealed class WriteQueue
     /// </summary>
     internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
-        int earlier = _roomHolder;
-        Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
+        bool wasOut = _isRoomOut;
+        Volatile.Write(ref _isRoomOut, true);
         if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
         {
             // Copies, as ReleaseAll may clear both meanwhile.
@@ -81,13 +78,10 @@ internal sealed class WriteQueue
             }
         }
 
-        Volatile.Write(ref _roomHolder, earlier);
+        Volatile.Write(ref _isRoomOut, wasOut);
         room = default;
         return false;
     }
-
-    /// <summary>The memory that was just given is a copy's until <see cref="TryAdvance"/>, whichever thread completes the writer. Called by the caller.</summary>
-    internal void LendRoomToCopy() => Volatile.Write(ref _roomHolder, CopyHolds);
 
     /// <summary>Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much <paramref name="room"/>. Called by the caller.</summary>
     internal bool TryAdvance(int bytes, out int room)
@@ -100,7 +94,7 @@ internal sealed class WriteQueue
 
         _tailEnd += bytes;
         Advanced += bytes;
-        Volatile.Write(ref _roomHolder, 0);
+        Volatile.Write(ref _isRoomOut, false);
         return true;
     }
 
@@ -142,20 +136,8 @@ internal sealed class WriteQueue
 
         _tail = segment;
         _tailEnd = moved;
-        _roomHolder = Environment.CurrentManagedThreadId;
+        _isRoomOut = true;
         return TakeBefore(Written);
-    }
-
-    /// <summary>
-    /// The writer is being completed, on this thread. The one that got memory last gives that up by it: the memory goes back to a caller's pool, which may count its pieces.
-    /// Memory of the own pool is shared by the whole process, and stays away from it also then.
-    /// </summary>
-    internal void OnCompleting()
-    {
-        if (_pool is not null && Volatile.Read(ref _roomHolder) == Environment.CurrentManagedThreadId)
-        {
-            Volatile.Write(ref _roomHolder, 0);
-        }
     }
 
     /// <summary>Hands everything over that the caller has advanced over. Called by the caller, under the lock.</summary>
@@ -216,7 +198,7 @@ internal sealed class WriteQueue
         {
             // The caller's thread sets the flag before it looks whether the writer is completed, without a fence of its own, as that is done for every few bytes.
             Interlocked.MemoryBarrierProcessWide();
-            if (Volatile.Read(ref _roomHolder) == 0)
+            if (!Volatile.Read(ref _isRoomOut))
             {
                 tail.NextSegment = list;
                 list = tail;

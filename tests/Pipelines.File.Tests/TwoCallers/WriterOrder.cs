@@ -256,6 +256,8 @@ internal sealed class WriterOrder : Order
     private void GetMemory(bool asSpan)
     {
         bool mustThrow = IsCompleted;
+        bool isOverlapping = _calls.Count > 0;
+        bool wasCopying = _isCopying;
         _isCopying = true;
         try
         {
@@ -272,34 +274,42 @@ internal sealed class WriterOrder : Order
         }
         catch (InvalidOperationException)
         {
-            Require(IsCompleted, "GetMemory is not refused before Complete");
+            Require(IsCompleted || isOverlapping, "GetMemory is not refused before Complete, nor but while another call is under way");
         }
         catch (Exception e) when (e == PoolError)
         {
         }
 
-        _isCopying = false;
+        _isCopying = wasCopying;
     }
 
     private void Advance()
     {
         int bytes = _memory.Length;
+        bool isOverlapping = _calls.Count > 0;
+        Memory<byte> memory = _memory;
         try
         {
             _memory = default;
+            // After Complete the memory that was out then stays away from its pool.
+            bool wasCompleted = IsCompleted;
             _writer.Advance(bytes);
-            _isRoomOut = false;
+            _isRoomOut &= wasCompleted;
             _advanced += IsCompleted ? 0 : bytes;
         }
         catch (Exception e) when (e is InvalidOperationException or ArgumentOutOfRangeException)
         {
-            Require(IsCompleted, "Advance is not refused before Complete");
+            // What is refused has changed nothing.
+            _memory = IsCompleted ? default : memory;
+            Require(IsCompleted || isOverlapping, "Advance is not refused before Complete, nor but while another call is under way");
         }
     }
 
     private void Flush(string name, Func<ValueTask<FlushResult>> flush, int copied, bool isDurable)
     {
         int target = _advanced + copied;
+        bool isOverlapping = _calls.Count > 0;
+        (int Writing, bool IsCopying) earlier = (_writing, _isCopying);
         Wait wait = new() { Name = name, Target = target, IsDurable = isDurable };
         bool mustThrow = IsCompleted;
         _isCopying = copied > 0 && Pool is not null;
@@ -327,7 +337,7 @@ internal sealed class WriterOrder : Order
         }
         catch (InvalidOperationException)
         {
-            Require(IsCompleted, "a flush is not refused before Complete");
+            Require(IsCompleted || isOverlapping, "a flush is not refused before Complete, nor but while another call is under way");
         }
         catch (Exception e) when (e == PoolError)
         {
@@ -335,8 +345,8 @@ internal sealed class WriterOrder : Order
             _advanced = advanced + (int)(_writer.UnflushedBytes - (advanced - _flushed));
         }
 
-        _writing = 0;
-        _isCopying = false;
+        _writing = isOverlapping ? earlier.Writing : 0;
+        _isCopying = isOverlapping && earlier.IsCopying;
         _calls.Remove(wait);
     }
 
