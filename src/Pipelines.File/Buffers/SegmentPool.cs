@@ -33,7 +33,7 @@ internal sealed class SegmentPool
 
     // What the current thread keeps of the shared pool.
     [ThreadStatic]
-    private static ThreadSlot? t_slot;
+    private static ThreadSlot? s_slot;
 
     private readonly Bucket[] _buckets;
 
@@ -103,7 +103,7 @@ internal sealed class SegmentPool
     internal FileSegment Rent(int size)
     {
         FileSegment? segment = null;
-        if (size == ThreadSize && _slots is not null && t_slot is { Segment: { } own } slot)
+        if (size == ThreadSize && _slots is not null && s_slot is { Segment: { } own } slot)
         {
             segment = own;
             slot.Segment = null;
@@ -159,7 +159,7 @@ internal sealed class SegmentPool
                 Interlocked.Decrement(ref _retainedEmpty);
             }
         }
-        else if (size == ThreadSize && _slots is not null && (t_slot ?? MakeSlot()) is { Segment: null } slot && MaxRetainedBytes > 0)
+        else if (size == ThreadSize && _slots is not null && (s_slot ?? MakeSlot()) is { Segment: null } slot && MaxRetainedBytes > 0)
         {
             slot.Segment = segment;
         }
@@ -227,9 +227,9 @@ internal sealed class SegmentPool
 
     private ThreadSlot MakeSlot()
     {
-        t_slot = new ThreadSlot();
-        _slots!.Add(t_slot, null);
-        return t_slot;
+        s_slot = new ThreadSlot();
+        _slots!.Add(s_slot, null);
+        return s_slot;
     }
 
     /// <summary>Lets go of what threads keep that have not used it since the last time, or of all.</summary>
