@@ -7,10 +7,10 @@ public sealed class FilePipelinesOptions
     internal const int DefaultSegmentSize = 64 * 1024;
 
     /// <summary>The largest <see cref="SegmentSize"/>, bytes.</summary>
-    internal const int MaxSegmentSize = 16 * 1024 * 1024;
+    internal const int MaxSegmentSize = 1024 * 1024;
 
     /// <summary>
-    /// Bytes that are read and flushed at a time, 4,096 to 16 MiB; 65,536 by default. A slow client holds about this much beyond the server's own write buffer limit.
+    /// Bytes that are read and flushed at a time, 4,096 to 1 MiB; 65,536 by default. A slow client holds about this much beyond the server's own write buffer limit.
     /// </summary>
     public int SegmentSize { get; set; } = DefaultSegmentSize;
 

@@ -49,8 +49,8 @@ internal sealed partial class FileSender
         }
     }
 
-    /// <summary>Whether the original would do nothing but copy these bytes of a file into the body.</summary>
-    internal bool TakesOver(HttpContext context, long offset, long? count)
+    /// <summary>Whether the server would do nothing but copy these bytes of a file into the body, as far as can be told before it is open.</summary>
+    internal bool CanSend(HttpContext context, long offset, long? count)
     {
         if (offset < 0 || count <= 0 || count < _minimumSize)
         {
@@ -64,8 +64,8 @@ internal sealed partial class FileSender
             && !(response.ContentLength < count);
     }
 
-    /// <inheritdoc cref="TakesOver(HttpContext, long, long?)"/>
-    internal bool TakesOver(HttpContext context, long length, long offset, long count)
+    /// <summary>The same, once the file is open and its length known.</summary>
+    internal bool CanSendOpen(HttpContext context, long length, long offset, long count)
         => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= _minimumSize && !(context.Response.ContentLength < count);
 
     /// <summary>

@@ -34,14 +34,14 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
     {
         FileBackend? file = null;
-        if (!cancellationToken.IsCancellationRequested && _sender.TakesOver(_context, offset, count))
+        if (!cancellationToken.IsCancellationRequested && _sender.CanSend(_context, offset, count))
         {
             file = TryOpen(path);
             if (file is not null)
             {
-                long length = file.Shape.Length;
+                long length = file.Properties.Length;
                 long wanted = count ?? length - offset;
-                if (_sender.TakesOver(_context, length, offset, wanted))
+                if (_sender.CanSendOpen(_context, length, offset, wanted))
                 {
                     FilePipelinesMetrics.Sent();
                     return SendAsync(file, offset, wanted, cancellationToken);
@@ -51,7 +51,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
             }
         }
 
-        // Also for everything that cannot be sent: the original knows what to throw.
+        // Also for everything that cannot be sent: the server throws what it documents.
         FilePipelinesMetrics.Left();
         return _inner.SendFileAsync(path, offset, count, cancellationToken);
     }
@@ -60,7 +60,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     {
         try
         {
-            // The sharing of the original.
+            // The server's own sharing.
             return FileBackends.Open(FilePipeBackend.Auto, path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.None, preallocationSize: 0);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
@@ -72,7 +72,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     /// <summary>Sends a part of an open file that is known to be there, and closes the file.</summary>
     internal async Task SendAsync(FileBackend file, long offset, long count, CancellationToken cancellationToken)
     {
-        FilePump pump = new(file, offset);
+        FileCopy copy = new(file, offset);
         IHttpMinResponseDataRateFeature? rateFeature = null;
         MinDataRate? rate = null;
         try
@@ -89,7 +89,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
             PipeWriter writer = _inner.Writer;
             for (long left = count; ;)
             {
-                int read = await pump.ReadAsync(writer, (int)Math.Min(left, _sender.SegmentSize)).ConfigureAwait(false);
+                int read = await copy.ReadAsync(writer, (int)Math.Min(left, _sender.SegmentSize)).ConfigureAwait(false);
                 if (read == 0)
                 {
                     throw new IOException($"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Path}'");
@@ -121,7 +121,8 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         }
         finally
         {
-            pump.Dispose();
+            copy.Dispose();
+            file.Release(closeHandle: true);
             if (rate is not null)
             {
                 rateFeature!.MinDataRate = rate;

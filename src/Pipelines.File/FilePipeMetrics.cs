@@ -4,7 +4,10 @@ using Pipelines.File.Buffers;
 
 namespace Pipelines.File;
 
-/// <summary>The meter "Pipelines.File". Every method is a field check and no more while nobody listens.</summary>
+/// <summary>
+/// The meter "Pipelines.File". Every method is a field check and no more while nobody listens; where somebody does, it runs the listener's code, so it is
+/// called without a lock.
+/// </summary>
 internal static class FilePipeMetrics
 {
     private static readonly Meter s_meter = new("Pipelines.File");
@@ -36,15 +39,30 @@ internal static class FilePipeMetrics
 
     internal static void ReadInline() => s_readsInline.Add(1);
 
-    internal static void Read(long bytes) => s_bytesRead.Add(bytes);
+    internal static void Read(long bytes)
+    {
+        if (bytes > 0)
+        {
+            s_bytesRead.Add(bytes);
+        }
+    }
 
     internal static void Wrote(long bytes)
     {
-        s_writes.Add(1);
-        s_bytesWritten.Add(bytes);
+        if (bytes > 0)
+        {
+            s_writes.Add(1);
+            s_bytesWritten.Add(bytes);
+        }
     }
 
-    internal static void FlushesCoalesced(int flushes) => s_flushesCoalesced.Add(flushes);
+    internal static void FlushesCoalesced(int flushes)
+    {
+        if (flushes > 0)
+        {
+            s_flushesCoalesced.Add(flushes);
+        }
+    }
 
     internal static void FlushPaused() => s_pauses.Add(1);
 

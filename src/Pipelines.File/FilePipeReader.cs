@@ -1,7 +1,6 @@
 using System.Buffers;
-using System.Diagnostics;
 using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
+using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -17,61 +16,49 @@ namespace Pipelines.File;
 /// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
 /// later read throws it again.
 /// </remarks>
-public sealed class FilePipeReader : PipeReader, IFileOperationOwner
+public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposable, IAsyncDisposable
 {
-    /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
-    internal const int BytesPerRead = 256 * 1024;
-
-    /// <summary>Bytes that the first read asks for where nobody knows how many there are; it doubles for as long as reads fill what they ask for.</summary>
-    private const int FirstUnknownRead = 4 * 1024;
-
-    /// <summary>Bytes that one read of unknown size asks for at most because a caller wants so many.</summary>
-    private const int MaxUnknownRead = 1024 * 1024;
-
-    /// <summary>Bytes that a copy asks the destination for at most.</summary>
-    private const int MaxCopyHint = 64 * 1024;
+    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
 
     private readonly FileBackend _backend;
     private readonly FilePipeReaderOptions _options;
     private readonly bool _leaveOpen;
 
-    // The lock, and the chain that it guards along with every field below. Nothing is called under it that waits or that runs a caller's code,
-    // but for the Rent of a caller's memory pool.
-    private readonly ReadChain _chain;
+    // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
+    private readonly Lock _lock = new();
 
-    // Owned by the state that says so: by the caller's thread while _state is Trying or Copying, by the back end while it is Started, else by whoever holds the lock.
+    private readonly ReadState _state;
+
+    // The read under way. It belongs to the caller's thread while _stage is Trying, to the back end while it is Started, and to whoever holds the lock while it is Idle.
     private FileOperation? _operation;
-    private OperationState _state;
+    private Stage _stage;
+
+    // Bytes of the read under way that have no memory yet, which is rented without the lock; owned as the operation is.
+    private long _unrented;
+
+    // While _stage is Copying.
+    private FileCopy? _copy;
 
     // The pending ReadAsync. Whoever sets it to null, under the lock, is the one who completes it.
     private PooledCompletion<ReadResult>? _pending;
-    private PooledCompletion<ReadResult>? _reusable;
-    private PooledCompletion<long>? _pendingCopy;
-    private PooledCompletion<long>? _reusableCopy;
-    private Exception? _error;
-    private int _minimumSize;
-    private int _unknownReadSize;
-    private bool _examinedEverything;
-    private bool _cancelRequested;
-    private bool _isEnded;
+    private PooledCompletions<ReadResult>? _completions;
+    private int _pendingMinimum;
+
     private bool _isCompleted;
-    private bool _isCopying;
-    private bool _isPaused;
+    private bool _isReleased;
+
+    // Whoever awaits CompleteAsync while a system call is under way.
+    private TaskCompletionSource? _released;
 
     private FilePipeReader(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen)
     {
         _backend = backend;
         _options = options;
         _leaveOpen = leaveOpen;
-
-        // Where one call fills one segment only, it is that segment which is large.
-        int segmentSize = backend.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
-        _chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation);
-        _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
-        _isEnded = options.Length == 0;
+        _state = new ReadState(options, backend);
     }
 
-    private enum OperationState
+    private enum Stage
     {
         /// <summary>No system call is under way.</summary>
         Idle,
@@ -81,6 +68,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
 
         /// <summary>The back end has the operation.</summary>
         Started,
+
+        /// <summary>CopyToAsync has the file, with an operation of its own.</summary>
+        Copying,
     }
 
     /// <summary>The file offset, in bytes, of the first byte that is not consumed yet. A file that cannot seek counts from 0.</summary>
@@ -88,9 +78,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     {
         get
         {
-            lock (_chain)
+            lock (_lock)
             {
-                return _options.Offset + _chain.Start;
+                return _state.Position + (_copy?.Copied ?? 0);
             }
         }
     }
@@ -99,6 +89,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     public FilePipeBackend Backend => _backend.Kind;
 
     internal FileBackend FileBackend => _backend;
+
+    private bool ReadsAhead => _options.PauseReadAheadThreshold > 0;
 
     /// <summary>Opens a file for reading and puts a reader on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs, devices and files of /proc work.</param>
@@ -156,10 +148,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     /// <inheritdoc/>
     public override bool TryRead(out ReadResult result)
     {
-        lock (_chain)
+        lock (_lock)
         {
             ThrowIfNotReadable();
-            return TryGetResult(0, out result);
+            return _state.TryAnswerFromBuffer(out result);
         }
     }
 
@@ -170,69 +162,90 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     /// <exception cref="InvalidOperationException">A position is not one of the buffer that the last read returned, or the reader is completed. Nothing has changed.</exception>
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        bool readAhead;
-        lock (_chain)
+        FileSegment? freed;
+        FileOperation? readAhead = null;
+        bool isCompleted;
+        lock (_lock)
         {
-            ThrowIfCompleted();
-            if (consumed.GetObject() is null || examined.GetObject() is null)
+            isCompleted = _isCompleted;
+            if (isCompleted)
+            {
+                // The buffer that the caller still had is nobody's from here on.
+                freed = _state.TakeOut();
+            }
+            else if (_stage == Stage.Copying)
+            {
+                throw PendingException();
+            }
+            else if (consumed.GetObject() is null || examined.GetObject() is null)
             {
                 // The positions of an empty buffer.
                 return;
             }
-
-            long consumedIndex = _chain.IndexOf(consumed);
-            long examinedIndex = consumed.Equals(examined) ? consumedIndex : _chain.IndexOf(examined);
-            _examinedEverything = examinedIndex == _chain.End;
-            _chain.ConsumeTo(consumedIndex);
-            readAhead = TryPrepareReadAhead();
+            else
+            {
+                freed = _state.AdvanceTo(consumed, examined);
+                readAhead = TryBeginReadAhead();
+            }
         }
 
-        if (readAhead)
+        Exception? poolError = SegmentPool.Shared.Return(freed);
+        if (readAhead is not null && TryPrepare(readAhead) is null)
         {
-            Start(_operation!);
+            _backend.Start(readAhead);
+        }
+
+        if (isCompleted)
+        {
+            throw CompletedException();
+        }
+
+        if (poolError is not null)
+        {
+            ExceptionDispatchInfo.Throw(poolError);
         }
     }
 
     /// <summary>
     /// Makes the pending, or else the next, read return at once with <see cref="ReadResult.IsCanceled"/>, also while the system call underneath goes on.
-    /// Nothing that the call reads is lost: a later read returns it.
+    /// Nothing that the call reads is lost: a later read returns it. A pending copy ends with <see cref="OperationCanceledException"/>.
     /// </summary>
     public override void CancelPendingRead()
     {
+        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         ReadResult result = default;
-        FileOperation? started;
-        lock (_chain)
+        Cancellation cancellation = default;
+        lock (_lock)
         {
-            pending = _pending;
-            _pending = null;
-            if (pending is null)
+            copy = _copy;
+            _state.IsCancelRequested = copy is null;
+            pending = TakePending();
+            if (pending is not null)
             {
-                _cancelRequested = true;
+                result = _state.TakeResult();
+                cancellation = CancellationOfRead();
             }
-            else
-            {
-                result = new ReadResult(_chain.Sequence, isCanceled: true, _isEnded);
-            }
-
-            started = StartedForCaller(pending);
         }
 
-        pending?.Complete(result, null, mayRunInline: false);
-        TryCancel(started);
+        copy?.Cancel(new OperationCanceledException("The read was canceled."));
+        pending?.CompleteNow(result, null);
+        cancellation.Request(_backend);
     }
 
     /// <summary>
     /// Ends the reader and closes the file. A pending read ends at once with <see cref="InvalidOperationException"/>; its memory and the handle are released
-    /// when the system is done with them.
+    /// when the system is done with them, for which this does not wait. A buffer that the caller still has then stays as it is, and is given to nobody else until
+    /// the caller's next <see cref="AdvanceTo(SequencePosition)"/>, which throws; without one it is left to the garbage collector.
     /// </summary>
     /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
     public override void Complete(Exception? exception = null)
     {
+        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
-        FileOperation? started;
+        Cancellation cancellation;
         bool release;
-        lock (_chain)
+        lock (_lock)
         {
             if (_isCompleted)
             {
@@ -240,33 +253,45 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
             }
 
             _isCompleted = true;
-            pending = _pending;
-            _pending = null;
-            started = _state == OperationState.Started ? _operation : null;
+            copy = _copy;
+            pending = TakePending();
+            cancellation = CancellationOfRead();
 
             // Else whoever has the operation, or copies, releases everything when that ends.
-            release = _state == OperationState.Idle && !_isCopying;
-            if (release)
-            {
-                ReleaseMemory();
-            }
+            release = _stage == Stage.Idle;
         }
 
-        if (release)
+        Exception? poolError = release ? Release() : null;
+        copy?.Cancel(CompletedException());
+        pending?.CompleteNow(default, CompletedException());
+        cancellation.Request(_backend);
+        if (poolError is not null)
         {
-            _backend.Release(closeHandle: !_leaveOpen);
+            ExceptionDispatchInfo.Throw(poolError);
         }
-
-        pending?.Complete(default, CompletedException(), mayRunInline: false);
-        TryCancel(started);
     }
 
-    /// <inheritdoc cref="Complete"/>
+    /// <summary>
+    /// As <see cref="Complete"/>, and completes when memory and handle are released: when the system call that is under way, if any, has ended. Only one that can neither
+    /// be given up nor ends by itself (<see cref="FilePipeBackend.Portable"/>, a pipe) is not waited for.
+    /// </summary>
+    /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
     public override ValueTask CompleteAsync(Exception? exception = null)
     {
         Complete(exception);
-        return default;
+        lock (_lock)
+        {
+            return _isReleased || !_backend.EndsOperations
+                ? default
+                : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
+        }
     }
+
+    /// <inheritdoc cref="Complete"/>
+    public void Dispose() => Complete();
+
+    /// <inheritdoc cref="CompleteAsync"/>
+    public ValueTask DisposeAsync() => CompleteAsync();
 
     /// <summary>
     /// Copies what is buffered and the rest of the file to <paramref name="destination"/>, read straight into its own memory, with a flush after every read.
@@ -276,7 +301,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
     public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);
-        lock (_chain)
+        FileCopy? copy = null;
+        lock (_lock)
         {
             ThrowIfNotReadable();
             if (cancellationToken.IsCancellationRequested)
@@ -284,87 +310,67 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                 return Task.FromCanceled(cancellationToken);
             }
 
-            if (_options.PauseReadAheadThreshold == 0 && _state == OperationState.Idle)
+            // Not where a read is under way into the reader's own memory, or will be, and not where one into the destination's memory could not be given up.
+            if (!ReadsAhead && _stage == Stage.Idle && _backend.EndsOperations)
             {
-                _isCopying = true;
+                _stage = Stage.Copying;
+                _copy = copy = new FileCopy(_backend, _state.NextOffset, _state.Left);
+                if (_state.IsCancelRequested)
+                {
+                    _state.IsCancelRequested = false;
+                    copy.Cancel(new OperationCanceledException("The read was canceled."));
+                }
             }
         }
 
-        // With a read under way into our own segments, the ordinary way it is.
-        return _isCopying ? CopyToCoreAsync(destination, cancellationToken) : base.CopyToAsync(destination, cancellationToken);
+        return copy is null ? base.CopyToAsync(destination, cancellationToken) : CopyAsync(copy, destination, cancellationToken);
     }
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
     {
-        PooledCompletion<long>? pendingCopy;
         PooledCompletion<ReadResult>? pending = null;
         ReadResult result = default;
         Exception? error = null;
-        bool again = false;
+        FileSegment? freed;
+        FileOperation? next = null;
         bool release = false;
-
-        // Once the lock is released the operation may be in use again.
-        bool isCanceled = operation.IsCanceled;
-        lock (_chain)
+        operation.Clear();
+        FilePipeMetrics.Read(operation.Transferred);
+        lock (_lock)
         {
-            _state = OperationState.Idle;
-            pendingCopy = _pendingCopy;
-            _pendingCopy = null;
-            if (pendingCopy is null)
+            freed = EndRead(operation);
+            if (_isCompleted)
             {
-                bool hasMore = TakeBack(operation);
-                if (_isCompleted)
-                {
-                    release = true;
-                    ReleaseMemory();
-                }
-                else if (_pending is null)
-                {
-                    _examinedEverything &= !hasMore;
-                    again = TryPrepareReadAhead();
-                }
-                else if (IsSatisfied(hasMore, _minimumSize))
-                {
-                    pending = _pending;
-                    _pending = null;
-                    error = _error;
-                    result = new ReadResult(_chain.Sequence, isCanceled: false, _isEnded);
-                    again = TryPrepareReadAhead();
-                }
-                else
-                {
-                    try
-                    {
-                        Prepare(_minimumSize, OperationState.Started);
-                        again = true;
-                    }
-                    catch (Exception e)
-                    {
-                        // The caller's memory pool threw: at the one who waits, as it would have on the caller's own thread.
-                        pending = _pending;
-                        _pending = null;
-                        error = e;
-                    }
-                }
+                release = true;
+            }
+            else if (_pending is not null && !TryAnswer(_pendingMinimum, out result, out error))
+            {
+                next = BeginRead(_pendingMinimum, Stage.Started);
+            }
+            else
+            {
+                pending = TakePending();
+                next = TryBeginReadAhead();
             }
         }
 
+        // What a caller's pool throws here concerns nobody who waits: the bytes are there.
+        _ = SegmentPool.Shared.Return(freed);
         if (release)
         {
-            _backend.Release(closeHandle: !_leaveOpen);
+            Release();
         }
 
-        // Where this thread goes on reading, or is not the back end's own, the continuation runs elsewhere.
-        bool mayRunInline = !again && !isCanceled;
-        pendingCopy?.Complete(0, null, mayRunInline);
-        pending?.Complete(result, error, mayRunInline);
+        bool again = next is not null && TryPrepare(next) is null;
+        pending?.CompleteOnPool(result, error);
         return again;
     }
 
     private ValueTask<ReadResult> ReadCoreAsync(int minimumSize, CancellationToken cancellationToken)
     {
-        FileOperation operation;
-        lock (_chain)
+        PooledCompletion<ReadResult>? pending = null;
+        FileOperation? operation = null;
+        lock (_lock)
         {
             ThrowIfNotReadable();
             if (cancellationToken.IsCancellationRequested)
@@ -372,496 +378,332 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
                 return ValueTask.FromCanceled<ReadResult>(cancellationToken);
             }
 
-            if (TryGetResult(minimumSize, out ReadResult result))
+            if (TryAnswer(minimumSize, out ReadResult result, out Exception? error))
             {
-                return new ValueTask<ReadResult>(result);
+                return Answer(result, error);
             }
 
-            if (_isEnded)
+            if (_stage == Stage.Started)
             {
-                return new ValueTask<ReadResult>(new ReadResult(_chain.Sequence, isCanceled: false, isCompleted: true));
+                // A read-ahead, or what a canceled read has left behind.
+                pending = AddPending(minimumSize, cancellationToken);
             }
-
-            if (_error is not null)
+            else
             {
-                return ValueTask.FromException<ReadResult>(_error);
+                operation = BeginRead(minimumSize, Stage.Trying);
             }
-
-            if (_state == OperationState.Started)
-            {
-                // A read-ahead, or what a cancelled read left behind.
-                return Wait(minimumSize, cancellationToken);
-            }
-
-            operation = Prepare(minimumSize, OperationState.Trying);
         }
 
+        return pending is null ? TryReadAsync(operation!, minimumSize, cancellationToken) : pending.EndWith(s_onTokenCanceled, this, cancellationToken);
+    }
+
+    /// <summary>Performs reads on the caller's thread for as long as they need no waiting, and until they are enough.</summary>
+    private ValueTask<ReadResult> TryReadAsync(FileOperation operation, int minimumSize, CancellationToken cancellationToken)
+    {
         while (true)
         {
-            bool isPerformed = _backend.TryPerform(operation);
-            bool release = false;
-            bool start = false;
-            bool isCanceled = false;
-            ValueTask<ReadResult> answer = default;
-            lock (_chain)
+            if (TryPrepare(operation) is { } poolError)
             {
-                if (!isPerformed)
+                return ValueTask.FromException<ReadResult>(poolError);
+            }
+
+            if (!_backend.TryPerform(operation))
+            {
+                return StartReadAsync(operation, minimumSize, cancellationToken);
+            }
+
+            operation.Clear();
+            FilePipeMetrics.ReadInline();
+            FilePipeMetrics.Read(operation.Transferred);
+            FileSegment? freed;
+            FileOperation? readAhead = null;
+            ReadResult result;
+            Exception? error;
+            bool isAnswered;
+            bool release = false;
+            bool isCanceled = false;
+            lock (_lock)
+            {
+                freed = EndRead(operation);
+                isAnswered = TryAnswer(minimumSize, out result, out error);
+                if (_isCompleted)
                 {
-                    // Also after Complete: the system may have the memory already, and what it reports releases everything.
-                    _state = OperationState.Started;
-                    start = true;
-                    if (_isCompleted)
-                    {
-                        answer = ValueTask.FromException<ReadResult>(CompletedException());
-                    }
-                    else if (TryGetCanceled(cancellationToken, out answer))
-                    {
-                        isCanceled = _options.PauseReadAheadThreshold == 0;
-                    }
-                    else
-                    {
-                        answer = Wait(minimumSize, cancellationToken);
-                    }
+                    release = true;
+                }
+                else if (isAnswered)
+                {
+                    readAhead = TryBeginReadAhead();
+                }
+                else if (cancellationToken.IsCancellationRequested)
+                {
+                    isCanceled = true;
                 }
                 else
                 {
-                    FilePipeMetrics.ReadInline();
-                    _state = OperationState.Idle;
-                    bool hasMore = TakeBack(operation);
-                    if (_isCompleted)
-                    {
-                        release = true;
-                        ReleaseMemory();
-                    }
-                    else if (IsSatisfied(hasMore, minimumSize))
-                    {
-                        answer = _error is null
-                            ? new ValueTask<ReadResult>(new ReadResult(_chain.Sequence, isCanceled: false, _isEnded))
-                            : ValueTask.FromException<ReadResult>(_error);
-                        start = TryPrepareReadAhead();
-                    }
-                    else if (!TryGetCanceled(cancellationToken, out answer))
-                    {
-                        Prepare(minimumSize, OperationState.Trying);
-                        continue;
-                    }
+                    BeginRead(minimumSize, Stage.Trying);
                 }
             }
 
+            _ = SegmentPool.Shared.Return(freed);
             if (release)
             {
-                _backend.Release(closeHandle: !_leaveOpen);
-                return ValueTask.FromException<ReadResult>(CompletedException());
+                Release();
             }
 
-            if (start)
+            if (readAhead is not null && TryPrepare(readAhead) is null)
             {
-                Start(operation);
-                TryCancel(isCanceled ? operation : null);
+                _backend.Start(readAhead);
             }
 
-            return answer;
-        }
-    }
-
-    private async Task CopyToCoreAsync(PipeWriter destination, CancellationToken cancellationToken)
-    {
-        CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token), this);
-        try
-        {
-            ThrowIfCopyCanceled(cancellationToken);
-            if (await CopyBufferedAsync(destination, cancellationToken).ConfigureAwait(false)
-                && (destination is not FilePipeWriter writer || await CopyRangesAsync(writer, cancellationToken).ConfigureAwait(false)))
+            if (isAnswered)
             {
-                while (!_isEnded && await CopyNextAsync(destination, cancellationToken).ConfigureAwait(false))
-                {
-                }
+                return Answer(result, error);
             }
-        }
-        finally
-        {
-            registration.Unregister();
-            bool release;
-            lock (_chain)
+
+            if (isCanceled)
             {
-                _isCopying = false;
-                release = _isCompleted;
-                if (release)
-                {
-                    ReleaseMemory();
-                }
-            }
-
-            if (release)
-            {
-                _backend.Release(closeHandle: !_leaveOpen);
+                return ValueTask.FromCanceled<ReadResult>(cancellationToken);
             }
         }
-    }
-
-    /// <summary>Writes the segments that earlier reads have left. <see langword="false"/>: the destination takes no more.</summary>
-    private async ValueTask<bool> CopyBufferedAsync(PipeWriter destination, CancellationToken cancellationToken)
-    {
-        // While _isCopying nobody else moves the chain.
-        ReadOnlySequence<byte> buffered = _chain.Sequence;
-        foreach (ReadOnlyMemory<byte> memory in buffered)
-        {
-            ThrowIfCopyCanceled(cancellationToken);
-
-            bool goesOn;
-            try
-            {
-                goesOn = GoesOn(await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false));
-            }
-            finally
-            {
-                // Also where the write fails: the destination may have taken them, and each byte goes there once.
-                lock (_chain)
-                {
-                    _chain.ConsumeTo(_chain.Start + memory.Length);
-                    _examinedEverything = _chain.Length == 0;
-                }
-            }
-
-            if (!goesOn)
-            {
-                return false;
-            }
-        }
-
-        // An error comes after what was read before it, and is not tried again.
-        return _error is null ? true : throw _error;
-    }
-
-    /// <summary>Reads once into the destination's memory and flushes it. <see langword="false"/>: the destination takes no more.</summary>
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<bool> CopyNextAsync(PipeWriter destination, CancellationToken cancellationToken)
-    {
-        ThrowIfCopyCanceled(cancellationToken);
-        long wanted = NextReadSize(0);
-        Memory<byte> memory = destination.GetMemory((int)Math.Min(wanted, MaxCopyHint));
-        memory = memory[..(int)Math.Min(memory.Length, _options.Length - _chain.End ?? long.MaxValue)];
-        FileOperation operation;
-        lock (_chain)
-        {
-            operation = _operation ??= FileOperation.Rent(this);
-            operation.Kind = FileOperationKind.Read;
-            operation.Offset = _options.Offset + _chain.End;
-            operation.Add(memory, address: 0);
-            _state = OperationState.Trying;
-        }
-
-        if (_backend.TryPerform(operation))
-        {
-            FilePipeMetrics.ReadInline();
-        }
-        else
-        {
-            await PerformAsync(operation, cancellationToken).ConfigureAwait(false);
-        }
-
-        long transferred = operation.Transferred;
-        lock (_chain)
-        {
-            _state = OperationState.Idle;
-            Record(operation);
-            _chain.Skip(transferred);
-            operation.Clear();
-            if (_error is not null)
-            {
-                throw _error;
-            }
-        }
-
-        if (transferred == 0)
-        {
-            return true;
-        }
-
-        destination.Advance((int)transferred);
-        return GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
     }
 
     /// <summary>
-    /// Has the system copy from file to file (copy_file_range(2)) for as long as it can; whatever is left, the end of the file included, is for the ordinary way.
-    /// <see langword="false"/>: the destination takes no more.
+    /// Hands over a read that has to wait. Also after Complete: the system may have the memory already, and the report of its end releases everything. A cancellation that
+    /// came while the caller's thread was in a call found no wait to end, and ends this one before it begins.
     /// </summary>
-    private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
+    private ValueTask<ReadResult> StartReadAsync(FileOperation operation, int minimumSize, CancellationToken cancellationToken)
     {
-        bool hasCopied = false;
-        while (!_isEnded && _backend.CanCopyTo(destination.FileBackend))
+        PooledCompletion<ReadResult>? pending = null;
+        Cancellation cancellation = default;
+        ReadResult result;
+        Exception? error;
+        lock (_lock)
         {
-            ThrowIfCopyCanceled(cancellationToken);
-            long length = Math.Min(_backend.Shape.Length - (_options.Offset + _chain.End), _options.Length - _chain.End ?? long.MaxValue);
-            if (length <= 0)
+            _stage = Stage.Started;
+            if (TryAnswer(minimumSize, out result, out error))
             {
-                break;
+                cancellation = CancellationOfRead();
             }
-
-            // Nothing of the writer's may be on its way: the copy goes past its memory.
-            if (!GoesOn(await destination.FlushWrittenAsync(cancellationToken).ConfigureAwait(false)))
+            else
             {
-                return false;
+                pending = AddPending(minimumSize, cancellationToken);
             }
-
-            FileOperation operation;
-            lock (_chain)
-            {
-                operation = _operation ??= FileOperation.Rent(this);
-                operation.Kind = FileOperationKind.Copy;
-                operation.Offset = _options.Offset + _chain.End;
-                operation.Destination = destination.FileBackend;
-                operation.DestinationOffset = destination.SkipWritten(0);
-                operation.Length = length;
-            }
-
-            await PerformAsync(operation, cancellationToken).ConfigureAwait(false);
-            long copied = operation.Transferred;
-            lock (_chain)
-            {
-                _state = OperationState.Idle;
-                operation.Clear();
-                _chain.Skip(copied);
-                _isEnded |= _chain.End == _options.Length;
-                destination.SkipWritten(copied);
-                if (operation.Error is not null)
-                {
-                    throw operation.Error;
-                }
-            }
-
-            if (copied == 0)
-            {
-                break;
-            }
-
-            hasCopied = true;
         }
 
-        // The writer's guarantee holds for what went past it, too.
-        return !hasCopied || GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+        _backend.Start(operation);
+        cancellation.Request(_backend);
+        return pending is null ? Answer(result, error) : pending.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
-    /// <summary>Has the back end perform an operation of a copy, which waits for it whatever happens: its memory is not ours.</summary>
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
-    private async ValueTask PerformAsync(FileOperation operation, CancellationToken cancellationToken)
+    /// <summary>
+    /// Gives the read its memory. A caller's memory pool may throw here: then the read is not made, whoever waits for it gets the error, and it is returned.
+    /// Called without the lock by whoever has the operation.
+    /// </summary>
+    private Exception? TryPrepare(FileOperation operation)
     {
-        bool isCanceled;
-        PooledCompletion<long> pending;
-        lock (_chain)
+        try
         {
-            // One copy at a time, which awaits each of its operations: free again whenever this comes by.
-            pending = _reusableCopy ??= new PooledCompletion<long>(_options.ReaderScheduler, useSynchronizationContext: false, static _ => { });
-            _state = OperationState.Started;
-            _pendingCopy = pending;
-
-            // What comes from here on finds the operation started; what came before found nothing to cancel.
-            isCanceled = _cancelRequested || cancellationToken.IsCancellationRequested;
+            _state.Chain.RentForRead(operation, _unrented);
+            operation.Pin();
+            return null;
         }
-
-        Start(operation);
-        if (isCanceled)
+        catch (Exception e)
         {
-            _backend.TryCancel(operation, this);
-        }
-
-        await pending.Task.ConfigureAwait(false);
-    }
-
-    private static bool GoesOn(FlushResult flush)
-        => flush.IsCanceled ? throw new OperationCanceledException("The flush of the destination was canceled.") : !flush.IsCompleted;
-
-    private void ThrowIfCopyCanceled(CancellationToken cancellationToken)
-    {
-        cancellationToken.ThrowIfCancellationRequested();
-        lock (_chain)
-        {
-            ThrowIfCompleted();
-            if (_cancelRequested)
+            PooledCompletion<ReadResult>? pending;
+            FileSegment? freed;
+            bool release;
+            operation.Clear();
+            lock (_lock)
             {
-                _cancelRequested = false;
-                throw new OperationCanceledException("The read was canceled.");
+                freed = _state.Chain.EndRead(0);
+                _stage = Stage.Idle;
+                pending = TakePending();
+                release = _isCompleted;
             }
+
+            _ = SegmentPool.Shared.Return(freed);
+            if (release)
+            {
+                Release();
+            }
+
+            pending?.CompleteOnPool(default, e);
+            return e;
         }
     }
 
     private void OnTokenCanceled(CancellationToken token)
     {
         PooledCompletion<ReadResult>? pending = null;
-        FileOperation? started;
-        lock (_chain)
+        Cancellation cancellation = default;
+        lock (_lock)
         {
             // A callback that comes late may meet a later wait: with the same token that one ends as well, with another it does not.
             if (_pending?.CancellationToken == token)
             {
-                pending = _pending;
-                _pending = null;
+                pending = TakePending();
+                cancellation = CancellationOfRead();
             }
-
-            started = StartedForCaller(pending);
         }
 
-        pending?.Complete(default, new OperationCanceledException(token), mayRunInline: false);
-        TryCancel(started);
+        pending?.CompleteNow(default, new OperationCanceledException(token));
+        cancellation.Request(_backend);
+    }
+
+    private async Task CopyAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
+    {
+        try
+        {
+            if (await CopyBufferedAsync(copy, destination, cancellationToken).ConfigureAwait(false))
+            {
+                await copy.CopyToAsync(destination, cancellationToken).ConfigureAwait(false);
+            }
+        }
+        finally
+        {
+            FileSegment? freed;
+            bool release;
+            lock (_lock)
+            {
+                freed = _state.EndCopy(copy);
+                _copy = null;
+                _stage = Stage.Idle;
+                release = _isCompleted;
+            }
+
+            copy.Dispose();
+            _ = SegmentPool.Shared.Return(freed);
+            if (release)
+            {
+                Release();
+            }
+        }
+    }
+
+    /// <summary>Writes the segments that earlier reads have left. <see langword="false"/>: the destination takes no more.</summary>
+    private async ValueTask<bool> CopyBufferedAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
+    {
+        // While this copies nobody else moves the chain.
+        foreach (ReadOnlyMemory<byte> memory in _state.Chain.Sequence)
+        {
+            copy.ThrowIfCanceled(cancellationToken);
+            FlushResult flush = default;
+            try
+            {
+                flush = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+            }
+            finally
+            {
+                // Also where the write fails: the destination may have taken them, and each byte goes there once.
+                FileSegment? freed;
+                lock (_lock)
+                {
+                    long consumed = _state.Chain.Start + memory.Length;
+                    freed = _state.Chain.AdvanceTo(consumed, consumed);
+                }
+
+                _ = SegmentPool.Shared.Return(freed);
+            }
+
+            if (!FileCopy.GoesOn(flush))
+            {
+                return false;
+            }
+        }
+
+        // An error comes after what was read before it, and is not tried again.
+        copy.ThrowIfCanceled(cancellationToken);
+        return _state.Error is null ? true : throw _state.Error;
+    }
+
+    /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
+    private Exception? Release()
+    {
+        FileSegment? freed;
+        FileOperation? operation;
+        lock (_lock)
+        {
+            freed = _state.Release();
+            operation = _operation;
+            _operation = null;
+        }
+
+        operation?.Return();
+        Exception? poolError = SegmentPool.Shared.Return(freed);
+        _backend.Release(closeHandle: !_leaveOpen);
+        TaskCompletionSource? released;
+        lock (_lock)
+        {
+            _isReleased = true;
+            released = _released;
+        }
+
+        // On the pool, as an awaiter's SynchronizationContext may be called.
+        if (released is not null)
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(static released => released.TrySetResult(), released, preferLocal: false);
+        }
+
+        return poolError;
     }
 
     // What follows is called under the lock.
 
-    private FileOperation? StartedForCaller(PooledCompletion<ReadResult>? ended)
-        => _state == OperationState.Started && (_isCopying || (ended is not null && _options.PauseReadAheadThreshold == 0)) ? _operation : null;
-
-    private ValueTask<ReadResult> Wait(int minimumSize, CancellationToken cancellationToken)
+    /// <summary>Sets a read up. Its memory is given to it by <see cref="TryPrepare"/>.</summary>
+    private FileOperation BeginRead(int minimumSize, Stage next)
     {
-        PooledCompletion<ReadResult> pending = Interlocked.Exchange(ref _reusable, null)
-            ?? new PooledCompletion<ReadResult>(_options.ReaderScheduler, _options.UseSynchronizationContext, completion => Volatile.Write(ref _reusable, completion));
-        _minimumSize = minimumSize;
-        _pending = pending;
-        ValueTask<ReadResult> task = pending.Task;
-        if (cancellationToken.CanBeCanceled)
-        {
-            pending.Begin(cancellationToken);
-            CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token), this);
-            if (_pending == pending)
-            {
-                pending.Registration = registration;
-            }
-        }
-
-        return task;
-    }
-
-    private bool TryGetResult(int minimumSize, out ReadResult result)
-    {
-        bool isCanceled = _cancelRequested;
-        if (isCanceled || (_chain.Length > 0 && (_isEnded || (!_examinedEverything && _chain.Length >= minimumSize))))
-        {
-            _cancelRequested = false;
-            result = new ReadResult(_chain.Sequence, isCanceled, _isEnded);
-            return true;
-        }
-
-        result = default;
-        return false;
-    }
-
-    /// <summary>A cancellation that came while the caller's thread was in a call found no wait to end: it ends the read before that waits, or goes on.</summary>
-    private bool TryGetCanceled(CancellationToken cancellationToken, out ValueTask<ReadResult> answer)
-    {
-        if (_cancelRequested)
-        {
-            _cancelRequested = false;
-            answer = new ValueTask<ReadResult>(new ReadResult(_chain.Sequence, isCanceled: true, _isEnded));
-            return true;
-        }
-
-        bool isCanceled = cancellationToken.IsCancellationRequested;
-        answer = isCanceled ? ValueTask.FromCanceled<ReadResult>(cancellationToken) : default;
-        return isCanceled;
-    }
-
-    private bool IsSatisfied(bool hasMore, int minimumSize)
-        => _isEnded || _error is not null || (hasMore && _chain.Length >= minimumSize);
-
-    /// <summary>Sets the operation up for the next read of the chain.</summary>
-    private FileOperation Prepare(int minimumSize, OperationState next)
-    {
-        FileOperation operation = _operation ??= FileOperation.Rent(this);
-        operation.Kind = FileOperationKind.Read;
-        operation.Offset = _options.Offset + _chain.End;
-        _chain.Lend(operation, NextReadSize(minimumSize));
-        _state = next;
+        FileOperation operation = _operation ??= _backend.Rent(this);
+        _unrented = _state.BeginRead(operation, minimumSize);
+        _stage = next;
         return operation;
     }
 
-    private bool TryPrepareReadAhead()
+    private FileOperation? TryBeginReadAhead()
+        => ReadsAhead && _stage == Stage.Idle && !_isCompleted && _state.WantsReadAhead() ? BeginRead(0, Stage.Started) : null;
+
+    private FileSegment? EndRead(FileOperation operation)
     {
-        if (_options.PauseReadAheadThreshold == 0 || _state != OperationState.Idle || _isEnded || _isCompleted || _isCopying || _error is not null)
-        {
-            return false;
-        }
-
-        if (_chain.Length >= _options.PauseReadAheadThreshold)
-        {
-            _isPaused = true;
-        }
-        else if (_chain.Length <= _options.EffectiveResumeThreshold)
-        {
-            _isPaused = false;
-        }
-
-        if (_isPaused)
-        {
-            return false;
-        }
-
-        try
-        {
-            Prepare(0, OperationState.Started);
-            return true;
-        }
-        catch (Exception)
-        {
-            // The caller's memory pool threw. Nobody has asked for these bytes: the read that does so meets the pool itself.
-            return false;
-        }
+        _stage = Stage.Idle;
+        return _state.EndRead(operation);
     }
 
-    /// <summary>Bytes to ask for: never none.</summary>
-    private long NextReadSize(int minimumSize)
+    private bool TryAnswer(int minimumSize, out ReadResult result, out Exception? error)
     {
-        long missing = Math.Max(0, minimumSize - _chain.Length);
-        long known = _backend.Shape.Length - (_options.Offset + _chain.End);
-        long size = known > 0
-            ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
-            : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        return Math.Min(size, _options.Length - _chain.End ?? long.MaxValue);
+        if (!_isCompleted)
+        {
+            return _state.TryAnswer(minimumSize, out result, out error);
+        }
+
+        result = default;
+        error = CompletedException();
+        return true;
     }
 
-    /// <summary>Takes the memory and the outcome of a read of the chain. Whether there are more bytes than before.</summary>
-    private bool TakeBack(FileOperation operation)
+    private PooledCompletion<ReadResult> AddPending(int minimumSize, CancellationToken cancellationToken)
     {
-        _chain.TakeBack(operation.Transferred);
-        Record(operation);
-        operation.Clear();
-        return operation.Transferred > 0;
+        PooledCompletion<ReadResult> pending = (_completions ??= new PooledCompletions<ReadResult>()).Rent();
+        pending.CancellationToken = cancellationToken;
+        _pending = pending;
+        _pendingMinimum = minimumSize;
+        return pending;
     }
 
-    private void Record(FileOperation operation)
+    private PooledCompletion<ReadResult>? TakePending()
     {
-        if (operation.Error is not null)
-        {
-            _error = operation.Error;
-        }
-        else if (operation.Transferred == 0)
-        {
-            _isEnded |= !operation.IsCanceled;
-        }
-        else
-        {
-            FilePipeMetrics.Read(operation.Transferred);
-            long end = operation.Offset - _options.Offset + operation.Transferred;
-            _isEnded |= end == _options.Length;
-            if (operation.Transferred == operation.Length && operation.Offset >= _backend.Shape.Length)
-            {
-                _unknownReadSize = Math.Min(_unknownReadSize * 2, BytesPerRead);
-            }
-        }
+        PooledCompletion<ReadResult>? pending = _pending;
+        _pending = null;
+        return pending;
     }
 
-    /// <summary>Gives all memory back; the handle is for the caller to release, without the lock.</summary>
-    private void ReleaseMemory()
-    {
-        _chain.Release();
-        _operation?.Return();
-        _operation = null;
-    }
+    /// <summary>A read that nobody waits for any more is given up, unless it reads ahead.</summary>
+    private Cancellation CancellationOfRead() => _stage == Stage.Started && (_isCompleted || !ReadsAhead) ? new Cancellation(_operation!) : default;
 
     private void ThrowIfNotReadable()
     {
         ThrowIfCompleted();
-        if (_pending is not null || _state == OperationState.Trying || _isCopying)
+        if (_pending is not null || _stage is Stage.Trying or Stage.Copying)
         {
-            throw new InvalidOperationException("Another read is pending: a reader serves one at a time.");
+            throw PendingException();
         }
     }
 
@@ -873,24 +715,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner
         }
     }
 
+    private static ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
+        => error is null ? new ValueTask<ReadResult>(result) : ValueTask.FromException<ReadResult>(error);
+
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
 
-    /// <summary>Not under the lock, although the operation was set up there: it may be reported before this returns.</summary>
-    private void Start(FileOperation operation)
-    {
-        _backend.Start(operation);
-        if (Volatile.Read(ref _isCompleted))
-        {
-            // Complete may have tried to cancel what was not started yet.
-            _backend.TryCancel(operation, this);
-        }
-    }
-
-    private void TryCancel(FileOperation? started)
-    {
-        if (started is not null)
-        {
-            _backend.TryCancel(started, this);
-        }
-    }
+    private static InvalidOperationException PendingException() => new("Another read is pending: a reader serves one at a time.");
 }

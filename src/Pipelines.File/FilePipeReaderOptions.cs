@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
@@ -40,15 +39,6 @@ public sealed class FilePipeReaderOptions
 
     /// <summary>Reading ahead resumes when no more than this many bytes are buffered; 0, the default, is half of <see cref="PauseReadAheadThreshold"/>.</summary>
     public long ResumeReadAheadThreshold { get; init; }
-
-    /// <summary>
-    /// Where the continuation of a read that had to wait runs. By default it runs on the thread-pool thread that finished the read, or is queued to the
-    /// thread pool where another thread ended the wait (<see cref="FilePipeReader.CancelPendingRead"/>, <see cref="FilePipeReader.Complete"/>, a token).
-    /// </summary>
-    public PipeScheduler? ReaderScheduler { get; init; }
-
-    /// <summary>Posts continuations to the <see cref="SynchronizationContext"/> that was current at the await; <see langword="false"/> by default.</summary>
-    public bool UseSynchronizationContext { get; init; }
 
     /// <summary>What others may do with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default.</summary>
     public FileShare Share { get; init; } = FileShare.Read;

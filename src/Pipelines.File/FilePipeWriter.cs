@@ -1,5 +1,6 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
+using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -11,12 +12,12 @@ namespace Pipelines.File;
 /// vectored writes for many small flushes, with thresholds that bound what waits.
 /// </summary>
 /// <remarks>
-/// <para>As <c>PipeWriter.Create(new FileStream(…))</c>, plus write-behind. One caller uses it at a time; <see cref="CancelPendingFlush"/> may come from any thread, and
-/// several flushes may be pending.</para>
+/// <para>As <c>PipeWriter.Create(new FileStream(…))</c>, plus write-behind. One caller uses it at a time; <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
+/// <see cref="Abort"/> may come from any thread, and several flushes may be pending.</para>
 /// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
 /// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
 /// </remarks>
-public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
+public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposable, IAsyncDisposable
 {
     /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerWrite = 512 * 1024;
@@ -24,34 +25,38 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     /// <summary>Bytes that one WriteAsync takes in before it looks at the thresholds.</summary>
     private const int MaxUnpacedWrite = 1024 * 1024;
 
+    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token);
+
     private readonly FileBackend _backend;
     private readonly FilePipeWriterOptions _options;
     private readonly long _offset;
     private readonly bool _leaveOpen;
     private readonly bool _isOpenedByPath;
 
-    // The lock, and the bytes, of which it guards what WriteQueue says; it guards every field below. Nothing is called under it that waits or that runs a caller's
-    // code, but for the Rent of a caller's memory pool.
+    // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
+    private readonly object _lock = new();
+
+    // The lock guards of it what WriteQueue says.
     private readonly WriteQueue _queue;
+    private readonly PendingFlushes _flushes = new();
 
     // The drain: the back end's while _isDraining, else whoever's holds the lock.
     private FileOperation? _operation;
     private bool _isDraining;
 
-    // Flushes that wait, oldest first. Whoever takes one out, under the lock, is the one who completes it.
-    private PooledCompletion<FlushResult>? _firstPending;
-    private PooledCompletion<FlushResult>? _lastPending;
-    private PooledCompletion<FlushResult>? _reusable;
-
+    // The first error, thrown again by every later flush and by CompleteAsync.
     private Exception? _error;
     private long _synced;
     private long _syncing;
     private int _flushesInQueue;
+    private int _coalesced;
     private bool _cancelRequested;
     private bool _isCompleted;
+    private bool _isAborted;
+    private bool _isReleased;
 
     // Whoever awaits CompleteAsync while the drain runs.
-    private PooledCompletion<FlushResult>? _completing;
+    private TaskCompletionSource? _released;
 
     private FilePipeWriter(FileBackend backend, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath)
     {
@@ -68,15 +73,16 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     }
 
     /// <summary>
-    /// The file offset, in bytes, after everything that was flushed so far; after a failure, after everything that was written. A file that cannot seek counts from 0.
+    /// The file offset, in bytes, after everything that was flushed so far; after a failure or <see cref="Abort"/>, after everything that was written. A file that cannot
+    /// seek counts from 0.
     /// </summary>
     public long Position
     {
         get
         {
-            lock (_queue)
+            lock (_lock)
             {
-                return _offset + (_error is null ? _queue.Flushed : _queue.Written);
+                return _offset + (_error is null && !_isAborted ? _queue.Flushed : _queue.Written);
             }
         }
     }
@@ -87,8 +93,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     /// <inheritdoc/>
     public override bool CanGetUnflushedBytes => true;
 
-    /// <summary>Bytes that were advanced over and not yet handed over by a flush.</summary>
-    public override long UnflushedBytes => _queue.Advanced - _queue.Flushed;
+    /// <summary>Bytes that were advanced over and not yet handed over by a flush; 0 after the writer is completed.</summary>
+    public override long UnflushedBytes => Volatile.Read(ref _isCompleted) ? 0 : _queue.Advanced - _queue.Flushed;
 
     internal FileBackend FileBackend => _backend;
 
@@ -134,23 +140,16 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     internal static FilePipeWriter Create(FileBackend backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
         backend.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
-        long end = isOpenedByPath && options.Mode == FileMode.Append ? backend.Shape.Length : 0;
+        long end = isOpenedByPath && options.Mode == FileMode.Append ? backend.Properties.Length : 0;
         return new FilePipeWriter(backend, options, options.Offset ?? end, leaveOpen, isOpenedByPath);
     }
 
     /// <inheritdoc/>
     public override Memory<byte> GetMemory(int sizeHint = 0)
-    {
-        MakeRoom(sizeHint);
-        return _queue.Room;
-    }
+        => _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
 
     /// <inheritdoc/>
-    public override Span<byte> GetSpan(int sizeHint = 0)
-    {
-        MakeRoom(sizeHint);
-        return _queue.Room.Span;
-    }
+    public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
     /// <inheritdoc/>
     public override void Advance(int bytes) => _queue.Advance(bytes);
@@ -162,59 +161,28 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
     /// <exception cref="InvalidOperationException">The writer is completed.</exception>
     /// <exception cref="IOException">A write has failed, now or earlier.</exception>
-    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+    /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> came.</exception>
+    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);
+
+    /// <summary>As <see cref="FlushAsync(CancellationToken)"/>, with at least this guarantee for everything so far, whatever the option says.</summary>
+    /// <param name="guarantee">What holds when the flush completes.</param>
+    /// <param name="cancellationToken">Ends the wait, not the writing.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="guarantee"/> is none.</exception>
+    /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
+    public ValueTask<FlushResult> FlushAsync(FlushGuarantee guarantee, CancellationToken cancellationToken = default)
     {
-        bool start;
-        ValueTask<FlushResult> answer = default;
-        lock (_queue)
+        if (guarantee is < FlushGuarantee.WriteBehind or > FlushGuarantee.Durable)
         {
-            ThrowIfCompleted();
-            if (_error is not null)
-            {
-                // Nothing after the failed byte is written.
-                _queue.Flush();
-                _queue.DropFlushed();
-                return ValueTask.FromException<FlushResult>(_error);
-            }
-
-            if (_queue.Advanced > _queue.Flushed)
-            {
-                _flushesInQueue++;
-                _queue.Flush();
-            }
-
-            start = TryPrepareDrain(isSyncWanted: _options.FlushGuarantee == FlushGuarantee.Durable);
-            if (_cancelRequested)
-            {
-                _cancelRequested = false;
-                answer = new ValueTask<FlushResult>(new FlushResult(isCanceled: true, isCompleted: false));
-            }
-            else if (cancellationToken.IsCancellationRequested)
-            {
-                answer = ValueTask.FromCanceled<FlushResult>(cancellationToken);
-            }
-            else
-            {
-                (bool isDone, long target) = Guarantee();
-                if (!isDone)
-                {
-                    answer = Wait(target, cancellationToken);
-                }
-            }
+            throw new ArgumentOutOfRangeException(nameof(guarantee), guarantee, "Not a FlushGuarantee.");
         }
 
-        if (start)
-        {
-            _backend.Start(_operation!);
-        }
-
-        return answer;
+        return FlushAsExactlyAsync(guarantee > _options.FlushGuarantee ? guarantee : _options.FlushGuarantee, cancellationToken);
     }
 
     /// <summary>
     /// Copies <paramref name="source"/> and flushes. Canceled or not, its bytes are in the writer from here on, and are written exactly once.
     /// </summary>
-    /// <inheritdoc cref="FlushAsync"/>
+    /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes.</param>
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
@@ -231,131 +199,180 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
     /// <summary>Makes the pending flushes, or else the next one, return at once with <see cref="FlushResult.IsCanceled"/>. What they flushed is written all the same.</summary>
     public override void CancelPendingFlush()
     {
-        PooledCompletion<FlushResult>? pending;
-        lock (_queue)
+        PooledCompletion<FlushResult>? canceled;
+        lock (_lock)
         {
-            pending = _firstPending;
-            _firstPending = _lastPending = null;
-            _cancelRequested |= pending is null;
+            canceled = _flushes.TakeAll();
+            _cancelRequested = canceled is null;
         }
 
-        CompleteAll(pending, new FlushResult(isCanceled: true, isCompleted: false), null, mayRunInline: false);
+        PendingFlushes.Complete(canceled, new FlushResult(isCanceled: true, isCompleted: false), null, now: true);
     }
 
     /// <summary>
     /// Writes out everything, closes the file, and throws if any byte could not be written. Blocks until then: prefer <see cref="CompleteAsync"/>.
     /// </summary>
-    /// <param name="exception">Anything but <see langword="null"/> drops what was not flushed; what was flushed is written all the same.</param>
+    /// <param name="exception">Anything but <see langword="null"/> drops what was not flushed; what was flushed is written all the same. <see cref="Abort"/> drops that, too.</param>
     /// <exception cref="IOException">A write has failed, now or earlier. The file is closed.</exception>
+    /// <exception cref="OperationCanceledException"><see cref="Abort"/> came meanwhile.</exception>
     public override void Complete(Exception? exception = null)
     {
-        bool start;
-        lock (_queue)
+        bool wasAborted = BeginComplete(exception, mayWait: true);
+        lock (_lock)
         {
-            if (!TryBeginComplete(exception))
+            while (!_isReleased && !(_isAborted && !_backend.EndsOperations))
             {
-                return;
-            }
-
-            start = TryPrepareDrain(isSyncWanted: true);
-        }
-
-        if (start && !_backend.CanBlock)
-        {
-            _backend.Start(_operation!);
-        }
-        else if (start)
-        {
-            // This thread would wait for another: it may as well write.
-            do
-            {
-                _backend.Perform(_operation!);
-            }
-            while (OnCompleted(_operation!));
-        }
-
-        lock (_queue)
-        {
-            while (_isDraining)
-            {
-                Monitor.Wait(_queue);
+                Monitor.Wait(_lock);
             }
         }
 
-        EndComplete();
+        ThrowIfNotWhole(wasAborted);
     }
 
     /// <summary>Writes out everything, closes the file, and throws if any byte could not be written.</summary>
     /// <inheritdoc cref="Complete"/>
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
-        bool start;
-        PooledCompletion<FlushResult>? drained = null;
-        lock (_queue)
+        bool wasAborted = BeginComplete(exception, mayWait: false);
+        Task? released = null;
+        lock (_lock)
         {
-            if (!TryBeginComplete(exception))
+            if (!_isReleased && !(_isAborted && !_backend.EndsOperations))
+            {
+                released = (_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+            }
+        }
+
+        if (released is not null)
+        {
+            await released.ConfigureAwait(false);
+        }
+
+        ThrowIfNotWhole(wasAborted);
+    }
+
+    /// <summary>
+    /// Gives up at once: pending flushes, and whoever waits for the writer's completion, get an <see cref="OperationCanceledException"/>, what is not written is dropped,
+    /// and the file is closed when the system is done with it. <see cref="CompleteAsync"/> afterwards only waits for that. May come from any thread, and does not throw.
+    /// </summary>
+    public void Abort()
+    {
+        PooledCompletion<FlushResult>? flushes;
+        Cancellation cancellation = default;
+        bool release;
+        lock (_lock)
+        {
+            if (_isReleased || _isAborted)
             {
                 return;
             }
 
-            start = TryPrepareDrain(isSyncWanted: true);
+            release = !_isDraining && !_isCompleted;
+            Volatile.Write(ref _isCompleted, true);
+            _isAborted = true;
+            flushes = _flushes.TakeAll();
             if (_isDraining)
             {
-                drained = _completing = new PooledCompletion<FlushResult>(_options.WriterScheduler, _options.UseSynchronizationContext, static _ => { });
+                cancellation = new Cancellation(_operation!);
+            }
+
+            if (!_backend.EndsOperations)
+            {
+                // What is under way may never end: whoever waits for it goes on.
+                Monitor.PulseAll(_lock);
+                _released?.TrySetResult();
             }
         }
 
-        if (start)
+        PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
+        cancellation.Request(_backend);
+        if (release)
         {
-            _backend.Start(_operation!);
+            Release();
         }
-
-        if (drained is not null)
-        {
-            await drained.Task.ConfigureAwait(false);
-        }
-
-        EndComplete();
     }
+
+    /// <inheritdoc cref="Complete"/>
+    public void Dispose()
+    {
+        if (!Volatile.Read(ref _isCompleted))
+        {
+            Complete();
+        }
+    }
+
+    /// <inheritdoc cref="CompleteAsync"/>
+    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? default : CompleteAsync();
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
 
-    /// <summary>For a copy past the writer's own memory: flushes, and completes when nothing waits to be written, whatever the guarantee.</summary>
-    internal async ValueTask<FlushResult> FlushWrittenAsync(CancellationToken cancellationToken)
+    /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
+    internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
-        FlushResult result = await FlushAsync(cancellationToken).ConfigureAwait(false);
-        if (result.IsCanceled)
-        {
-            return result;
-        }
-
-        ValueTask<FlushResult> written = default;
-        lock (_queue)
-        {
-            if (_error is not null)
-            {
-                // The drain may have failed since the flush was done: what is copied now would come after the failed byte.
-                throw _error;
-            }
-
-            if (_queue.Written < _queue.Flushed)
-            {
-                written = Wait(_queue.Flushed, cancellationToken);
-            }
-        }
-
-        return await written.ConfigureAwait(false);
-    }
-
-    /// <summary>For a copy past the writer's own memory: where the next byte goes, and that <paramref name="bytes"/> have gone there.</summary>
-    internal long SkipWritten(long bytes)
-    {
-        lock (_queue)
+        PooledCompletion<FlushResult>? pending = null;
+        FileOperation? drain = null;
+        FileSegment? freed = null;
+        Exception? error;
+        bool isCanceled = false;
+        lock (_lock)
         {
             ThrowIfCompleted();
-            _queue.Skip(bytes);
-            return _offset + _queue.Written;
+            HandOver();
+            error = _error;
+            if (error is not null)
+            {
+                // Nothing after the failed byte is written.
+                freed = _queue.DropFlushed();
+            }
+            else
+            {
+                isCanceled = _cancelRequested;
+                _cancelRequested = false;
+                if (!isCanceled && !cancellationToken.IsCancellationRequested && !IsReached(guarantee, out long target))
+                {
+                    pending = _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
+                }
+
+                drain = TryBeginDrain();
+            }
         }
+
+        _ = SegmentPool.Shared.Return(freed);
+        if (drain is not null)
+        {
+            Drain(drain, mayWait: false);
+        }
+
+        if (pending is not null)
+        {
+            if (guarantee == FlushGuarantee.WriteBehind)
+            {
+                FilePipeMetrics.FlushPaused();
+            }
+
+            return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
+        }
+
+        return error is not null ? ValueTask.FromException<FlushResult>(error)
+            : isCanceled ? new ValueTask<FlushResult>(new FlushResult(isCanceled: true, isCompleted: false))
+            : cancellationToken.IsCancellationRequested ? ValueTask.FromCanceled<FlushResult>(cancellationToken)
+            : default;
+    }
+
+    /// <summary>For a copy past the writer's own memory: that <paramref name="bytes"/> have gone to the file, and the file offset of the next byte. Everything is written.</summary>
+    internal long Skip(long bytes)
+    {
+        FileSegment? freed;
+        long position;
+        lock (_lock)
+        {
+            ThrowIfCompleted();
+            freed = _queue.Skip(bytes);
+            position = _offset + _queue.Written;
+        }
+
+        _ = SegmentPool.Shared.Return(freed);
+        return position;
     }
 
     /// <summary>A write so large that the thresholds have to hold within it.</summary>
@@ -375,7 +392,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
                     return result;
                 }
             }
-            catch (OperationCanceledException)
+            catch (OperationCanceledException) when (!Volatile.Read(ref _isCompleted))
             {
                 // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
                 Copy(source.Span);
@@ -399,49 +416,189 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         }
     }
 
-    private bool OnCompleted(FileOperation operation)
+    /// <summary>A further segment: there is no room, or the writer is completed.</summary>
+    private Memory<byte> MakeRoom(int sizeHint)
     {
-        PooledCompletion<FlushResult>? pending;
-        PooledCompletion<FlushResult>? completing = null;
-        Exception? error;
-        bool again;
-
-        // Once the lock is released the operation may be in use again.
-        bool isCanceled = operation.IsCanceled;
-        lock (_queue)
+        ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
+        ThrowIfCompleted();
+        FileSegment segment = _queue.Rent(sizeHint);
+        FileSegment? freed = segment;
+        bool isAppended = false;
+        lock (_lock)
         {
-            Record(operation);
-            operation.Clear();
-            _isDraining = false;
-            again = TryPrepareDrain(isSyncWanted: _isCompleted || _firstPending is not null);
-            pending = TakePending();
-            error = _error;
-            if (!again && _isCompleted)
+            if (!_isCompleted && segment.Capacity >= sizeHint)
             {
-                completing = _completing;
-                _completing = null;
-                Monitor.PulseAll(_queue);
+                freed = _queue.Append(segment);
+                isAppended = true;
             }
         }
 
-        // Where this thread goes on writing, continuations run elsewhere.
-        bool mayRunInline = !again && !isCanceled;
-        CompleteAll(pending, default, error, mayRunInline && completing is null);
-        completing?.Complete(default, null, mayRunInline);
-        return again;
+        _ = SegmentPool.Shared.Return(freed);
+        if (!isAppended)
+        {
+            ThrowIfCompleted();
+            throw new InvalidOperationException($"The memory pool has given less than the {sizeHint} bytes that it was asked for.");
+        }
+
+        return segment.Buffer;
     }
 
-    private void EndComplete()
+    /// <summary>
+    /// Has the drain perform what it is set up for, and what comes after it. <paramref name="mayWait"/>: on this thread where that ends by itself, as this thread would
+    /// only wait for another.
+    /// </summary>
+    private void Drain(FileOperation operation, bool mayWait)
+    {
+        if (!TryPin(operation) && !OnCompleted(operation))
+        {
+            return;
+        }
+
+        while (mayWait && _backend.TryPerform(operation, mayWait: true))
+        {
+            if (!OnCompleted(operation))
+            {
+                return;
+            }
+        }
+
+        _backend.Start(operation);
+    }
+
+    private bool OnCompleted(FileOperation operation)
+    {
+        while (true)
+        {
+            PooledCompletion<FlushResult>? flushes;
+            FileOperation? next;
+            FileSegment? freed;
+            Exception? error;
+            int coalesced;
+            bool release;
+            operation.Clear();
+            Count(operation);
+            lock (_lock)
+            {
+                freed = EndDrain(operation);
+                error = _error;
+                coalesced = _coalesced;
+                _coalesced = 0;
+                flushes = _flushes.TakeReached(_queue.Written, _synced, hasFailed: error is not null);
+                next = TryBeginDrain();
+                release = next is null && _isCompleted;
+            }
+
+            // What a caller's pool throws here concerns nobody who waits: the bytes are written.
+            _ = SegmentPool.Shared.Return(freed);
+            FilePipeMetrics.FlushesCoalesced(coalesced);
+            PendingFlushes.Complete(flushes, default, error, now: false);
+            if (release)
+            {
+                Release();
+            }
+
+            if (next is null)
+            {
+                return false;
+            }
+
+            if (TryPin(next))
+            {
+                return true;
+            }
+        }
+    }
+
+    /// <summary>A caller's memory may throw here: that is what the write fails with.</summary>
+    private static bool TryPin(FileOperation operation)
+    {
+        try
+        {
+            operation.Pin();
+            return true;
+        }
+        catch (Exception e)
+        {
+            operation.Finish(e);
+            return false;
+        }
+    }
+
+    private static void Count(FileOperation operation)
+    {
+        if (operation.Kind == FileOperationKind.Write)
+        {
+            FilePipeMetrics.Wrote(operation.Transferred);
+        }
+        else if (operation is { Error: null, IsCanceled: false })
+        {
+            FilePipeMetrics.Synced();
+        }
+    }
+
+    /// <summary>Whether the writer was aborted before; where it is completed already, nothing is begun.</summary>
+    private bool BeginComplete(Exception? exception, bool mayWait)
+    {
+        FileOperation? drain;
+        bool release;
+        lock (_lock)
+        {
+            if (_isCompleted)
+            {
+                return _isAborted;
+            }
+
+            if (exception is null)
+            {
+                HandOver();
+            }
+
+            Volatile.Write(ref _isCompleted, true);
+            _queue.OnCompleting();
+            drain = TryBeginDrain();
+            release = !_isDraining;
+        }
+
+        if (release)
+        {
+            Release();
+        }
+        else if (drain is not null)
+        {
+            Drain(drain, mayWait);
+        }
+
+        return false;
+    }
+
+    private void ThrowIfNotWhole(bool wasAborted)
     {
         Exception? error;
-        lock (_queue)
+        lock (_lock)
         {
-            error = _error;
-            _queue.ReleaseAll();
-            _operation?.Return();
+            error = wasAborted ? null : _isAborted ? AbortedException() : _error;
+        }
+
+        if (error is not null)
+        {
+            ExceptionDispatchInfo.Throw(error);
+        }
+    }
+
+    /// <summary>Gives memory and handle back, by the one who found the writer completed and nothing under way.</summary>
+    private void Release()
+    {
+        FileSegment? freed;
+        FileOperation? operation;
+        lock (_lock)
+        {
+            freed = _queue.ReleaseAll();
+            operation = _operation;
             _operation = null;
         }
 
+        operation?.Return();
+        Exception? error = SegmentPool.Shared.Return(freed);
         try
         {
             // What was preallocated and not written is given back. The file was made empty: with nothing written it is.
@@ -455,256 +612,109 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
         {
             error ??= FileErrors.WithPath(e, _backend.Path);
         }
-        finally
-        {
-            _backend.Release(closeHandle: !_leaveOpen);
-        }
 
-        if (error is not null)
+        _backend.Release(closeHandle: !_leaveOpen);
+        lock (_lock)
         {
-            _error = error;
-            throw error;
-        }
-    }
-
-    private void MakeRoom(int sizeHint)
-    {
-        ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
-        if (Volatile.Read(ref _isCompleted) || !_queue.HasRoom(sizeHint))
-        {
-            lock (_queue)
-            {
-                ThrowIfCompleted();
-                _queue.Append(sizeHint);
-            }
+            _error ??= error;
+            _isReleased = true;
+            Monitor.PulseAll(_lock);
+            _released?.TrySetResult();
         }
     }
 
     private void OnTokenCanceled(CancellationToken token)
     {
-        PooledCompletion<FlushResult>? canceled = null;
-        lock (_queue)
+        PooledCompletion<FlushResult>? canceled;
+        lock (_lock)
         {
-            PooledCompletion<FlushResult>? pending = _firstPending;
-            _firstPending = _lastPending = null;
-            while (pending is not null)
-            {
-                PooledCompletion<FlushResult>? next = pending.Next;
-                if (pending.CancellationToken == token)
-                {
-                    pending.Next = canceled;
-                    canceled = pending;
-                }
-                else
-                {
-                    AddPending(pending);
-                }
-
-                pending = next;
-            }
+            canceled = _flushes.TakeCanceled(token);
         }
 
-        CompleteAll(canceled, default, canceled is null ? null : new OperationCanceledException(token), mayRunInline: false);
-    }
-
-    private static void CompleteAll(PooledCompletion<FlushResult>? pending, FlushResult result, Exception? error, bool mayRunInline)
-    {
-        while (pending is not null)
-        {
-            // Once it is completed it may be waiting for another flush already.
-            PooledCompletion<FlushResult>? next = pending.Next;
-            pending.Next = null;
-            pending.Complete(result, error, mayRunInline && next is null);
-            pending = next;
-        }
+        PendingFlushes.Complete(canceled, default, new OperationCanceledException(token), now: true);
     }
 
     // What follows is called under the lock.
 
-    /// <summary><see langword="false"/>: it was begun before, and an error of then is thrown again.</summary>
-    private bool TryBeginComplete(Exception? exception)
+    private void HandOver()
     {
-        if (_isCompleted)
-        {
-            return _error is null ? false : throw _error;
-        }
-
-        if (exception is null && _queue.Advanced > _queue.Flushed)
+        if (_queue.Advanced > _queue.Flushed)
         {
             _flushesInQueue++;
             _queue.Flush();
         }
-
-        Volatile.Write(ref _isCompleted, true);
-        return true;
     }
 
-    /// <summary>Sets the drain up where it is idle and has something to do: <see langword="true"/>, the caller has it performed.</summary>
-    private bool TryPrepareDrain(bool isSyncWanted)
+    /// <summary>Sets the drain up where it is idle and has something to do.</summary>
+    private FileOperation? TryBeginDrain()
     {
-        if (_isDraining || _error is not null)
-        {
-            return false;
-        }
-
-        if (_queue.Flushed > _queue.Written)
-        {
-            _operation ??= FileOperation.Rent(this);
-            _operation.Kind = FileOperationKind.Write;
-            _operation.Offset = _offset + _queue.Written;
-            _queue.Lend(_operation, BytesPerWrite);
-            if (_flushesInQueue > 1)
-            {
-                FilePipeMetrics.FlushesCoalesced(_flushesInQueue - 1);
-            }
-
-            _flushesInQueue = 0;
-        }
-        else if (isSyncWanted && _options.FlushGuarantee == FlushGuarantee.Durable && _synced < _queue.Written)
-        {
-            // Only what is written by now is covered: a flush that comes while this one runs needs the next.
-            _operation ??= FileOperation.Rent(this);
-            _operation.Kind = FileOperationKind.Sync;
-            _syncing = _queue.Written;
-        }
-        else
-        {
-            return false;
-        }
-
-        _isDraining = true;
-        return true;
-    }
-
-    private void Record(FileOperation operation)
-    {
-        if (operation.Error is not null)
-        {
-            _error = operation.Error;
-        }
-        else if (operation.IsCanceled)
-        {
-            // Nothing has moved: it is set up again.
-        }
-        else if (operation.Kind == FileOperationKind.Sync)
-        {
-            _synced = _syncing;
-            FilePipeMetrics.Synced();
-        }
-        else if (operation.Transferred == 0)
-        {
-            _error = new IOException($"The system took none of {operation.Length} bytes and named no error : '{_backend.Path}'");
-        }
-        else
-        {
-            FilePipeMetrics.Wrote(operation.Transferred);
-            _queue.OnWritten(operation.Transferred);
-        }
-
-        if (_error is not null)
-        {
-            _queue.DropFlushed();
-        }
-    }
-
-    /// <summary>Whether the flush of this moment is done, else the mark that it waits for.</summary>
-    private (bool IsDone, long Target) Guarantee()
-    {
-        if (_options.FlushGuarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold > 0)
-        {
-            if (_queue.Flushed - _queue.Written < _options.PauseWriterThreshold)
-            {
-                return (true, 0);
-            }
-
-            FilePipeMetrics.FlushPaused();
-            return (false, _queue.Flushed - _options.EffectiveResumeThreshold);
-        }
-
-        return (Reached() >= _queue.Flushed, _queue.Flushed);
-    }
-
-    private long Reached() => _options.FlushGuarantee == FlushGuarantee.Durable ? _synced : _queue.Written;
-
-    private ValueTask<FlushResult> Wait(long target, CancellationToken cancellationToken)
-    {
-        PooledCompletion<FlushResult>? pending = _reusable;
-        if (pending is null)
-        {
-            pending = new PooledCompletion<FlushResult>(_options.WriterScheduler, _options.UseSynchronizationContext, Return);
-        }
-        else
-        {
-            _reusable = pending.Next;
-            pending.Next = null;
-        }
-
-        pending.Target = target;
-        AddPending(pending);
-        ValueTask<FlushResult> task = pending.Task;
-        if (cancellationToken.CanBeCanceled)
-        {
-            pending.Begin(cancellationToken);
-            CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token), this);
-            if (_lastPending == pending)
-            {
-                pending.Registration = registration;
-            }
-        }
-
-        return task;
-    }
-
-    private void Return(PooledCompletion<FlushResult> completion)
-    {
-        lock (_queue)
-        {
-            completion.Next = _reusable;
-            _reusable = completion;
-        }
-    }
-
-    private void AddPending(PooledCompletion<FlushResult> pending)
-    {
-        pending.Next = null;
-        if (_lastPending is null)
-        {
-            _firstPending = pending;
-        }
-        else
-        {
-            _lastPending.Next = pending;
-        }
-
-        _lastPending = pending;
-    }
-
-    /// <summary>Takes out the flushes whose wait is over: a list. Their marks only ever grow.</summary>
-    private PooledCompletion<FlushResult>? TakePending()
-    {
-        PooledCompletion<FlushResult>? first = _firstPending;
-        PooledCompletion<FlushResult>? last = null;
-        PooledCompletion<FlushResult>? next = first;
-        long reached = Reached();
-        while (next is not null && (_error is not null || next.Target <= reached))
-        {
-            last = next;
-            next = next.Next;
-        }
-
-        if (last is null)
+        if (_isDraining || _error is not null || _isAborted)
         {
             return null;
         }
 
-        last.Next = null;
-        _firstPending = next;
-        if (next is null)
+        if (_queue.Flushed > _queue.Written)
         {
-            _lastPending = null;
+            _operation ??= _backend.Rent(this);
+            _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
+            _queue.BeginWrite(_operation, BytesPerWrite);
+            _coalesced = Math.Max(0, _flushesInQueue - 1);
+            _flushesInQueue = 0;
+        }
+        else if (_synced < _queue.Written && (_flushes.WantsSync || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
+        {
+            // Only what is written by now is covered: a flush that comes while this one runs needs the next.
+            _operation ??= _backend.Rent(this);
+            _operation.Begin(FileOperationKind.Sync, offset: 0);
+            _syncing = _queue.Written;
+        }
+        else
+        {
+            return null;
         }
 
-        return first;
+        _isDraining = true;
+        return _operation;
+    }
+
+    /// <summary>Records what came of the drain. An operation that was canceled has moved nothing, and is set up again if it is still wanted.</summary>
+    private FileSegment? EndDrain(FileOperation operation)
+    {
+        _isDraining = false;
+        if (operation.Error is not null)
+        {
+            _error = operation.Error;
+        }
+        else if (!operation.IsCanceled)
+        {
+            if (operation.Kind == FileOperationKind.Sync)
+            {
+                _synced = _syncing;
+            }
+            else if (operation.Transferred > 0)
+            {
+                return _queue.OnWritten(operation.Transferred);
+            }
+            else
+            {
+                _error = new IOException($"The system took none of {operation.Length} bytes and named no error : '{_backend.Path}'");
+            }
+        }
+
+        return _error is null ? null : _queue.DropFlushed();
+    }
+
+    /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>
+    private bool IsReached(FlushGuarantee guarantee, out long target)
+    {
+        if (guarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold > 0)
+        {
+            target = _queue.Flushed - _options.EffectiveResumeThreshold;
+            return _queue.Flushed - _queue.Written < _options.PauseWriterThreshold;
+        }
+
+        target = _queue.Flushed;
+        return (guarantee == FlushGuarantee.Durable ? _synced : _queue.Written) >= target;
     }
 
     private void ThrowIfCompleted()
@@ -714,4 +724,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner
             throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
         }
     }
+
+    private static OperationCanceledException AbortedException() => new("The writer was aborted.");
 }

@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
@@ -51,7 +50,7 @@ public sealed class FilePipeWriterOptions
     public bool LeaveOpen { get; init; }
 
     /// <summary>
-    /// Bytes handed over and not yet written at which <see cref="FilePipeWriter.FlushAsync"/> waits; 1 MiB by default. 0 makes every flush wait
+    /// Bytes handed over and not yet written at which <see cref="FilePipeWriter.FlushAsync(CancellationToken)"/> waits; 1 MiB by default. 0 makes every flush wait
     /// until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
     /// </summary>
     public long PauseWriterThreshold { get; init; } = DefaultPauseWriterThreshold;
@@ -61,15 +60,6 @@ public sealed class FilePipeWriterOptions
 
     /// <summary>What a completed flush promises; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
     public FlushGuarantee FlushGuarantee { get; init; }
-
-    /// <summary>
-    /// Where the continuation of a flush that had to wait runs. By default it runs on the thread-pool thread that did the write, or is queued to the
-    /// thread pool where another thread ended the wait (<see cref="FilePipeWriter.CancelPendingFlush"/>, a token).
-    /// </summary>
-    public PipeScheduler? WriterScheduler { get; init; }
-
-    /// <summary>Posts continuations to the <see cref="SynchronizationContext"/> that was current at the await; <see langword="false"/> by default.</summary>
-    public bool UseSynchronizationContext { get; init; }
 
     /// <summary>The back end; <see cref="FilePipeBackend.Auto"/> by default. One that this system lacks throws <see cref="PlatformNotSupportedException"/>.</summary>
     public FilePipeBackend Backend { get; init; }

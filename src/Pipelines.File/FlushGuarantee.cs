@@ -1,6 +1,6 @@
 namespace Pipelines.File;
 
-/// <summary>What is true of the bytes once <see cref="FilePipeWriter.FlushAsync"/> has completed.</summary>
+/// <summary>What is true of the bytes once <see cref="FilePipeWriter.FlushAsync(System.Threading.CancellationToken)"/> has completed.</summary>
 public enum FlushGuarantee
 {
     /// <summary>

@@ -1,185 +1,159 @@
-using System.Diagnostics;
-using System.IO.Pipelines;
 using System.Threading.Tasks.Sources;
 
 namespace Pipelines.File;
 
 /// <summary>
-/// The wait of one caller for one result: a reusable value-task source whose continuation goes where the options say, without allocating.
-/// It is completed by whoever takes it, under its owner's lock, out of the owner's field of pending waits; that taking happens once, so completing does, too.
-/// It is free for reuse when <see cref="GetResult"/> has run, and goes back to its owner there.
+/// The wait of one caller for one result: a reusable value-task source that honours the awaiter's SynchronizationContext and TaskScheduler.
+/// Whoever takes it, under its owner's lock, out of the owner's waits completes it; that taking happens once, so completing does, too.
 /// </summary>
+/// <remarks>
+/// Two things have to be over before the object may serve the next wait: the call that sets the result (which may run the continuation), and GetResult. They may come
+/// in either order, and from two threads: a continuation calls GetResult while the result is still being set, and so may a caller that polls. <see cref="_state"/>
+/// has a bit for each, and whoever sets the second bit gives the object back.
+/// </remarks>
 internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
 {
-    private static readonly Action<object?> s_completed = static _ => throw new UnreachableException();
+    private const int ResultIsSet = 1;
+    private const int ResultIsTaken = 2;
 
-    private readonly PipeScheduler? _scheduler;
-    private readonly bool _useSynchronizationContext;
-    private readonly Action<PooledCompletion<TResult>> _return;
+    /// <summary>Somebody is in GetResult, which is for one caller, once.</summary>
+    private const int IsBeingTaken = 4;
 
-    // The race between OnCompleted and Complete is settled by one exchange of this word, which alone says whether the wait is over: null (neither has come), the
-    // caller's continuation (OnCompleted was first, Complete runs it), s_completed (Complete has come; an OnCompleted after it runs what it was given). Complete's
-    // exchange is the last that it does to an object that nobody awaits yet: the caller may take the result and wait again with it before Complete returns.
-    private Action<object?>? _continuation;
-    private Action<object?>? _scheduled;
-    private object? _state;
-    private ExecutionContext? _executionContext;
-    private SynchronizationContext? _synchronizationContext;
+    /// <summary>The token's registration is there. It ends with the wait: whoever sets the second bit of this and <see cref="IsOver"/> unregisters it.</summary>
+    private const int IsRegistered = 8;
+    private const int IsOver = 16;
 
+    private readonly PooledCompletions<TResult> _pool;
+    private ManualResetValueTaskSourceCore<TResult> _core;
+
+    // What the work item sets; owned by whoever completes the wait.
     private TResult _result = default!;
     private Exception? _error;
-    private short _version;
+    private CancellationTokenRegistration _registration;
 
-    internal PooledCompletion(PipeScheduler? scheduler, bool useSynchronizationContext, Action<PooledCompletion<TResult>> @return)
-    {
-        // Inline is what happens without a scheduler, wherever the completing thread has nothing left to do: a drain or a read-ahead that a caller's code holds up,
-        // or waits for, would wait for itself.
-        _scheduler = scheduler == PipeScheduler.ThreadPool || scheduler == PipeScheduler.Inline ? null : scheduler;
-        _useSynchronizationContext = useSynchronizationContext;
-        _return = @return;
-    }
+    // Interlocked, see above.
+    private int _state;
 
-    /// <summary>The token that ends this wait; owned by the one who waits, until the wait is taken.</summary>
-    internal CancellationToken CancellationToken { get; private set; }
+    internal PooledCompletion(PooledCompletions<TResult> pool) => _pool = pool;
 
-    /// <summary>The next one of several waits of one owner, guarded by the owner's lock.</summary>
+    /// <summary>The token that ends this wait. Guarded by the owner's lock until the wait is taken.</summary>
+    internal CancellationToken CancellationToken { get; set; }
+
+    /// <summary>The next one in a list of its owner's, guarded by the owner's lock, or of the pool's.</summary>
     internal PooledCompletion<TResult>? Next { get; set; }
 
-    /// <summary>What the owner waits for before it completes this one, guarded by the owner's lock.</summary>
+    /// <summary>What a writer waits for before it completes this one, bytes; guarded by its lock.</summary>
     internal long Target { get; set; }
 
-    internal CancellationTokenRegistration Registration { get; set; }
+    /// <summary>Whether <see cref="Target"/> counts what is on the device rather than what is written; guarded by the writer's lock.</summary>
+    internal bool WaitsForSync { get; set; }
 
-    internal ValueTask<TResult> Task => new(this, _version);
-
-    internal void Begin(CancellationToken cancellationToken) => CancellationToken = cancellationToken;
+    internal ValueTask<TResult> Task => new(this, _core.Version);
 
     /// <summary>
-    /// Completes the wait. <paramref name="mayRunInline"/>: this is a thread of the pool with nothing left to do and no lock held, where the continuation may run.
+    /// The task of the wait, which the token may end from here on: by <paramref name="onCanceled"/>, which takes the wait out if it is still there. Called without a lock, as the
+    /// token may be canceled already, and before anybody has the task.
     /// </summary>
-    internal void Complete(in TResult result, Exception? error, bool mayRunInline)
+    internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
-        // A callback that is running at this moment finds the wait gone.
-        Registration.Unregister();
-        Registration = default;
-        _result = result;
-        _error = error;
-        if (Interlocked.Exchange(ref _continuation, s_completed) is { } continuation)
+        ValueTask<TResult> task = Task;
+        if (cancellationToken.CanBeCanceled)
         {
-            _scheduled = continuation;
-            Schedule(mayRunInline);
+            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
+            if ((Interlocked.Or(ref _state, IsRegistered) & IsOver) != 0)
+            {
+                _registration.Unregister();
+            }
         }
+
+        return task;
     }
 
-    public ValueTaskSourceStatus GetStatus(short token)
+    /// <summary>
+    /// Completes the wait from a thread of a back end: the result is set by a work item of the application's pool, where the continuation may run. Allocates nothing.
+    /// </summary>
+    internal void CompleteOnPool(TResult result, Exception? error)
     {
-        ThrowIfStale(token);
-        return Volatile.Read(ref _continuation) != s_completed ? ValueTaskSourceStatus.Pending
-            : _error is null ? ValueTaskSourceStatus.Succeeded
-            : _error is OperationCanceledException ? ValueTaskSourceStatus.Canceled
-            : ValueTaskSourceStatus.Faulted;
+        End(result, error);
+        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
     }
 
-    public TResult GetResult(short token)
+    /// <summary>Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued.</summary>
+    internal void CompleteNow(TResult result, Exception? error)
     {
-        ThrowIfStale(token);
-        if (Volatile.Read(ref _continuation) != s_completed)
+        End(result, error);
+        SetResult(runContinuationsAsynchronously: true);
+    }
+
+    void IThreadPoolWorkItem.Execute() => SetResult(runContinuationsAsynchronously: false);
+
+    ValueTaskSourceStatus IValueTaskSource<TResult>.GetStatus(short token) => _core.GetStatus(token);
+
+    void IValueTaskSource<TResult>.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
+        => _core.OnCompleted(continuation, state, token, flags);
+
+    TResult IValueTaskSource<TResult>.GetResult(short token)
+    {
+        if (_core.GetStatus(token) == ValueTaskSourceStatus.Pending)
         {
             throw new InvalidOperationException("The operation has not completed.");
         }
 
-        TResult result = _result;
-        Exception? error = _error;
-        _version++;
-        _result = default!;
-        _error = null;
-        _continuation = null;
-        _scheduled = null;
-        _state = null;
-        _executionContext = null;
-        _synchronizationContext = null;
-        CancellationToken = default;
-        _return(this);
-        return error is null ? result : throw error;
-    }
-
-    public void OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
-    {
-        ThrowIfStale(token);
-        _state = state;
-        if ((flags & ValueTaskSourceOnCompletedFlags.FlowExecutionContext) != 0)
-        {
-            _executionContext = ExecutionContext.Capture();
-        }
-
-        if (_useSynchronizationContext && (flags & ValueTaskSourceOnCompletedFlags.UseSchedulingContext) != 0
-            && SynchronizationContext.Current is { } context && context.GetType() != typeof(SynchronizationContext))
-        {
-            _synchronizationContext = context;
-        }
-
-        Action<object?>? earlier = Interlocked.CompareExchange(ref _continuation, continuation, null);
-        if (earlier == s_completed)
-        {
-            _scheduled = continuation;
-            Schedule(mayRunInline: false);
-        }
-        else if (earlier is not null)
-        {
-            throw new InvalidOperationException("The operation is awaited twice.");
-        }
-    }
-
-    void IThreadPoolWorkItem.Execute() => Run();
-
-    private void Schedule(bool mayRunInline)
-    {
-        if (_synchronizationContext is { } context)
-        {
-            context.Post(static state => ((PooledCompletion<TResult>)state!).Run(), this);
-        }
-        else if (_scheduler is null)
-        {
-            if (mayRunInline)
-            {
-                Run();
-            }
-            else
-            {
-                ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
-            }
-        }
-        else
-        {
-            _scheduler.Schedule(static state => ((PooledCompletion<TResult>)state!).Run(), this);
-        }
-    }
-
-    private void Run()
-    {
-        // The continuation calls GetResult, after which another wait may be using every field here.
-        if (_executionContext is { } context)
-        {
-            ExecutionContext.Run(
-                context,
-                static state =>
-                {
-                    PooledCompletion<TResult> self = (PooledCompletion<TResult>)state!;
-                    self._scheduled!(self._state);
-                },
-                this);
-        }
-        else
-        {
-            _scheduled!(_state);
-        }
-    }
-
-    private void ThrowIfStale(short token)
-    {
-        if (token != _version)
+        if ((Interlocked.Or(ref _state, IsBeingTaken) & IsBeingTaken) != 0)
         {
             throw new InvalidOperationException("The result of this operation has been taken already.");
         }
+
+        try
+        {
+            return _core.GetResult(token);
+        }
+        finally
+        {
+            // Last, as from here on the object may serve another wait.
+            if ((Interlocked.Or(ref _state, ResultIsTaken) & ResultIsSet) != 0)
+            {
+                GiveBack();
+            }
+        }
+    }
+
+    private void End(TResult result, Exception? error)
+    {
+        _result = result;
+        _error = error;
+        if ((Interlocked.Or(ref _state, IsOver) & IsRegistered) != 0)
+        {
+            _registration.Unregister();
+        }
+    }
+
+    private void SetResult(bool runContinuationsAsynchronously)
+    {
+        _core.RunContinuationsAsynchronously = runContinuationsAsynchronously;
+        if (_error is null)
+        {
+            _core.SetResult(_result);
+        }
+        else
+        {
+            _core.SetException(_error);
+        }
+
+        if ((Interlocked.Or(ref _state, ResultIsSet) & ResultIsTaken) != 0)
+        {
+            GiveBack();
+        }
+    }
+
+    private void GiveBack()
+    {
+        _result = default!;
+        _error = null;
+        CancellationToken = default;
+        _registration = default;
+        _state = 0;
+        _core.Reset();
+        _pool.Return(this);
     }
 }

@@ -127,6 +127,7 @@ public sealed class FileSendingFeatureTests : IDisposable
     private sealed class HeldFile : FileBackend, IDisposable
     {
         private readonly SemaphoreSlim _started = new(0);
+        private readonly FileBackend _file;
         private FileOperation? _operation;
 
         internal HeldFile(string path)
@@ -135,8 +136,9 @@ public sealed class FileSendingFeatureTests : IDisposable
         }
 
         private HeldFile(string path, FileBackend file)
-            : base(file.Handle, path, file.Shape)
+            : base(file.Handle, path, file.Properties)
         {
+            _file = file;
         }
 
         internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
@@ -145,7 +147,13 @@ public sealed class FileSendingFeatureTests : IDisposable
 
         internal int Reads { get; private set; }
 
-        internal override bool TryPerform(FileOperation operation) => false;
+        internal override FileOperation Rent(IFileOperationOwner owner) => _file.Rent(owner);
+
+        internal override bool TryPerform(FileOperation operation, bool mayWait) => false;
+
+        internal override void Cancel(FileOperation operation, int generation)
+        {
+        }
 
         internal override void Start(FileOperation operation)
         {

@@ -13,7 +13,7 @@ public sealed class DescriptorPollerTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Fact]
-    public async Task TryCancel_OfAnOperationThatServesAnotherFileByNow_LeavesItAlone()
+    public async Task Cancel_OfAnOperationThatServesAnotherFileByNow_LeavesItAlone()
     {
         using Fifo mine = Fifo.Create(_folder, "mine");
         using Fifo other = Fifo.Create(_folder, "other");
@@ -23,12 +23,18 @@ public sealed class DescriptorPollerTests : IDisposable
         Recorder otherOwner = new();
 
         // Operations are pooled: this one was the other owner's when the other asked for the cancellation.
-        FileOperation operation = FileOperation.Rent(owner);
-        operation.Kind = FileOperationKind.Read;
+        FileOperation operation = otherBackend.Rent(otherOwner);
+        operation.Begin(FileOperationKind.Read, 0);
+        Cancellation late = new(operation);
+        operation.Return();
+        FileOperation mineNow = backend.Rent(owner);
+        Assert.Same(operation, mineNow);
+        operation.Begin(FileOperationKind.Read, 0);
         byte[] buffer = new byte[10];
         operation.Add(buffer, address: 0);
+        operation.Pin();
         backend.Start(operation);
-        otherBackend.TryCancel(operation, otherOwner);
+        late.Request(otherBackend);
         Assert.False(owner.Completed.Task.IsCompleted);
         mine.Write(Pattern.Bytes(10));
         FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
@@ -40,13 +46,13 @@ public sealed class DescriptorPollerTests : IDisposable
     }
 
     [Fact]
-    public async Task TryCancel_OfAWaitingOperation_ReportsItAsCanceled()
+    public async Task Cancel_OfAWaitingOperation_ReportsItAsCanceled()
     {
         using Fifo fifo = Fifo.Create(_folder);
         ThreadPoolBackend backend = Open(fifo.Path);
         Recorder owner = new();
         FileOperation operation = Begin(backend, owner);
-        backend.TryCancel(operation, owner);
+        backend.Cancel(operation, operation.Generation);
         FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
         Assert.True(completed.IsCanceled);
         completed.Return();
@@ -54,29 +60,35 @@ public sealed class DescriptorPollerTests : IDisposable
     }
 
     [Fact]
-    public async Task TryCancel_OfAnOperationOnItsWay_RefusesItOnce()
+    public async Task Cancel_OfAnOperationOnItsWay_RefusesThatUseOnly()
     {
         using Fifo fifo = Fifo.Create(_folder);
         ThreadPoolBackend backend = Open(fifo.Path);
         Recorder owner = new();
-        FileOperation operation = FileOperation.Rent(owner);
-        operation.Kind = FileOperationKind.Read;
+        FileOperation operation = backend.Rent(owner);
+        operation.Begin(FileOperationKind.Read, 0);
         operation.Add(new byte[10], address: 0);
-        backend.TryCancel(operation, owner);
+        operation.Pin();
+        backend.Cancel(operation, operation.Generation);
         backend.Start(operation);
         Assert.True(operation.IsCanceled);
-        Recorder later = new();
-        operation.Owner = later;
+        operation.Clear();
+
+        // The next use is another one.
+        owner.Completed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        operation.Begin(FileOperationKind.Read, 0);
+        operation.Add(new byte[10], address: 0);
+        operation.Pin();
         backend.Start(operation);
         fifo.Write(Pattern.Bytes(10));
-        FileOperation completed = await later.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
         Assert.Equal(10, completed.Transferred);
         completed.Return();
         backend.Release(closeHandle: true);
     }
 
     [Fact]
-    public void StartAndTryCancel_FasterThanThePollThreadLooks_GoOn()
+    public void StartAndCancel_FasterThanThePollThreadLooks_GoOn()
     {
         // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its pipe.
         using Fifo fifo = Fifo.Create(_folder);
@@ -91,7 +103,7 @@ public sealed class DescriptorPollerTests : IDisposable
             {
                 Recorder owner = new();
                 FileOperation operation = Begin(backend, owner);
-                backend.TryCancel(operation, owner);
+                backend.Cancel(operation, operation.Generation);
                 owner.Completed.Task.Wait(CancellationToken.None);
                 operation.Return();
                 Interlocked.Increment(ref cycles);
@@ -102,7 +114,7 @@ public sealed class DescriptorPollerTests : IDisposable
         Assert.All(threads, t => Assert.True(t.Join(TimeSpan.FromSeconds(15)), $"Stuck after {Interlocked.Read(ref cycles)} cycles."));
         foreach (FileOperation operation in idle)
         {
-            backend.TryCancel(operation, idleOwner);
+            backend.Cancel(operation, operation.Generation);
             Assert.True(operation.IsCanceled);
             operation.Return();
         }
@@ -112,9 +124,10 @@ public sealed class DescriptorPollerTests : IDisposable
 
     private static FileOperation Begin(ThreadPoolBackend backend, Recorder owner)
     {
-        FileOperation operation = FileOperation.Rent(owner);
-        operation.Kind = FileOperationKind.Read;
+        FileOperation operation = backend.Rent(owner);
+        operation.Begin(FileOperationKind.Read, 0);
         operation.Add(new byte[1], address: 0);
+        operation.Pin();
         backend.Start(operation);
         return operation;
     }
@@ -122,12 +135,12 @@ public sealed class DescriptorPollerTests : IDisposable
     private static ThreadPoolBackend Open(string path)
     {
         SafeFileHandle handle = File.OpenHandle(path);
-        return new ThreadPoolBackend(handle, path, FileShape.Of(handle, path));
+        return new ThreadPoolBackend(handle, path, FileProperties.Of(handle, path));
     }
 
     private sealed class Recorder : IFileOperationOwner
     {
-        public TaskCompletionSource<FileOperation> Completed { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        public TaskCompletionSource<FileOperation> Completed { get; set; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
         public bool OnCompleted(FileOperation operation)
         {

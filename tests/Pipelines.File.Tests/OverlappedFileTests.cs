@@ -26,7 +26,7 @@ public sealed class OverlappedFileTests : IDisposable
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 4096 });
         ReadResult result = await reader.ReadAsync(_stop);
-        Assert.Equal(FilePipeReader.BytesPerRead, result.Buffer.Length);
+        Assert.Equal(ReadState.BytesPerRead, result.Buffer.Length);
         Assert.True(result.Buffer.IsSingleSegment);
         await reader.CompleteAsync();
     }

@@ -40,7 +40,7 @@ public sealed class OverlappedRaceTests : IDisposable
         ScriptedWindowsCalls calls = new() { RefusesToSkip = !skips, OnRead = _ => how };
         FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000, PauseReadAheadThreshold = readsAhead ? 1 << 20 : 0 });
         await ReadAllAsync(reader, Length, wasCanceled: () => false);
-        Assert.True(calls.Reads >= Length / FilePipeReader.BytesPerRead);
+        Assert.True(calls.Reads >= Length / ReadState.BytesPerRead);
         await CloseAsync(reader, calls, path);
     }
 

@@ -15,7 +15,8 @@ public sealed class PooledCompletionTests
 
     private static async Task PlayAsync(CancellationToken stop)
     {
-        PooledCompletion<int> completion = new(scheduler: null, useSynchronizationContext: false, _ => { });
+        PooledCompletions<int> pool = new();
+        PooledCompletion<int>? completion = null;
         int begun = 0;
         bool isDone = false;
         Thread completer = new(() =>
@@ -24,7 +25,16 @@ public sealed class PooledCompletionTests
             {
                 if (Volatile.Read(ref begun) == next)
                 {
-                    completion.Complete(next, null, mayRunInline: false);
+                    if (next % 3 == 0)
+                    {
+                        completion!.CompleteNow(next, null);
+                    }
+                    else
+                    {
+                        completion!.CompleteOnPool(next, null);
+                    }
+
+
                     next++;
                 }
                 else if (idle % 500 == 0)
@@ -40,6 +50,7 @@ public sealed class PooledCompletionTests
             long end = Environment.TickCount64 + 1500;
             for (int i = 1; Environment.TickCount64 < end && !stop.IsCancellationRequested; i++)
             {
+                completion = pool.Rent();
                 ValueTask<int> task = completion.Task;
                 Volatile.Write(ref begun, i);
                 for (int spins = 1; i % 8 != 0 && !task.IsCompleted; spins++)

@@ -103,7 +103,7 @@ public sealed class ReaderContractTests : IDisposable
             reader.AdvanceTo(result.Buffer.Start);
         }
 
-        Assert.InRange(largest, 1, pause + FilePipeReader.BytesPerRead);
+        Assert.InRange(largest, 1, pause + ReadState.BytesPerRead);
         reader.AdvanceTo(result.Buffer.End);
 
         // It resumes by itself: TryRead makes no call of its own.
@@ -144,7 +144,7 @@ public sealed class ReaderContractTests : IDisposable
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = call => call == 1 ? Slow() ?? 1000 : 1000 };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { PauseReadAheadThreshold = 50_000, ReaderScheduler = PipeScheduler.Inline });
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { PauseReadAheadThreshold = 50_000 });
 
         // Without the context of the test runner, which would take the continuation elsewhere.
         await Task.Run(
@@ -175,8 +175,9 @@ public sealed class ReaderContractTests : IDisposable
         pool.Limit = 1000;
         ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop);
         Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
+        reader.AdvanceTo(result.Buffer.End);
         await reader.CompleteAsync();
-        await Eventually.TrueAsync(() => pool.Rented == 0);
+        Assert.Equal(0, pool.Rented);
         Assert.Equal(0, pool.ReturnedTwice);
         Assert.Equal(0, pool.ReturnedPinned);
     }
@@ -218,7 +219,7 @@ public sealed class ReaderContractTests : IDisposable
         Assert.All(segments, s => Assert.Equal(size, s.Capacity));
         Assert.All(segments, AssertAligned);
         Assert.Equal(40, segments.Distinct().Count());
-        segments.ForEach(pool.Return);
+        segments.ForEach(s => Assert.Null(pool.Return(s)));
         Assert.InRange(pool.RetainedBytes, size <= SegmentPool.MaxSize ? Math.Min(size, 256) : 0, PoolLimit);
         if (size <= SegmentPool.MaxSize)
         {
@@ -238,10 +239,10 @@ public sealed class ReaderContractTests : IDisposable
     {
         SegmentPool pool = new(PoolLimit);
         List<FileSegment> old = [.. Enumerable.Range(0, (int)(PoolLimit / SegmentPool.MinSize) + 10).Select(_ => pool.Rent(SegmentPool.MinSize))];
-        old.ForEach(pool.Return);
+        old.ForEach(s => Assert.Null(pool.Return(s)));
         Assert.Equal(PoolLimit, pool.RetainedBytes);
         FileSegment[] used = [pool.Rent(65_536), pool.Rent(65_536), pool.Rent(SegmentPool.MaxSize)];
-        Array.ForEach(used, pool.Return);
+        Array.ForEach(used, s => Assert.Null(pool.Return(s)));
         Assert.Contains(pool.Rent(65_536), used);
         Assert.Contains(pool.Rent(65_536), used);
         Assert.Contains(pool.Rent(SegmentPool.MaxSize), used);
@@ -267,23 +268,32 @@ public sealed class ReaderContractTests : IDisposable
     }
 
     [Fact]
-    public async Task ReaderScheduler_RunsTheContinuation()
+    public async Task ReadAsync_AwaitedUnderATaskScheduler_GoesOnThere()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        CountingScheduler scheduler = new();
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => Slow() };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { ReaderScheduler = scheduler });
-        await reader.CopyToAsync(Stream.Null, _stop);
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        TaskScheduler scheduler = new ConcurrentExclusiveSchedulerPair().ExclusiveScheduler;
+        TaskScheduler? seen = null;
+        await Task.Factory.StartNew(
+            async () =>
+            {
+                await reader.ReadAsync(_stop);
+                seen = TaskScheduler.Current;
+            },
+            _stop,
+            TaskCreationOptions.None,
+            scheduler).Unwrap();
+        Assert.Same(scheduler, seen);
         await reader.CompleteAsync();
-        Assert.True(scheduler.Scheduled > 0);
     }
 
     [Fact]
-    public async Task UseSynchronizationContext_PostsTheContinuation()
+    public async Task ReadAsync_AwaitedUnderASynchronizationContext_GoesOnThere()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.Interop.Libc.EAGAIN, OnRead = _ => Slow() };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { UseSynchronizationContext = true });
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
         CountingContext context = new();
         TaskCompletionSource done = new();
         context.Post(async _ =>
@@ -298,12 +308,12 @@ public sealed class ReaderContractTests : IDisposable
     }
 
     [Fact]
-    public async Task RandomAccessBackend_ReadsAndWritesTheSame()
+    public async Task PortableBackend_ReadsAndWritesTheSame()
     {
         byte[] content = Pattern.Bytes(500_000);
         string path = _folder.File("f");
         SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
-        FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, path, FileShape.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
+        FilePipeWriter writer = FilePipeWriter.Create(new PortableBackend(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
         for (int index = 0; index < content.Length; index += 50_000)
         {
             await writer.WriteAsync(content.AsMemory(index, 50_000), _stop);
@@ -311,7 +321,7 @@ public sealed class ReaderContractTests : IDisposable
 
         await writer.CompleteAsync();
         SafeFileHandle source = File.OpenHandle(path);
-        FilePipeReader reader = FilePipeReader.Create(new RandomAccessBackend(source, path, FileShape.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
+        FilePipeReader reader = FilePipeReader.Create(new PortableBackend(source, path, FileProperties.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
         MemoryStream copied = new();
         await reader.CopyToAsync(copied, _stop);
         await reader.CompleteAsync();
@@ -322,13 +332,13 @@ public sealed class ReaderContractTests : IDisposable
     [Theory]
     [InlineData(FlushGuarantee.WriteBehind)]
     [InlineData(FlushGuarantee.Durable)]
-    public async Task RandomAccessBackend_HandlesThatCannotSeek_ReadsAndWritesTheSame(FlushGuarantee guarantee)
+    public async Task PortableBackend_HandlesThatCannotSeek_ReadsAndWritesTheSame(FlushGuarantee guarantee)
     {
         using AnonymousPipeServerStream server = new(PipeDirection.In);
         using SafeFileHandle target = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, null, FileShape.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
-        FilePipeReader reader = FilePipeReader.Create(new RandomAccessBackend(source, null, FileShape.Of(source, null)), new(), leaveOpen: true);
+        FilePipeWriter writer = FilePipeWriter.Create(new PortableBackend(target, null, FileProperties.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
+        FilePipeReader reader = FilePipeReader.Create(new PortableBackend(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
         Task writing = Task.Run(
             async () =>
             {
@@ -406,19 +416,6 @@ public sealed class ReaderContractTests : IDisposable
     {
         Thread.Sleep(50);
         return null;
-    }
-
-    private sealed class CountingScheduler : PipeScheduler
-    {
-        private int _scheduled;
-
-        public int Scheduled => _scheduled;
-
-        public override void Schedule(Action<object?> action, object? state)
-        {
-            Interlocked.Increment(ref _scheduled);
-            System.Threading.ThreadPool.QueueUserWorkItem(action, state, preferLocal: false);
-        }
     }
 
     private sealed class CountingContext : SynchronizationContext

@@ -281,7 +281,7 @@ public sealed class ReaderFileKindTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = long.MaxValue, Offset = 1 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = -1 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 5, ResumeReadAheadThreshold = 6 }));
-        Assert.Throws<PlatformNotSupportedException>(() => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.IoUring }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Backend = (FilePipeBackend)99 }));
         if (!OperatingSystem.IsWindows())
         {
             Assert.Contains("Overlapped", Assert.Throws<PlatformNotSupportedException>(() => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.Overlapped })).Message, StringComparison.Ordinal);

@@ -144,7 +144,7 @@ public sealed class ReaderOracleTests
         }
 
         // A call of Windows fills one segment only, so that one holds the whole read.
-        int maxSegment = OperatingSystem.IsWindows() ? Math.Max(scenario.BufferSize, FilePipeReader.BytesPerRead) : scenario.BufferSize;
+        int maxSegment = OperatingSystem.IsWindows() ? Math.Max(scenario.BufferSize, ReadState.BytesPerRead) : scenario.BufferSize;
         while (true)
         {
             ReadResult result = await reader.ReadAsync();

@@ -103,6 +103,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private ThreadPoolBackend Backend(string path, FileMode mode, FileAccess access)
     {
         SafeFileHandle handle = File.OpenHandle(path, mode, access, FileShare.ReadWrite);
-        return new ThreadPoolBackend(handle, path, FileShape.Of(handle, path), this);
+        return new ThreadPoolBackend(handle, path, FileProperties.Of(handle, path), this);
     }
 }

@@ -97,7 +97,7 @@ public sealed class ScriptedStressTests : IDisposable
             FlushGuarantee = random.Next(3) == 0 ? FlushGuarantee.Written : FlushGuarantee.WriteBehind,
             Pool = random.Next(2) == 0 ? _pool : null,
         };
-        return FilePipeWriter.Create(new ThreadPoolBackend(handle, path, FileShape.Of(handle, path), Calls(random)), options, leaveOpen: false, isOpenedByPath: true);
+        return FilePipeWriter.Create(new ThreadPoolBackend(handle, path, FileProperties.Of(handle, path), Calls(random)), options, leaveOpen: false, isOpenedByPath: true);
     }
 
     /// <summary>Now and then a call that is interrupted, short, or would wait.</summary>

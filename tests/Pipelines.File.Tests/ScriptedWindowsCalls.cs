@@ -132,6 +132,6 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     {
         SafeFileHandle handle = OverlappedFile.Open(path, mode, access, FileShare.ReadWrite | FileShare.Delete, FileOptions.None, preallocationSize: 0);
         Second = File.OpenHandle(path, FileMode.Open, access, FileShare.ReadWrite | FileShare.Delete);
-        return new OverlappedBackend(handle, path, FileShape.Of(handle, path), this);
+        return new OverlappedBackend(handle, path, FileProperties.Of(handle, path), this);
     }
 }

@@ -104,7 +104,7 @@ public sealed class SegmentPoolTests
     {
         FileSegment[] segments = [.. Enumerable.Range(0, count).Select(_ => pool.Rent(MiB))];
         Assert.Equal(count, segments.Distinct().Count());
-        Array.ForEach(segments, pool.Return);
+        Array.ForEach(segments, segment => Assert.Null(pool.Return(segment)));
         return segments;
     }
 }

@@ -103,7 +103,7 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     [Fact]
-    public async Task RandomAccessBackend_AfterWarmUp_AllocatesNothingPerFlushOrRead()
+    public async Task PortableBackend_AfterWarmUp_AllocatesNothingPerFlushOrRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "There RandomAccess itself allocates for some of its operations.");
         string path = _folder.File("f");
@@ -111,9 +111,9 @@ public sealed class WholeProcessTests : IDisposable
         for (int round = 0; round < Rounds; round++)
         {
             SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
-            FilePipeWriter writer = FilePipeWriter.Create(new RandomAccessBackend(target, path, FileShape.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
+            FilePipeWriter writer = FilePipeWriter.Create(new PortableBackend(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
             SafeFileHandle source = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
-            FilePipeReader reader = FilePipeReader.Create(new RandomAccessBackend(source, path, FileShape.Of(source, path)), new(), leaveOpen: false);
+            FilePipeReader reader = FilePipeReader.Create(new PortableBackend(source, path, FileProperties.Of(source, path)), new(), leaveOpen: false);
             byte[] data = Pattern.Bytes(10);
             long before = GC.GetTotalAllocatedBytes(precise: true);
             for (int i = 0; i < 1000; i++)

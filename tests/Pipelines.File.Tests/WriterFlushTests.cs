@@ -142,7 +142,7 @@ public sealed class WriterFlushTests : IDisposable
     {
         using ManualResetEventSlim gate = new();
         ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) ?? 600 : 100 };
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500, WriterScheduler = PipeScheduler.Inline });
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500 });
         Task opening = Task.Run(
             async () =>
             {

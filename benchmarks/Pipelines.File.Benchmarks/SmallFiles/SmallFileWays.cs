@@ -65,6 +65,7 @@ internal static class SmallFileWays
 
             ReadOnlySequence<byte> buffer = result.Buffer;
             long answer = buffer.IsSingleSegment ? Look(buffer.FirstSpan) : SmallFileSet.Look(buffer.Length, buffer.Slice(buffer.Length - 1).FirstSpan[0]);
+            reader.AdvanceTo(buffer.End);
             await reader.CompleteAsync();
             return answer;
         }

@@ -18,7 +18,7 @@ internal sealed unsafe class DescriptorPoller
 
     // Guards everything below, and is held for moments only, never during poll(2).
     private readonly Lock _gate = new();
-    private readonly List<FileOperation> _waiters = [];
+    private readonly List<ThreadPoolOperation> _waiters = [];
     private bool _running;
     private int _wakeWriteEnd;
 
@@ -30,23 +30,25 @@ internal sealed unsafe class DescriptorPoller
     internal static DescriptorPoller Shared { get; } = new();
 
     /// <summary>
-    /// Calls <see cref="ThreadPoolBackend.OnReady"/> of the operation's back end once when the descriptor is ready, unless <see cref="TryCancel"/> comes first.
+    /// Calls <see cref="ThreadPoolOperation.OnReady"/> once when the descriptor is ready, unless <see cref="TryCancel"/> comes first.
     /// <see langword="false"/>: it came already, and the operation does not wait here.
     /// </summary>
     /// <exception cref="IOException">The system has no descriptors, or no thread, to wait with; the operation does not wait here.</exception>
-    internal bool TryAdd(FileOperation operation, SafeFileHandle file, short events)
+    internal bool TryAdd(ThreadPoolOperation operation, SafeFileHandle file, short events)
     {
         lock (_gate)
         {
-            if (operation.IsCancelWanted)
+            if (operation.CanceledGeneration == operation.Generation)
             {
-                operation.IsCancelWanted = false;
                 return false;
             }
 
             bool held = false;
             file.DangerousAddRef(ref held);
-            operation.Wait = new DescriptorWait(++_lastTicket, file, (int)file.DangerousGetHandle(), events);
+            operation.WaitTicket = ++_lastTicket;
+            operation.WaitFile = file;
+            operation.WaitDescriptor = (int)file.DangerousGetHandle();
+            operation.WaitEvents = events;
             _waiters.Add(operation);
             if (_running)
             {
@@ -60,8 +62,7 @@ internal sealed unsafe class DescriptorPoller
                 }
                 catch
                 {
-                    _waiters.Remove(operation);
-                    file.DangerousRelease();
+                    Remove(operation);
                     throw;
                 }
             }
@@ -72,28 +73,40 @@ internal sealed unsafe class DescriptorPoller
 
     /// <summary>
     /// <see langword="true"/>: the operation waited here and no longer does, so that ending it is now the caller's. <see langword="false"/>: it is on its way here, or
-    /// past it; if it does come, <see cref="TryAdd"/> refuses it once. Or it is another owner's by now, and left alone.
+    /// past it; if it does come, <see cref="TryAdd"/> refuses it. Or it serves another purpose by now, and is left alone.
     /// </summary>
-    internal bool TryCancel(FileOperation operation, IFileOperationOwner owner)
+    internal bool TryCancel(ThreadPoolOperation operation, int generation)
     {
         lock (_gate)
         {
-            if (operation.Owner != owner)
+            if (operation.Generation != generation)
             {
                 return false;
             }
 
             // The descriptor may still be in the poll(2) of this moment: that does no harm, since the thread looks its waiters up again afterwards.
-            if (!_waiters.Remove(operation))
+            operation.CanceledGeneration = generation;
+            if (!Remove(operation))
             {
-                operation.IsCancelWanted = true;
                 return false;
             }
 
             Wake();
+            return true;
+        }
+    }
+
+    private bool Remove(ThreadPoolOperation operation)
+    {
+        if (!_waiters.Remove(operation))
+        {
+            return false;
         }
 
-        operation.Wait.File.DangerousRelease();
+        // Releasing the last reference to a file that was closed meanwhile closes it: a moment.
+        operation.WaitFile!.DangerousRelease();
+        operation.WaitFile = null;
+        operation.WaitTicket = 0;
         return true;
     }
 
@@ -140,7 +153,7 @@ internal sealed unsafe class DescriptorPoller
     private void Run(int wakeReadEnd)
     {
         Libc.PollDescriptor[] descriptors = new Libc.PollDescriptor[8];
-        (FileOperation Operation, long Ticket)[] polled = new (FileOperation, long)[8];
+        (ThreadPoolOperation Operation, long Ticket)[] polled = new (ThreadPoolOperation, long)[8];
         byte* drained = stackalloc byte[64];
         while (true)
         {
@@ -152,15 +165,15 @@ internal sealed unsafe class DescriptorPoller
                 if (descriptors.Length <= count)
                 {
                     descriptors = new Libc.PollDescriptor[count * 2];
-                    polled = new (FileOperation, long)[count * 2];
+                    polled = new (ThreadPoolOperation, long)[count * 2];
                 }
 
                 descriptors[0] = new() { Descriptor = wakeReadEnd, Events = Libc.POLLIN };
                 for (int i = 0; i < count; i++)
                 {
-                    FileOperation operation = _waiters[i];
-                    polled[i] = (operation, operation.Wait.Ticket);
-                    descriptors[i + 1] = new() { Descriptor = operation.Wait.Descriptor, Events = operation.Wait.Events };
+                    ThreadPoolOperation operation = _waiters[i];
+                    polled[i] = (operation, operation.WaitTicket);
+                    descriptors[i + 1] = new() { Descriptor = operation.WaitDescriptor, Events = operation.WaitEvents };
                 }
             }
 
@@ -179,7 +192,7 @@ internal sealed unsafe class DescriptorPoller
             {
                 if (descriptors[i + 1].ReturnedEvents != 0 && TryRemove(polled[i].Operation, polled[i].Ticket))
                 {
-                    ThreadPoolBackend.OnReady(polled[i].Operation);
+                    polled[i].Operation.OnReady();
                 }
             }
 
@@ -192,18 +205,12 @@ internal sealed unsafe class DescriptorPoller
     }
 
     // The ticket tells this wait from a later one of the same operation.
-    private bool TryRemove(FileOperation operation, long ticket)
+    private bool TryRemove(ThreadPoolOperation operation, long ticket)
     {
         lock (_gate)
         {
-            if (operation.Wait.Ticket != ticket || !_waiters.Remove(operation))
-            {
-                return false;
-            }
+            return operation.WaitTicket == ticket && Remove(operation);
         }
-
-        operation.Wait.File.DangerousRelease();
-        return true;
     }
 
     private bool TryStop(int wakeReadEnd)
@@ -223,6 +230,3 @@ internal sealed unsafe class DescriptorPoller
         }
     }
 }
-
-/// <summary>What an operation waits for in <see cref="DescriptorPoller"/>; guarded by the poller's lock while it waits there.</summary>
-internal readonly record struct DescriptorWait(long Ticket, SafeFileHandle File, int Descriptor, short Events);

@@ -4,61 +4,61 @@ namespace Pipelines.File.Backends;
 
 /// <summary>
 /// The seam between the contract and the operating system: one open file, and how its bytes are moved. It knows neither reader nor writer, only operations.
-/// One reader or writer gives it one operation at a time; a reader and a writer never share one.
 /// </summary>
 internal abstract class FileBackend
 {
     private readonly string? _path;
 
-    protected FileBackend(SafeFileHandle handle, string? path, FileShape shape)
+    protected FileBackend(SafeFileHandle handle, string? path, FileProperties properties)
     {
         Handle = handle;
         _path = path;
-        Shape = shape;
+        Properties = properties;
     }
 
     internal SafeFileHandle Handle { get; }
 
     /// <summary>What the file was when it was opened.</summary>
-    internal FileShape Shape { get; }
+    internal FileProperties Properties { get; }
 
-    internal bool CanSeek => Shape.CanSeek;
+    internal bool CanSeek => Properties.CanSeek;
 
     internal abstract FilePipeBackend Kind { get; }
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
-    internal string? Path => _path ?? FileShape.PathOf(Handle);
+    internal string? Path => _path ?? FileProperties.PathOf(Handle);
 
-    /// <summary>How many of an operation's buffers one call fills; the others stay as they are.</summary>
+    /// <summary>How many of an operation's buffers one call moves; the others stay as they are.</summary>
     internal abstract int MaxBuffersPerOperation { get; }
 
     /// <summary>
-    /// Performs the operation on the caller's thread if that takes no waiting. <see langword="false"/>: it is not finished, and may be with the system already, so
-    /// its owner must <see cref="Start"/> it, whatever happens in between.
+    /// Whether every started operation ends, by itself or soon after <see cref="Cancel"/>. Where not (a blocked read of a pipe that cannot be given up), nobody
+    /// waits for its end, and it gets no memory but the library's own.
     /// </summary>
-    internal abstract bool TryPerform(FileOperation operation);
+    internal virtual bool EndsOperations => true;
+
+    /// <summary>An operation for this back end, which its owner gives back with <see cref="FileOperation.Return"/>.</summary>
+    internal abstract FileOperation Rent(IFileOperationOwner owner);
+
+    /// <summary>
+    /// Performs the operation on the caller's thread if that takes no waiting, or, with <paramref name="mayWait"/>, if it ends by itself. <see langword="false"/>: it is not
+    /// finished, and may be with the system already, so its owner must <see cref="Start"/> it, whatever happens in between.
+    /// </summary>
+    internal abstract bool TryPerform(FileOperation operation, bool mayWait = false);
 
     /// <summary>
     /// Performs the operation, or what <see cref="TryPerform"/> has begun of it, on another thread and reports it to its owner exactly once; what has finished
-    /// meanwhile is reported here. The caller holds no lock.
+    /// meanwhile, or was canceled, is reported here. The caller holds no lock.
     /// </summary>
     internal abstract void Start(FileOperation operation);
 
-    /// <summary>Whether <see cref="Perform"/> can be used: every wait ends by itself, as it does for a file on a disk.</summary>
-    internal virtual bool CanBlock => false;
-
-    /// <summary>Performs the operation on this thread, waiting as long as it takes, and does not report it. For callers that block anyway.</summary>
-    internal virtual void Perform(FileOperation operation) => throw new NotSupportedException();
-
     /// <summary>
-    /// Asks for a started operation to end early; may come from any thread, at any moment, also after it has ended. Whatever happens, it is still reported once,
-    /// as canceled if nothing has moved.
+    /// Asks for a started operation to end early; may come from any thread, at any moment, also before it is started or after it has ended. Whatever happens, it is
+    /// still reported once, as canceled if nothing has moved. An owner whose operation is canceled although nobody asked for it starts it again.
     /// </summary>
-    /// <param name="operation">Not touched where it serves another owner by now: operations are pooled, and this may come late.</param>
-    /// <param name="owner">Whose operation is meant.</param>
-    internal virtual void TryCancel(FileOperation operation, IFileOperationOwner owner)
-    {
-    }
+    /// <param name="operation">Left alone where it serves another purpose by now: operations are reused, and this may come late.</param>
+    /// <param name="generation">Its <see cref="FileOperation.Generation"/> when the owner decided to cancel it.</param>
+    internal abstract void Cancel(FileOperation operation, int generation);
 
     /// <summary>Whether <see cref="FileOperationKind.Copy"/> to that file may work.</summary>
     internal virtual bool CanCopyTo(FileBackend destination) => false;

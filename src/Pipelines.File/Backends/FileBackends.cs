@@ -12,13 +12,16 @@ internal static class FileBackends
         (AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isDisabled) && isDisabled)
         || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
 
+    // Its system calls are declared for 64-bit processes.
+    private static bool HasThreadPoolBackend => !OperatingSystem.IsWindows() && Environment.Is64BitProcess;
+
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
     internal static FileBackend Open(FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
         ThrowIfNotSupported(requested);
         string fullPath = Path.GetFullPath(path);
-        if (OperatingSystem.IsWindows() && requested != FilePipeBackend.ThreadPool
+        if (OperatingSystem.IsWindows() && requested != FilePipeBackend.Portable
             && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
         {
             return overlapped;
@@ -29,7 +32,7 @@ internal static class FileBackends
             ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
         try
         {
-            return Choose(handle, fullPath);
+            return Choose(requested, handle, fullPath);
         }
         catch
         {
@@ -52,11 +55,11 @@ internal static class FileBackends
         if (requested != FilePipeBackend.Overlapped)
         {
             // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the runtime's way, then.
-            return Choose(handle, path: null);
+            return Choose(requested, handle, path: null);
         }
 
         return OperatingSystem.IsWindows() && handle.IsAsync
-            ? new OverlappedBackend(handle, path: null, FileShape.Of(handle, path: null))
+            ? new OverlappedBackend(handle, path: null, FileProperties.Of(handle, path: null))
             : throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
     }
 
@@ -68,7 +71,7 @@ internal static class FileBackends
         SafeFileHandle handle = OverlappedFile.Open(fullPath, mode, access, share, options, preallocationSize);
         try
         {
-            return new OverlappedBackend(handle, fullPath, FileShape.Of(handle, fullPath));
+            return new OverlappedBackend(handle, fullPath, FileProperties.Of(handle, fullPath));
         }
         catch (ArgumentException) when (requested == FilePipeBackend.Auto)
         {
@@ -82,18 +85,18 @@ internal static class FileBackends
         }
     }
 
-    private static FileBackend Choose(SafeFileHandle handle, string? path)
+    private static FileBackend Choose(FilePipeBackend requested, SafeFileHandle handle, string? path)
     {
-        FileShape shape = FileShape.Of(handle, path);
-        return !OperatingSystem.IsWindows() && Environment.Is64BitProcess
-            ? new ThreadPoolBackend(handle, path, shape)
-            : new RandomAccessBackend(handle, path, shape);
+        FileProperties properties = FileProperties.Of(handle, path);
+        return HasThreadPoolBackend && requested != FilePipeBackend.Portable
+            ? new ThreadPoolBackend(handle, path, properties)
+            : new PortableBackend(handle, path, properties);
     }
 
     /// <summary>
     /// For <see cref="FileMode.Create"/> where there is no such file. The runtime truncates also the one that it has just made, and ext4 then takes its bytes for the replacement of
     /// others: it allocates them and begins to write them to the device in close(2), a quarter of the time of a 100 MiB file (ext4(5), auto_da_alloc). <see langword="null"/>:
-    /// there is a file, or anything else stands in the way; the runtime's way knows better, and has the exceptions.
+    /// there is a file, or anything else stands in the way: File.OpenHandle decides, and throws the documented exceptions.
     /// </summary>
     private static SafeFileHandle? TryMakeNewLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
     {
@@ -114,7 +117,7 @@ internal static class FileBackends
 
     /// <summary>
     /// Opens an existing file for reading with the two calls that this needs where the runtime makes three, and two more on closing; <see langword="null"/> wherever
-    /// anything is not plain, or fails: the runtime's way then knows better, and has the exceptions.
+    /// anything is not plain, or fails: File.OpenHandle decides then, and throws the documented exceptions.
     /// </summary>
     private static SafeFileHandle? TryOpenLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options)
     {
@@ -151,11 +154,12 @@ internal static class FileBackends
         switch (requested)
         {
             case FilePipeBackend.Auto:
-            case FilePipeBackend.ThreadPool:
+            case FilePipeBackend.Portable:
+            case FilePipeBackend.ThreadPool when HasThreadPoolBackend:
             case FilePipeBackend.Overlapped when OperatingSystem.IsWindows():
                 return;
+            case FilePipeBackend.ThreadPool:
             case FilePipeBackend.Overlapped:
-            case FilePipeBackend.IoUring:
                 throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");
             default:
                 throw new ArgumentOutOfRangeException(nameof(requested), requested, "Not a FilePipeBackend.");

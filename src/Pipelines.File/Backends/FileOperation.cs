@@ -1,5 +1,3 @@
-using System.Buffers;
-using System.Diagnostics;
 using Pipelines.File.Buffers;
 
 namespace Pipelines.File.Backends;
@@ -17,63 +15,46 @@ internal enum FileOperationKind
 internal interface IFileOperationOwner
 {
     /// <summary>
-    /// Called once for each start, on the thread that finished the operation, when the system is done with its memory. Returns
-    /// <see langword="true"/> where the owner has set the operation up again and wants it performed by this very thread.
+    /// Called once for each <see cref="FileBackend.Start"/>, when the system is done with the operation's memory. Returns <see langword="true"/> where the owner has
+    /// set the operation up again and wants it performed by this very thread.
     /// </summary>
     bool OnCompleted(FileOperation operation);
 }
 
 /// <summary>
-/// One system call to be made: what, where, with which memory, and what came of it. Reusable; pooled, so that a file costs none. It belongs to its owner until
-/// <see cref="FileBackend.Start"/>, to the back end until <see cref="IFileOperationOwner.OnCompleted"/>, and to the owner again from there on.
+/// One system call to be made: what, where, with which memory, and what came of it. It carries what every back end needs; each back end derives its own, with what it alone needs.
+/// It belongs to its owner until <see cref="FileBackend.Start"/>, to the back end until <see cref="IFileOperationOwner.OnCompleted"/>, and to the owner again from there on.
+/// Reusable, and pooled by its back end.
 /// </summary>
-internal sealed class FileOperation : IThreadPoolWorkItem
+internal abstract class FileOperation
 {
-    /// <summary>The buffers of an operation that goes back to the pool as it is; one that had more lets go of them.</summary>
+    /// <summary>The buffers of an operation that goes back to a pool as it is; one that had more lets go of them.</summary>
     internal const int MaxPooledBuffers = 256;
 
-    private const int MaxPooled = 64;
-
-    // Guards s_pool and s_pooled.
-    private static readonly Lock s_gate = new();
-    private static FileOperation? s_pool;
-    private static int s_pooled;
-
     private TransferBuffer[] _buffers = new TransferBuffer[16];
-    private FileOperation? _next;
-    private bool _pinned;
+    private int _generation;
+    private bool _needsPins;
 
-    private FileOperation()
-    {
-    }
-
-    internal IFileOperationOwner? Owner { get; set; }
-
-    /// <summary>The back end that performs it, set by the back end itself when it takes the operation.</summary>
-    internal ThreadPoolBackend? WorkItemBackend { get; set; }
-
-    /// <summary>What it waits for, while it does.</summary>
-    internal DescriptorWait Wait { get; set; }
+    internal IFileOperationOwner? Owner { get; private set; }
 
     /// <summary>
-    /// A cancellation has come while it did not wait. Guarded by the poller's lock while a back end has the operation. One that comes too late may end the next use of
-    /// this object: owners repeat what was canceled and is still wanted.
+    /// Which use of this object is meant, by <see cref="FileBackend.Cancel"/>: operations are reused, and a cancellation may come late. Written by the owner, read by anybody.
     /// </summary>
-    internal bool IsCancelWanted { get; set; }
+    internal int Generation => Volatile.Read(ref _generation);
 
-    internal FileOperationKind Kind { get; set; }
+    internal FileOperationKind Kind { get; private set; }
 
     /// <summary>The file offset, bytes; not used where the file cannot seek.</summary>
-    internal long Offset { get; set; }
+    internal long Offset { get; private set; }
 
     /// <summary>For <see cref="FileOperationKind.Copy"/>: the file, and the offset there, that the bytes go to.</summary>
-    internal FileBackend? Destination { get; set; }
+    internal FileBackend? Destination { get; private set; }
 
     /// <inheritdoc cref="Destination"/>
-    internal long DestinationOffset { get; set; }
+    internal long DestinationOffset { get; private set; }
 
     /// <summary>How many bytes are asked for: the sum of the buffers, or of the copy.</summary>
-    internal long Length { get; set; }
+    internal long Length { get; private set; }
 
     internal int BufferCount { get; private set; }
 
@@ -83,66 +64,33 @@ internal sealed class FileOperation : IThreadPoolWorkItem
     /// <summary>What came of it: the error, if any.</summary>
     internal Exception? Error { get; private set; }
 
-    /// <summary>What came of it: ended by <see cref="FileBackend.TryCancel"/> before anything moved.</summary>
+    /// <summary>What came of it: ended by <see cref="FileBackend.Cancel"/> before anything moved.</summary>
     internal bool IsCanceled { get; private set; }
-
-    internal static FileOperation Rent(IFileOperationOwner owner)
-    {
-        FileOperation? operation;
-        lock (s_gate)
-        {
-            operation = s_pool;
-            if (operation is not null)
-            {
-                s_pool = operation._next;
-                s_pooled--;
-            }
-        }
-
-        operation ??= new FileOperation();
-        operation._next = null;
-        operation.Owner = owner;
-        return operation;
-    }
-
-    /// <summary>Gives it back. Only its owner may, and only while no back end has it.</summary>
-    internal void Return()
-    {
-        Debug.Assert(!_pinned);
-        Clear();
-        Owner = null;
-        Error = null;
-        WorkItemBackend = null;
-        Wait = default;
-        IsCancelWanted = false;
-        if (_buffers.Length > MaxPooledBuffers)
-        {
-            return;
-        }
-
-        lock (s_gate)
-        {
-            if (s_pooled < MaxPooled)
-            {
-                _next = s_pool;
-                s_pool = this;
-                s_pooled++;
-            }
-        }
-    }
-
-    /// <summary>Forgets the memory of the last call.</summary>
-    internal void Clear()
-    {
-        Array.Clear(_buffers, 0, BufferCount);
-        BufferCount = 0;
-        Length = 0;
-        Destination = null;
-    }
 
     internal ReadOnlySpan<TransferBuffer> Buffers => _buffers.AsSpan(0, BufferCount);
 
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
+
+    /// <summary>Whether it is small enough to be kept for reuse.</summary>
+    protected bool IsPoolable => _buffers.Length <= MaxPooledBuffers;
+
+    /// <summary>The owner sets it up anew; memory is added afterwards.</summary>
+    internal void Begin(FileOperationKind kind, long offset)
+    {
+        Volatile.Write(ref _generation, _generation + 1);
+        Kind = kind;
+        Offset = offset;
+        Length = 0;
+    }
+
+    /// <summary>The owner sets it up anew: copies <paramref name="length"/> bytes from one file to another.</summary>
+    internal void BeginCopy(long offset, FileBackend destination, long destinationOffset, long length)
+    {
+        Begin(FileOperationKind.Copy, offset);
+        Destination = destination;
+        DestinationOffset = destinationOffset;
+        Length = length;
+    }
 
     /// <summary>Adds memory to read into or write from; <paramref name="address"/> is its address where that never changes, else 0.</summary>
     internal void Add(ReadOnlyMemory<byte> memory, nint address)
@@ -156,16 +104,20 @@ internal sealed class FileOperation : IThreadPoolWorkItem
         buffer.Memory = memory;
         buffer.Address = address;
         Length += memory.Length;
+        _needsPins |= address == 0;
     }
 
     /// <summary>Adds a part of a segment.</summary>
     internal void Add(FileSegment segment, int start, int length)
         => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);
 
-    /// <summary>Gives every buffer an address until <see cref="Finish(long)"/> or one of its kind.</summary>
+    /// <summary>
+    /// Gives every buffer an address until <see cref="Clear"/>. Runs the code of whoever the memory is from, so the owner calls it on a thread of the application's,
+    /// without a lock, before it hands the operation over. Where that code throws, <see cref="Clear"/> undoes what was pinned.
+    /// </summary>
     internal unsafe void Pin()
     {
-        if (_pinned)
+        if (!_needsPins)
         {
             return;
         }
@@ -174,60 +126,72 @@ internal sealed class FileOperation : IThreadPoolWorkItem
         {
             if (buffer.Address == 0 && buffer.Memory.Length > 0)
             {
-                _pinned = buffer.IsPinned = true;
                 buffer.Handle = buffer.Memory.Pin();
                 buffer.Address = (nint)buffer.Handle.Pointer;
+                buffer.IsPinned = true;
             }
         }
+    }
+
+    /// <summary>Forgets the memory of the last call. As <see cref="Pin"/> it runs foreign code; what that throws is dropped, as the call it belonged to is over.</summary>
+    internal void Clear()
+    {
+        if (_needsPins)
+        {
+            foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
+            {
+                if (buffer.IsPinned)
+                {
+                    try
+                    {
+                        buffer.Handle.Dispose();
+                    }
+                    catch (Exception)
+                    {
+                        // The other buffers are to be unpinned all the same.
+                    }
+                }
+            }
+        }
+
+        _needsPins = false;
+        Array.Clear(_buffers, 0, BufferCount);
+        BufferCount = 0;
+        Destination = null;
     }
 
     /// <summary>Records success. Called by whoever performs it, once, when the system no longer uses the memory.</summary>
-    internal void Finish(long transferred)
-    {
-        Unpin();
-        Transferred = transferred;
-        Error = null;
-        IsCanceled = false;
-    }
+    internal void Finish(long transferred) => Finish(transferred, error: null, isCanceled: false);
 
     /// <summary>Records failure, as <see cref="Finish(long)"/> does success.</summary>
-    internal void Finish(Exception error)
-    {
-        Unpin();
-        Transferred = 0;
-        Error = error;
-        IsCanceled = false;
-    }
+    internal void Finish(Exception error) => Finish(0, error, isCanceled: false);
 
     /// <summary>Records that it was given up before anything moved.</summary>
-    internal void FinishCanceled()
+    internal void FinishCanceled() => Finish(0, error: null, isCanceled: true);
+
+    /// <summary>Gives it back to its back end. Only its owner may, and only while no back end performs it.</summary>
+    internal void Return()
     {
-        Unpin();
-        Transferred = 0;
+        Clear();
         Error = null;
-        IsCanceled = true;
+        Owner = null;
+
+        // A cancellation of the last use must not meet the next one.
+        Volatile.Write(ref _generation, _generation + 1);
+        Recycle();
     }
 
-    void IThreadPoolWorkItem.Execute() => WorkItemBackend!.Execute(this);
+    /// <summary>A back end rents it out.</summary>
+    protected void Lend(IFileOperationOwner owner) => Owner = owner;
 
-    private void Unpin()
+    /// <summary>Keeps it for reuse, or lets go of it.</summary>
+    protected abstract void Recycle();
+
+    private void Finish(long transferred, Exception? error, bool isCanceled)
     {
-        if (!_pinned)
-        {
-            return;
-        }
-
-        _pinned = false;
-        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
-        {
-            if (buffer.IsPinned)
-            {
-                buffer.Handle.Dispose();
-                buffer.Handle = default;
-                buffer.Address = 0;
-                buffer.IsPinned = false;
-            }
-        }
+        Transferred = transferred;
+        Error = error;
+        IsCanceled = isCanceled;
     }
 }
 
@@ -240,7 +204,7 @@ internal struct TransferBuffer
     internal nint Address;
 
     /// <summary>Keeps it there while the operation runs, where nothing else does.</summary>
-    internal MemoryHandle Handle;
+    internal System.Buffers.MemoryHandle Handle;
 
     /// <summary>Whether <see cref="Handle"/> is to be disposed when the operation ends.</summary>
     internal bool IsPinned;

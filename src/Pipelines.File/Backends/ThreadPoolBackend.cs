@@ -15,18 +15,39 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     private readonly UnixCalls _calls;
 
+    // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as much as there is room for.
+    private readonly bool _isNonBlocking;
+
+    // open(2), O_DIRECT: RWF_NOWAIT waits for the device there.
+    private readonly bool _isDirect;
+
     // Whether the file system of this file knows RWF_NOWAIT. Written by whoever performs the one operation under way; a property of this file, not of the process.
     private bool _triesReads = OperatingSystem.IsLinux();
     private bool _triesWrites;
     private bool _copies = OperatingSystem.IsLinux();
 
-    internal ThreadPoolBackend(SafeFileHandle handle, string? path, FileShape shape, UnixCalls? calls = null)
-        : base(handle, path, shape)
+    // Where the end of the file was last seen, owned as the above: there a plain call does not wait, as there is nothing to wait for.
+    private long _knownEnd;
+
+    internal ThreadPoolBackend(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
+        : base(handle, path, properties)
     {
         _calls = calls ?? UnixCalls.Default;
+        _isNonBlocking = path is not null && properties.IsFifo && _calls.TrySetNonBlocking(handle);
+        _isDirect = path is null && properties.CanSeek && _calls.IsDirect(handle);
+        _triesReads &= !_isDirect;
 
         // Only where a write can wait for ever is trying worth a call; ext4 and others do not know it for buffered writes.
-        _triesWrites = _triesReads && !shape.CanSeek;
+        _triesWrites = _triesReads && !properties.CanSeek && !_isNonBlocking;
+        _knownEnd = properties.CanSeek && properties.Length > 0 ? properties.Length : long.MaxValue;
+    }
+
+    /// <summary>What becomes of an operation that may have to wait for its descriptor.</summary>
+    private enum Readiness
+    {
+        Ready,
+        Waiting,
+        Canceled,
     }
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
@@ -34,9 +55,18 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
 
-    internal override bool TryPerform(FileOperation operation)
+    internal override FileOperation Rent(IFileOperationOwner owner) => ThreadPoolOperation.Rent(this, owner);
+
+    internal override bool TryPerform(FileOperation operation, bool mayWait)
     {
-        if (operation.Kind != FileOperationKind.Read || !_triesReads)
+        if (mayWait && CanSeek)
+        {
+            // Calls on a file that can seek end by themselves.
+            _ = Perform((ThreadPoolOperation)operation);
+            return true;
+        }
+
+        if (operation.Kind != FileOperationKind.Read || !(_triesReads || _isNonBlocking))
         {
             return false;
         }
@@ -55,43 +85,36 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override void Start(FileOperation operation)
     {
-        operation.WorkItemBackend = this;
+        ThreadPoolOperation started = (ThreadPoolOperation)operation;
         FilePipeMetrics.HandedOver(operation.Kind);
-        bool? isWaiting = CanSeek || operation.Kind is not (FileOperationKind.Read or FileOperationKind.Write) ? null : TryWait(operation);
-        if (isWaiting is null)
+        switch (CanSeek || operation.Kind is not (FileOperationKind.Read or FileOperationKind.Write) ? Readiness.Ready : WaitUntilReady(started))
         {
-            ThreadPool.UnsafeQueueUserWorkItem(operation, preferLocal: false);
-        }
-        else if (isWaiting is false)
-        {
-            ReportCanceled(operation);
+            case Readiness.Ready:
+                started.Queue();
+                break;
+            case Readiness.Canceled:
+                ReportCanceled(started);
+                break;
         }
     }
 
-    internal override bool CanBlock => CanSeek;
-
-    internal override void Perform(FileOperation operation) => TryPerformWaiting(operation);
-
-    internal override void TryCancel(FileOperation operation, IFileOperationOwner owner)
+    internal override void Cancel(FileOperation operation, int generation)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation, owner))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel((ThreadPoolOperation)operation, generation))
         {
-            ReportCanceled(operation);
+            ReportCanceled((ThreadPoolOperation)operation);
         }
     }
 
     internal override bool CanCopyTo(FileBackend destination)
-        => _copies && Shape.IsRegular && CanSeek && destination is ThreadPoolBackend { Shape: { IsRegular: true, CanSeek: true } };
-
-    /// <summary>The descriptor that the operation waited for can be read or written.</summary>
-    internal static void OnReady(FileOperation operation) => ThreadPool.UnsafeQueueUserWorkItem(operation, preferLocal: false);
+        => _copies && Properties.IsRegular && CanSeek && destination is ThreadPoolBackend { Properties: { IsRegular: true, CanSeek: true } };
 
     /// <summary>The work item: performs the operation, waiting if it must, and goes on for as long as the owner has more.</summary>
-    internal void Execute(FileOperation operation)
+    internal void PerformAndReport(ThreadPoolOperation operation)
     {
         do
         {
-            if (!TryPerformWaiting(operation))
+            if (!Perform(operation))
             {
                 return;
             }
@@ -99,7 +122,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         while (operation.Owner!.OnCompleted(operation));
     }
 
-    private void ReportCanceled(FileOperation operation)
+    private void ReportCanceled(ThreadPoolOperation operation)
     {
         operation.FinishCanceled();
         if (operation.Owner!.OnCompleted(operation))
@@ -108,17 +131,18 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         }
     }
 
-    /// <summary>Whether it now waits in poll(2): not, where it was canceled; <see langword="null"/> where there is nothing to wait for.</summary>
-    private bool? TryWait(FileOperation operation)
+    private Readiness WaitUntilReady(ThreadPoolOperation operation)
     {
         try
         {
-            return _calls.IsReady(Handle, EventsOf(operation)) ? null : DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation));
+            return _calls.IsReady(Handle, EventsOf(operation)) ? Readiness.Ready
+                : DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)) ? Readiness.Waiting
+                : Readiness.Canceled;
         }
         catch (Exception e) when (e is IOException or ObjectDisposedException)
         {
             // No descriptor for the wake-up pipe, or none of the file: the work item meets the same and reports it.
-            return null;
+            return Readiness.Ready;
         }
     }
 
@@ -127,10 +151,10 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     /// <summary><see langword="false"/>: the read has to wait, or the plain call has to be asked.</summary>
     private bool TryRead(FileOperation operation)
     {
-        // At or past the length that the file is known to have there is nothing to wait for, and the plain call is the one whose 0 is the end.
-        bool isAtEnd = CanSeek && Shape.Length > 0 && operation.Offset >= Shape.Length;
-        long result = isAtEnd ? ReadPlain(operation) : ReadNoWait(operation);
-        if (result > 0 || (isAtEnd && result == 0))
+        // Where the end was seen last, and in a FIFO that never waits, the plain call is the one whose 0 is the end.
+        bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
+        long result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
+        if (result > 0 || (isPlain && result == 0))
         {
             operation.Finish(result);
             return true;
@@ -143,7 +167,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         }
 
         int errno = (int)-result;
-        if (errno != Libc.EAGAIN && !isAtEnd)
+        if (errno != Libc.EAGAIN && !isPlain)
         {
             if (IsUnknownCall(result))
             {
@@ -157,15 +181,15 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         return false;
     }
 
-    /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and <see cref="OnReady"/> comes later.</summary>
-    private bool TryPerformWaiting(FileOperation operation)
+    /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits in the poller.</summary>
+    private bool Perform(ThreadPoolOperation operation)
     {
         try
         {
             long result = operation.Kind switch
             {
-                FileOperationKind.Read => CanSeek ? ReadPlain(operation) : ReadReady(operation),
-                FileOperationKind.Write => CanSeek ? WritePlain(operation) : WriteReady(operation),
+                FileOperationKind.Read => CanSeek || _isNonBlocking ? ReadPlain(operation) : ReadReady(operation),
+                FileOperationKind.Write => CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
                 FileOperationKind.Sync => SyncData(),
                 _ => CopyRange(operation),
             };
@@ -173,7 +197,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             {
                 operation.Finish(result);
             }
-            else if (result == -Libc.EAGAIN && operation.Kind is FileOperationKind.Read or FileOperationKind.Write)
+            else if (result == -Libc.EAGAIN && !CanSeek && operation.Kind is FileOperationKind.Read or FileOperationKind.Write)
             {
                 if (DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)))
                 {
@@ -185,6 +209,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             else if (result == -Libc.EPIPE && operation.Kind == FileOperationKind.Read)
             {
                 operation.Finish(0);
+            }
+            else if (result == -Libc.EINVAL && _isDirect)
+            {
+                operation.Finish(new IOException(
+                    $"The file is open for direct I/O (O_DIRECT), which needs memory, offsets and lengths that are multiples of the device's block, for example by a Pool of aligned memory : '{Path}'",
+                    FileErrors.FromErrno(Libc.EINVAL, Path)));
             }
             else
             {
@@ -200,12 +230,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         return true;
     }
 
-    // A file that cannot seek: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
+    // A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
     private long ReadReady(FileOperation operation)
     {
         if (_triesReads)
         {
-            long result = ReadNoWait(operation);
+            long result = Call(operation, CallKind.ReadNoWait);
             if (result > 0 || result == -Libc.EAGAIN)
             {
                 return result;
@@ -242,11 +272,18 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     private static bool IsUnknownCall(long result)
         => result is -Libc.ENOSYSLinux or -Libc.EOPNOTSUPPLinux or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 
-    private long ReadNoWait(FileOperation operation) => Call(operation, CallKind.ReadNoWait);
+    /// <summary>The call that may wait, and the only one whose 0 is the end of the file.</summary>
+    private long ReadPlain(FileOperation operation)
+    {
+        long result = Call(operation, CallKind.Read);
+        if (CanSeek && result >= 0)
+        {
+            // Where the file has grown nobody knows the new end yet.
+            _knownEnd = result == 0 ? operation.Offset : operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
+        }
 
-    private long ReadPlain(FileOperation operation) => Call(operation, CallKind.Read);
-
-    private long WritePlain(FileOperation operation) => Call(operation, CallKind.Write);
+        return result;
+    }
 
     private long SyncData()
     {
@@ -291,7 +328,6 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     [SkipLocalsInit]
     private long Call(FileOperation operation, CallKind kind)
     {
-        operation.Pin();
         ReadOnlySpan<TransferBuffer> buffers = operation.Buffers;
         int count = Math.Min(buffers.Length, Libc.IOV_MAX);
         Libc.IoVector* vectors = stackalloc Libc.IoVector[count];

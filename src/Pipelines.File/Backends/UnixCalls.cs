@@ -81,5 +81,13 @@ internal unsafe class UnixCalls
         }
     }
 
+    /// <summary>fcntl(2): sets O_NONBLOCK on an open file description that is this file's alone. Linux only: elsewhere the variable argument is passed another way.</summary>
+    internal virtual bool TrySetNonBlocking(SafeFileHandle file)
+        => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && Libc.FCntl(file, Libc.F_SETFL, flags | Libc.O_NONBLOCKLinux) >= 0;
+
+    /// <summary>fcntl(2): whether the file was opened with O_DIRECT.</summary>
+    internal virtual bool IsDirect(SafeFileHandle file)
+        => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_DIRECTLinux) != 0;
+
     private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
 }

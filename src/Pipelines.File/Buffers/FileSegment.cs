@@ -17,6 +17,8 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// </summary>
     internal const int Alignment = 64;
 
+    private const byte PoisonByte = 0xDB;
+
     private readonly byte[]? _pinned;
     private readonly int _start;
     private readonly nint _address;
@@ -76,11 +78,11 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     }
 
     /// <summary>Readies a segment for memory of a caller's pool, with at most <paramref name="limit"/> of its bytes.</summary>
-    internal void Rent(IMemoryOwner<byte> owner, int limit)
+    internal void Rent(IMemoryOwner<byte> owner, Memory<byte> memory, int limit)
     {
         Debug.Assert(_pinned is null && Chain is null);
         _owner = owner;
-        Buffer = owner.Memory.Length > limit ? owner.Memory[..limit] : owner.Memory;
+        Buffer = memory.Length > limit ? memory[..limit] : memory;
         SetEnd(0);
     }
 
@@ -107,5 +109,18 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         Memory = default;
         End = 0;
         owner?.Dispose();
+    }
+
+    /// <summary>Fills the memory with a pattern that <see cref="CheckPoison"/> looks for.</summary>
+    internal void Poison() => _pinned.AsSpan(_start, PooledSize).Fill(PoisonByte);
+
+    /// <summary>Ends the process where somebody has written to the memory since <see cref="Poison"/>.</summary>
+    internal void CheckPoison()
+    {
+        int touched = _pinned.AsSpan(_start, PooledSize).IndexOfAnyExcept(PoisonByte);
+        if (touched >= 0)
+        {
+            Environment.FailFast($"Memory of the segment pool was written to while it was nobody's: byte {touched} of {PooledSize}.");
+        }
     }
 }

@@ -504,8 +504,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
         _array = null;
 
         // Exchanged, so that even two calls at once give it back once.
-        FileSegment? segment = Interlocked.Exchange(ref _head, null);
-        ReturnAll(segment);
+        Return(Interlocked.Exchange(ref _head, null));
         _tail = _current = null;
         ForgetIndex();
         ReturnScratch();
@@ -515,15 +514,8 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
     // All of a pooled piece is used; what is larger than any of them is as large as it has to be.
     private static FileSegment Rent(int size) => SegmentPool.Shared.Rent(size <= SegmentPool.MaxSize ? SegmentPool.SizeOf(size) : size);
 
-    private static void ReturnAll(FileSegment? segment)
-    {
-        while (segment is not null)
-        {
-            FileSegment? next = segment.NextSegment;
-            SegmentPool.Shared.Return(segment);
-            segment = next;
-        }
-    }
+    // Memory of the own pool: giving it back does not throw.
+    private static void Return(FileSegment? list) => _ = SegmentPool.Shared.Return(list);
 
     private static async Task CopyToStreamAsync(ReadOnlySequence<byte> content, Stream destination, CancellationToken cancellationToken)
     {
@@ -541,12 +533,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
             FlushResult result = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
             position += memory.Length;
             MoveTo(position);
-            if (result.IsCanceled)
-            {
-                throw new OperationCanceledException("The flush of the pipe was canceled.");
-            }
-
-            if (result.IsCompleted)
+            if (!FileCopy.GoesOn(result))
             {
                 return;
             }
@@ -720,7 +707,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
         }
 
         ForgetIndex();
-        SegmentPool.Shared.Return(empty);
+        Return(empty);
     }
 
     private void SetTail(FileSegment segment, int used)
@@ -744,7 +731,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
         _tailStart = last.RunningIndex;
         _current = null;
         ForgetIndex();
-        ReturnAll(rest);
+        Return(rest);
     }
 
     /// <summary>The segment that holds the byte at <paramref name="position"/>, which there is.</summary>
@@ -851,7 +838,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
             FileSegment scratch = _scratch!;
             _scratch = null;
             WriteSlowly(scratch.Buffer.Span[..count]);
-            SegmentPool.Shared.Return(scratch);
+            Return(scratch);
         }
     }
 
@@ -860,7 +847,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
         if (_scratch is { } scratch)
         {
             _scratch = null;
-            SegmentPool.Shared.Return(scratch);
+            Return(scratch);
         }
     }
 

@@ -5,9 +5,13 @@ using Pipelines.File.Backends;
 namespace Pipelines.File.Buffers;
 
 /// <summary>
-/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; the segments that are lent to the read under way; and the spare
-/// ones. Not thread-safe: the reader's lock guards it. A lent segment, or the lent rest of the tail, is neither moved nor reused until <see cref="TakeBack"/>.
+/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; the segments of the read under way; and the spare ones.
 /// </summary>
+/// <remarks>
+/// The reader's lock guards everything but the segments of the read under way, which belong to whoever has the operation: from <see cref="BeginRead"/> to
+/// <see cref="EndRead"/> they, and the rest of the tail's memory, are neither moved nor reused. What a method returns is a list of segments for the caller to give
+/// back to the pool without the lock, as that may run the code of a caller's memory pool.
+/// </remarks>
 internal sealed class ReadChain
 {
     /// <summary>The most segments that one read fills.</summary>
@@ -19,98 +23,106 @@ internal sealed class ReadChain
     private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
     private readonly int _maxSegments;
+    private readonly int _maxSpares;
 
     private FileSegment? _head;
     private int _headIndex;
     private FileSegment? _tail;
-    private int _count;
 
-    private FileSegment? _lentHead;
-    private FileSegment? _lentTail;
-    private int _lentCount;
-    private int _lentOfTail;
+    // Of the read under way: its segments, and how much it may fill of the tail.
+    private FileSegment? _readHead;
+    private FileSegment? _readTail;
+    private int _readCount;
+    private int _readOfTail;
 
-    private FileSegment? _spareHead;
-    private FileSegment? _spareTail;
+    // Consumed or unused, and kept for the next read, which fills no more than these: segments of the full size.
+    private FileSegment? _spares;
+    private FileSegment? _lastSpare;
     private int _spareCount;
 
-    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments)
+    // What the caller had when the chain was released.
+    private FileSegment? _out;
+
+    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments, int bytesPerRead)
     {
         _pool = pool;
         _segmentSize = segmentSize;
         _maxSegments = Math.Min(maxSegments, MaxSegmentsPerRead);
+        _maxSpares = Math.Clamp(bytesPerRead / segmentSize, 1, _maxSegments);
     }
 
     /// <summary>Bytes consumed since the beginning.</summary>
     internal long Start { get; private set; }
+
+    /// <summary>Bytes examined since the beginning.</summary>
+    internal long Examined { get; private set; }
 
     /// <summary>Bytes read since the beginning.</summary>
     internal long End { get; private set; }
 
     internal long Length => End - Start;
 
+    internal bool HasUnexamined => End > Examined;
+
     internal ReadOnlySequence<byte> Sequence
         => End == Start ? default : new ReadOnlySequence<byte>(_head!, _headIndex, _tail!, _tail!.End);
 
     /// <summary>
-    /// Gives the operation memory for up to <paramref name="bytes"/> bytes: the rest of the tail first, then further segments. Where the caller's pool throws, it has none.
+    /// Gives the operation the memory that is here for up to <paramref name="bytes"/> bytes: the rest of the tail, then spare segments. Returns how many bytes are still
+    /// without memory, for <see cref="RentForRead"/>. Under the lock.
     /// </summary>
-    internal void Lend(FileOperation operation, long bytes)
+    internal long BeginRead(FileOperation operation, long bytes)
     {
-        Debug.Assert(_lentHead is null && _lentOfTail == 0 && bytes > 0);
+        Debug.Assert(_readHead is null && _readOfTail == 0 && bytes > 0);
 
         // Where a read fills one piece of memory, the last bytes of a segment are not worth a call.
         int minRoom = _maxSegments > 1 ? 1 : (int)Math.Min(bytes, MinRoomOfOnly);
         if (_tail is { } tail && tail.Room >= minRoom)
         {
-            _lentOfTail = (int)Math.Min(tail.Room, bytes);
-            operation.Add(tail, tail.End, _lentOfTail);
-            bytes -= _lentOfTail;
+            _readOfTail = (int)Math.Min(tail.Room, bytes);
+            operation.Add(tail, tail.End, _readOfTail);
+            bytes -= _readOfTail;
         }
 
-        try
+        while (bytes > 0 && operation.BufferCount < _maxSegments && _spares is { } spare)
         {
-            while (bytes > 0 && operation.BufferCount < _maxSegments)
-            {
-                FileSegment segment = Rent((int)Math.Min(bytes, _segmentSize));
-                if (_lentTail is null)
-                {
-                    _lentHead = segment;
-                }
-                else
-                {
-                    _lentTail.NextSegment = segment;
-                }
-
-                _lentTail = segment;
-                _lentCount++;
-                int length = (int)Math.Min(bytes, segment.Capacity);
-                operation.Add(segment, 0, length);
-                bytes -= length;
-            }
+            _spares = spare.NextSegment;
+            _spareCount--;
+            bytes -= AddForRead(operation, spare, bytes);
         }
-        catch
+
+        return operation.BufferCount < _maxSegments ? bytes : 0;
+    }
+
+    /// <summary>
+    /// Rents memory for the <paramref name="bytes"/> that <see cref="BeginRead"/> found none for. Called without the lock by whoever has the operation. Where a caller's pool throws, the
+    /// owner ends the read with <see cref="EndRead"/>.
+    /// </summary>
+    internal void RentForRead(FileOperation operation, long bytes)
+    {
+        while (bytes > 0 && operation.BufferCount < _maxSegments)
         {
-            // A caller's pool may be empty: nothing is lent, then.
-            TakeBack(0);
-            operation.Clear();
-            throw;
+            int size = (int)Math.Min(bytes, _segmentSize);
+            FileSegment segment = _pool is null
+                ? SegmentPool.Shared.Rent(Math.Min(SegmentPool.SizeOf(size), _segmentSize))
+                : SegmentPool.Shared.Rent(_segmentSize, _pool);
+            segment.Chain = this;
+            bytes -= AddForRead(operation, segment, bytes);
         }
     }
 
-    /// <summary>Takes back what was lent, with the first <paramref name="filled"/> bytes of it read.</summary>
-    internal void TakeBack(long filled)
+    /// <summary>The read is over, and has filled the first <paramref name="filled"/> bytes of its memory. Under the lock.</summary>
+    internal FileSegment? EndRead(long filled)
     {
         End += filled;
-        int ofTail = (int)Math.Min(filled, _lentOfTail);
+        int ofTail = (int)Math.Min(filled, _readOfTail);
         if (ofTail > 0)
         {
             _tail!.SetEnd(_tail.End + ofTail);
             filled -= ofTail;
         }
 
-        _lentOfTail = 0;
-        FileSegment? segment = _lentHead;
+        FileSegment? segment = _readHead;
         FileSegment? last = null;
         int taken = 0;
         long runningIndex = End - filled;
@@ -128,39 +140,31 @@ internal sealed class ReadChain
 
         if (last is not null)
         {
+            last.NextSegment = null;
             if (_tail is null)
             {
-                _head = _lentHead;
+                _head = _readHead;
                 _headIndex = 0;
             }
             else
             {
-                _tail.NextSegment = _lentHead;
+                _tail.NextSegment = _readHead;
             }
 
             _tail = last;
-            _tail.NextSegment = null;
-            _count += taken;
         }
 
-        if (taken < _lentCount)
-        {
-            // Not used: first in line for the next read, while it is warm.
-            _lentTail!.NextSegment = _spareHead;
-            _spareHead = segment;
-            _spareTail ??= _lentTail;
-            _spareCount += _lentCount - taken;
-        }
-
-        _lentHead = _lentTail = null;
-        _lentCount = 0;
+        int unused = _readCount - taken;
+        _readHead = _readTail = null;
+        _readCount = _readOfTail = 0;
+        return unused > 0 ? AddSpares(segment!) : null;
     }
 
-    /// <summary>The number of bytes since the beginning that a position of the caller's stands for.</summary>
-    /// <exception cref="InvalidOperationException">The position is not one in this chain, or was consumed already.</exception>
+    /// <summary>The number of bytes since the beginning that a position of the caller's stands for. Under the lock.</summary>
+    /// <exception cref="InvalidOperationException">The position is not one in this chain, or everything was consumed already.</exception>
     internal long IndexOf(SequencePosition position)
     {
-        if (position.GetObject() is FileSegment segment && segment.Chain == this)
+        if (Length > 0 && position.GetObject() is FileSegment segment && segment.Chain == this)
         {
             int integer = position.GetInteger();
             long index = segment.RunningIndex + integer;
@@ -173,145 +177,140 @@ internal sealed class ReadChain
         throw new InvalidOperationException("The position is not one of this reader's buffer: it belongs to another reader, or to bytes that were consumed already.");
     }
 
-    /// <summary>Consumes everything before <paramref name="index"/>, which <see cref="IndexOf"/> gave.</summary>
-    internal void ConsumeTo(long index)
+    /// <summary>Consumes everything before <paramref name="consumed"/>; the caller has looked at everything before <paramref name="examined"/>. Under the lock.</summary>
+    internal FileSegment? AdvanceTo(long consumed, long examined)
     {
-        Start = index;
+        Start = consumed;
+        Examined = Math.Max(consumed, examined);
         if (_head is null)
         {
-            return;
+            return null;
         }
 
-        if (index == End && _lentOfTail == 0)
+        if (consumed == End && _readOfTail == 0)
         {
-            AddSpares(_head, _tail!, _count);
-            _head = _tail = null;
-            _headIndex = 0;
-            _count = 0;
-            return;
+            return DropAll();
         }
 
         FileSegment first = _head;
         FileSegment? last = null;
         FileSegment segment = first;
-        int count = 0;
-        while (index >= segment.RunningIndex + segment.End && segment != _tail)
+        while (consumed >= segment.RunningIndex + segment.End && segment != _tail)
         {
             last = segment;
-            count++;
             segment = segment.NextSegment!;
         }
 
         _head = segment;
-        _headIndex = (int)(index - segment.RunningIndex);
-        if (last is not null)
+        _headIndex = (int)(consumed - segment.RunningIndex);
+        if (last is null)
         {
-            _count -= count;
-            AddSpares(first, last, count);
-        }
-    }
-
-    /// <summary>Counts bytes as read and consumed that went to the caller's own memory. The chain is empty.</summary>
-    internal void Skip(long bytes)
-    {
-        Debug.Assert(Length == 0 && _lentHead is null);
-        DropEmptyTail();
-        Start += bytes;
-        End += bytes;
-    }
-
-    /// <summary>Gives everything back to the pool; what was not consumed counts as not read. Nothing is lent.</summary>
-    internal void Release()
-    {
-        Debug.Assert(_lentHead is null && _lentOfTail == 0);
-        ReturnAll(_head);
-        ReturnAll(_spareHead);
-        _head = _tail = _spareHead = _spareTail = null;
-        _count = _spareCount = _headIndex = 0;
-        End = Start;
-    }
-
-    private FileSegment Rent(int size)
-    {
-        while (_spareHead is { } spare)
-        {
-            _spareHead = spare.NextSegment;
-            _spareCount--;
-            if (_spareHead is null)
-            {
-                _spareTail = null;
-            }
-
-            if (spare.Capacity >= size || _pool is not null)
-            {
-                return spare;
-            }
-
-            // It was enough for the end of the file, but the file has grown.
-            SegmentPool.Shared.Return(spare);
-        }
-
-        FileSegment segment = _pool is null
-            ? SegmentPool.Shared.Rent(Math.Min(SegmentPool.SizeOf(size), _segmentSize))
-            : SegmentPool.Shared.Rent(_maxSegments > 1 ? _segmentSize : Math.Min(SegmentPool.SizeOf(size), _segmentSize), _pool);
-        segment.Chain = this;
-        return segment;
-    }
-
-    private void AddSpares(FileSegment first, FileSegment last, int count)
-    {
-        if (_spareCount + count > _maxSegments)
-        {
-            last.NextSegment = null;
-            for (FileSegment? segment = first; segment is not null;)
-            {
-                FileSegment? next = segment.NextSegment;
-                if (_spareCount < _maxSegments)
-                {
-                    AddSpares(segment, segment, 1);
-                }
-                else
-                {
-                    SegmentPool.Shared.Return(segment);
-                }
-
-                segment = next;
-            }
-
-            return;
+            return null;
         }
 
         last.NextSegment = null;
-        if (_spareTail is null)
+        return AddSpares(first);
+    }
+
+    /// <summary>Counts bytes as read and consumed that went to memory of somebody else's. The chain is empty, and no read is under way. Under the lock.</summary>
+    internal FileSegment? Skip(long bytes)
+    {
+        Debug.Assert(Length == 0 && _readHead is null);
+        FileSegment? dropped = _head is null ? null : DropAll();
+        Start = Examined = End += bytes;
+        return dropped;
+    }
+
+    /// <summary>
+    /// Lets go of everything; what was not consumed counts as not read. No read is under way. Under the lock.
+    /// </summary>
+    /// <param name="isOut">
+    /// The caller has a buffer: whoever got its segments next would share them with the caller. They wait for <see cref="TakeOut"/>, or are left to the garbage collector.
+    /// </param>
+    internal FileSegment? Release(bool isOut)
+    {
+        Debug.Assert(_readHead is null && _readOfTail == 0);
+        FileSegment? released = _spares;
+        if (isOut)
         {
-            _spareHead = first;
+            _out = _head;
+        }
+        else if (_tail is { } tail)
+        {
+            tail.NextSegment = released;
+            released = _head;
+        }
+
+        _head = _tail = _spares = _lastSpare = null;
+        _spareCount = _headIndex = 0;
+        End = Start;
+        return released;
+    }
+
+    /// <summary>The caller has come back with the buffer that was out at <see cref="Release"/>. Under the lock.</summary>
+    internal FileSegment? TakeOut()
+    {
+        FileSegment? segments = _out;
+        _out = null;
+        return segments;
+    }
+
+    private int AddForRead(FileOperation operation, FileSegment segment, long bytes)
+    {
+        segment.NextSegment = null;
+        if (_readTail is null)
+        {
+            _readHead = segment;
         }
         else
         {
-            _spareTail.NextSegment = first;
+            _readTail.NextSegment = segment;
         }
 
-        _spareTail = last;
-        _spareCount += count;
+        _readTail = segment;
+        _readCount++;
+        int length = (int)Math.Min(bytes, segment.Capacity);
+        operation.Add(segment, 0, length);
+        return length;
     }
 
-    private void DropEmptyTail()
+    private FileSegment? DropAll()
     {
-        if (_head is not null)
-        {
-            AddSpares(_head, _tail!, _count);
-            _head = _tail = null;
-            _headIndex = _count = 0;
-        }
+        FileSegment first = _head!;
+        _head = _tail = null;
+        _headIndex = 0;
+        return AddSpares(first);
     }
 
-    private static void ReturnAll(FileSegment? segment)
+    /// <summary>Keeps of a list what the next read can use, and returns the rest. A smaller segment, of the end of the file, is not worth a call of its own later.</summary>
+    private FileSegment? AddSpares(FileSegment? list)
     {
-        while (segment is not null)
+        FileSegment? last = null;
+        FileSegment? rest = list;
+        int count = _spareCount;
+        while (rest is not null && count < _maxSpares && (_pool is not null || rest.Capacity == _segmentSize))
         {
-            FileSegment? next = segment.NextSegment;
-            SegmentPool.Shared.Return(segment);
-            segment = next;
+            last = rest;
+            rest = rest.NextSegment;
+            count++;
         }
+
+        if (last is not null)
+        {
+            last.NextSegment = null;
+            if (_spareCount == 0)
+            {
+                _spares = list;
+            }
+            else
+            {
+                _lastSpare!.NextSegment = list;
+            }
+
+            _lastSpare = last;
+            _spareCount = count;
+        }
+
+        return rest;
     }
 }

@@ -31,6 +31,12 @@ internal sealed class SegmentPool
 
     private const int MaxRetainedEmpty = 256;
 
+    /// <summary>
+    /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it meanwhile used memory that was
+    /// not his any more, and ends the process.
+    /// </summary>
+    private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
+
     // What the current thread keeps of the shared pool.
     [ThreadStatic]
     private static ThreadSlot? s_slot;
@@ -118,7 +124,15 @@ internal sealed class SegmentPool
             }
         }
 
-        segment ??= Allocate(size);
+        if (segment is null)
+        {
+            segment = Allocate(size);
+        }
+        else if (s_isPoisoned)
+        {
+            segment.CheckPoison();
+        }
+
         segment.Rent(size);
         return segment;
     }
@@ -127,6 +141,21 @@ internal sealed class SegmentPool
     internal FileSegment Rent(int size, MemoryPool<byte> pool)
     {
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
+        Memory<byte> memory;
+        try
+        {
+            memory = owner.Memory;
+            if (memory.IsEmpty)
+            {
+                throw new InvalidOperationException("The memory pool has given memory of no bytes.");
+            }
+        }
+        catch
+        {
+            owner.Dispose();
+            throw;
+        }
+
         FileSegment? segment = _empty.Pop();
         if (segment is null)
         {
@@ -137,44 +166,42 @@ internal sealed class SegmentPool
             Interlocked.Decrement(ref _retainedEmpty);
         }
 
-        segment.Rent(owner, size);
+        segment.Rent(owner, memory, size);
         return segment;
     }
 
-    /// <summary>Takes a segment back. Nobody, the operating system included, may touch it any more.</summary>
-    internal void Return(FileSegment segment)
+    /// <summary>
+    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may touch them any more. The memory of a
+    /// caller's pool is disposed here, so no lock is held. Returns what the first of them threw; the others are given back all the same.
+    /// </summary>
+    internal Exception? Return(FileSegment? list)
     {
-        segment.Chain = null;
-        segment.NextSegment = null;
-        int size = segment.PooledSize;
-        if (size == 0)
+        Exception? error = null;
+        while (list is { } segment)
         {
-            segment.ReleaseOwner();
-            if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
+            list = segment.NextSegment;
+            segment.Chain = null;
+            segment.NextSegment = null;
+            if (segment.PooledSize == 0)
             {
-                _empty.Push(segment);
+                try
+                {
+                    segment.ReleaseOwner();
+                }
+                catch (Exception e)
+                {
+                    error ??= e;
+                }
+
+                KeepEmpty(segment);
             }
-            else
+            else if (segment.PooledSize <= MaxSize)
             {
-                Interlocked.Decrement(ref _retainedEmpty);
+                Keep(segment);
             }
         }
-        else if (size == ThreadSize && _slots is not null && (s_slot ?? MakeSlot()) is { Segment: null } slot && MaxRetainedBytes > 0)
-        {
-            slot.Segment = segment;
-        }
-        else if (size <= MaxSize)
-        {
-            int bucket = BucketOf(size);
-            if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
-            {
-                _buckets[bucket].Push(segment);
-            }
-            else
-            {
-                Drop(segment, "limit");
-            }
-        }
+
+        return error;
     }
 
     /// <summary>
@@ -223,6 +250,43 @@ internal sealed class SegmentPool
         SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault), hasThreadSlots: true);
         CollectionWatch.Begin(pool);
         return pool;
+    }
+
+    private void KeepEmpty(FileSegment segment)
+    {
+        if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
+        {
+            _empty.Push(segment);
+        }
+        else
+        {
+            Interlocked.Decrement(ref _retainedEmpty);
+        }
+    }
+
+    private void Keep(FileSegment segment)
+    {
+        int size = segment.PooledSize;
+        if (s_isPoisoned)
+        {
+            segment.Poison();
+        }
+
+        if (size == ThreadSize && _slots is not null && (s_slot ?? MakeSlot()) is { Segment: null } slot && MaxRetainedBytes > 0)
+        {
+            slot.Segment = segment;
+            return;
+        }
+
+        int bucket = BucketOf(size);
+        if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
+        {
+            _buckets[bucket].Push(segment);
+        }
+        else
+        {
+            Drop(segment, "limit");
+        }
     }
 
     private ThreadSlot MakeSlot()

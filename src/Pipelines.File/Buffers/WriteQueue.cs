@@ -9,6 +9,7 @@ namespace Pipelines.File.Buffers;
 /// <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. What lies before Written is gone; from there to Flushed it belongs to the drain,
 /// which the writer's lock guards; what lies behind Flushed, and the room behind Advanced, belongs to the writer's caller, who needs no lock for it.
 /// </summary>
+/// <remarks>What a method returns is a list of segments for the caller to give back to the pool without the lock, as that may run the code of a caller's memory pool.</remarks>
 internal sealed class WriteQueue
 {
     private readonly MemoryPool<byte>? _pool;
@@ -18,9 +19,10 @@ internal sealed class WriteQueue
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
 
-    // Owned by the caller, who alone appends: the segment that takes bytes, and how many of its bytes are taken.
+    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and the thread that has got the memory behind those, or 0.
     private FileSegment? _tail;
     private int _tailEnd;
+    private int _roomHolder;
 
     internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite)
     {
@@ -40,32 +42,52 @@ internal sealed class WriteQueue
     /// <summary>Bytes that the caller has advanced over. Owned by the caller.</summary>
     internal long Advanced { get; private set; }
 
-    internal bool HasRoom(int sizeHint)
-        => _tail is { } tail && tail.Capacity - _tailEnd is int room && room > 0 && room >= sizeHint;
+    /// <summary>
+    /// The memory that takes the next bytes. Called by the caller, who asks afterwards whether the writer is completed: <see cref="ReleaseAll"/> may come meanwhile.
+    /// </summary>
+    internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
+    {
+        if (_tail is { } tail && sizeHint >= 0)
+        {
+            // Copies, as ReleaseAll may clear both meanwhile.
+            Memory<byte> buffer = tail.Buffer;
+            int start = _tailEnd;
+            if (buffer.Length - start is int length && length > 0 && length >= sizeHint)
+            {
+                Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
+                room = buffer[start..];
+                return true;
+            }
+        }
 
-    /// <summary>The memory that takes the next bytes. Called by the caller, after <see cref="HasRoom"/> or <see cref="Append"/>.</summary>
-    internal Memory<byte> Room => _tail!.Buffer[_tailEnd..];
+        room = default;
+        return false;
+    }
 
-    /// <summary>Takes bytes that the caller has put into <see cref="Room"/>. Called by the caller.</summary>
+    /// <summary>Takes bytes that the caller has put into its room. Called by the caller.</summary>
     /// <exception cref="ArgumentOutOfRangeException">There are not so many.</exception>
     internal void Advance(int bytes)
     {
-        if ((uint)bytes > (uint)(_tail is null ? 0 : _tail.Capacity - _tailEnd))
+        if ((uint)bytes > (uint)(_tail is { } tail ? tail.Capacity - _tailEnd : 0))
         {
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, "More bytes than the memory that GetMemory returned.");
         }
 
         _tailEnd += bytes;
         Advanced += bytes;
+        Volatile.Write(ref _roomHolder, 0);
     }
 
-    /// <summary>Appends a segment with room for at least <paramref name="sizeHint"/> bytes. Called by the caller, under the lock.</summary>
-    internal void Append(int sizeHint)
+    /// <summary>A segment with room for at least <paramref name="sizeHint"/> bytes. Without the lock: the caller's memory pool may be asked.</summary>
+    internal FileSegment Rent(int sizeHint)
     {
         int size = Math.Max(_segmentSize, sizeHint);
-        FileSegment segment = _pool is null || sizeHint > _pool.MaxBufferSize
-            ? SegmentPool.Shared.Rent(size)
-            : SegmentPool.Shared.Rent(size, _pool);
+        return _pool is null || sizeHint > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
+    }
+
+    /// <summary>Appends a segment, which the caller has from here on. Called by the caller, under the lock.</summary>
+    internal FileSegment? Append(FileSegment segment)
+    {
         segment.Chain = this;
         segment.SetRunningIndex(Advanced);
         if (_tail is null)
@@ -80,14 +102,27 @@ internal sealed class WriteQueue
 
         _tail = segment;
         _tailEnd = 0;
-        ReleaseWritten();
+        _roomHolder = Environment.CurrentManagedThreadId;
+        return TakeBefore(Written);
+    }
+
+    /// <summary>
+    /// The writer is being completed, on this thread. The one that got memory last gives that up by it: the memory goes back to a caller's pool, which may count its pieces.
+    /// Memory of the own pool is shared by the whole process, and stays away from it also then.
+    /// </summary>
+    internal void OnCompleting()
+    {
+        if (_pool is not null && Volatile.Read(ref _roomHolder) == Environment.CurrentManagedThreadId)
+        {
+            Volatile.Write(ref _roomHolder, 0);
+        }
     }
 
     /// <summary>Hands everything over that the caller has advanced over. Called by the caller, under the lock.</summary>
     internal void Flush() => Flushed = Advanced;
 
     /// <summary>Gives the operation the next flushed bytes, at most <paramref name="maxBytes"/>. Under the lock; they stay where they are until <see cref="OnWritten"/>.</summary>
-    internal void Lend(FileOperation operation, long maxBytes)
+    internal void BeginWrite(FileOperation operation, long maxBytes)
     {
         Debug.Assert(Flushed > Written);
         long position = Written;
@@ -106,50 +141,64 @@ internal sealed class WriteQueue
     }
 
     /// <summary>The system has taken that many more bytes. Under the lock.</summary>
-    internal void OnWritten(long bytes)
+    internal FileSegment? OnWritten(long bytes)
     {
         Written += bytes;
-        ReleaseWritten();
+        return TakeBefore(Written);
     }
 
     /// <summary>Moves all marks over bytes that went to the file some other way. Everything was written. Called by the caller, under the lock.</summary>
-    internal void Skip(long bytes)
+    internal FileSegment? Skip(long bytes)
     {
         Debug.Assert(Written == Advanced);
-        ReleaseAll();
         Written += bytes;
         Flushed = Advanced = Written;
+        return ReleaseAll();
     }
 
-    /// <summary>Gives every segment back. Nothing is lent, and the caller is done. Under the lock.</summary>
-    internal void ReleaseAll()
+    /// <summary>After a failure: drops what was handed over and can not be written any more. The caller's tail stays. Under the lock; no write is under way.</summary>
+    internal FileSegment? DropFlushed() => TakeBefore(Flushed);
+
+    /// <summary>
+    /// Lets go of every segment. No write is under way. Under the lock, and the writer is completed, or its caller waits. Where the caller has memory, that is left to the
+    /// garbage collector: whoever got it next would share it with the caller.
+    /// </summary>
+    internal FileSegment? ReleaseAll()
     {
-        while (_head is { } segment)
+        FileSegment? list = TakeBefore(long.MaxValue);
+        if (_head is { } tail)
         {
-            _head = segment.NextSegment;
-            SegmentPool.Shared.Return(segment);
+            // The caller's thread sets the flag before it looks whether the writer is completed, without a fence of its own, as that is done for every few bytes.
+            Interlocked.MemoryBarrierProcessWide();
+            if (Volatile.Read(ref _roomHolder) == 0)
+            {
+                tail.NextSegment = list;
+                list = tail;
+            }
         }
 
-        _tail = null;
+        _head = _tail = null;
         _tailEnd = 0;
+        return list;
     }
 
-    /// <summary>After a failure: drops what was handed over and can not be written any more. The caller's tail stays. Under the lock; nothing is lent.</summary>
-    internal void DropFlushed()
+    /// <summary>Takes out the segments, but for the tail, that end before <paramref name="position"/>.</summary>
+    private FileSegment? TakeBefore(long position)
     {
-        while (_head is { } segment && segment != _tail && segment.RunningIndex + segment.End <= Flushed)
+        FileSegment? first = _head;
+        FileSegment? last = null;
+        while (_head is { } segment && segment != _tail && segment.RunningIndex + segment.End <= position)
         {
+            last = segment;
             _head = segment.NextSegment;
-            SegmentPool.Shared.Return(segment);
         }
-    }
 
-    private void ReleaseWritten()
-    {
-        while (_head is { } segment && segment != _tail && segment.RunningIndex + segment.End <= Written)
+        if (last is null)
         {
-            _head = segment.NextSegment;
-            SegmentPool.Shared.Return(segment);
+            return null;
         }
+
+        last.NextSegment = null;
+        return first;
     }
 }

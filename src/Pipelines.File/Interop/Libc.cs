@@ -47,6 +47,9 @@ internal static unsafe partial class Libc
 
     internal const int O_RDONLY = 0;
     internal const int O_CLOEXECLinux = 0x80000;
+    internal const int O_NONBLOCKLinux = 0x800;
+    internal const int F_GETFL = 3;
+    internal const int F_SETFL = 4;
     internal const int LOCK_SH = 1;
     internal const int LOCK_EX = 2;
     internal const int LOCK_NB = 4;
@@ -54,8 +57,11 @@ internal static unsafe partial class Libc
     /// <summary>The most vectors that one call takes on every system (IOV_MAX).</summary>
     internal const int IOV_MAX = 1024;
 
-    /// <summary>The most bytes that a pipe which poll(2) calls writable takes without waiting (PIPE_BUF of POSIX is 512, of Linux 4096, of macOS 512).</summary>
-    internal const int PipeBuf = 512;
+    /// <summary>The most bytes that a pipe which poll(2) calls writable takes without waiting (PIPE_BUF of pipe(7): 4,096 on Linux, 512 in POSIX and on macOS).</summary>
+    internal static int PipeBuf => OperatingSystem.IsLinux() ? 4096 : 512;
+
+    /// <summary>open(2). Its number is not the same on every architecture.</summary>
+    internal static int O_DIRECTLinux => RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm ? 0x10000 : 0x4000;
 
     [StructLayout(LayoutKind.Sequential)]
     internal struct IoVector
@@ -82,6 +88,9 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags);
+
+    [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
+    internal static partial int FCntl(SafeFileHandle file, int command, int argument);
 
     [LibraryImport(Library, EntryPoint = "flock", SetLastError = true)]
     internal static partial int FLock(int descriptor, int operation);

@@ -4,28 +4,24 @@ using Pipelines.File.Interop;
 
 namespace Pipelines.File.Backends;
 
-/// <summary>What kind of file a handle is: whether it can seek, and how long it was.</summary>
-internal readonly struct FileShape
+/// <summary>What kind of file a handle is, and how long it was.</summary>
+internal readonly struct FileProperties
 {
-    private FileShape(bool canSeek, bool isRegular, long length)
-    {
-        CanSeek = canSeek;
-        IsRegular = isRegular;
-        Length = length;
-    }
-
     /// <summary>Reads and writes name an offset.</summary>
-    internal bool CanSeek { get; }
+    internal bool CanSeek { get; private init; }
 
     /// <summary>A file of a file system rather than a device.</summary>
-    internal bool IsRegular { get; }
+    internal bool IsRegular { get; private init; }
+
+    /// <summary>A FIFO or pipe, where that is known (Linux).</summary>
+    internal bool IsFifo { get; private init; }
 
     /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
-    internal long Length { get; }
+    internal long Length { get; private init; }
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
-    internal static FileShape Of(SafeFileHandle handle, string? path)
+    internal static FileProperties Of(SafeFileHandle handle, string? path)
         => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OfAny(handle);
 
     /// <summary>The path behind a handle where the system tells it (proc_pid_fd(5)), else <see langword="null"/>.</summary>
@@ -48,7 +44,7 @@ internal readonly struct FileShape
 
     // statx(2): one call for the type and the length.
     [SkipLocalsInit]
-    private static unsafe FileShape OfLinux(SafeFileHandle handle, string? path)
+    private static unsafe FileProperties OfLinux(SafeFileHandle handle, string? path)
     {
         Libc.FileStatus status;
         byte empty = 0;
@@ -72,19 +68,21 @@ internal readonly struct FileShape
             case Libc.S_IFREG:
                 // A file that says 0 may be one of /proc that cannot seek.
                 bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
-                return new FileShape(canSeek, isRegular: true, status.Size);
+                return new FileProperties { CanSeek = canSeek, IsRegular = true, Length = status.Size };
             case Libc.S_IFBLK:
-                return new FileShape(canSeek: true, isRegular: false, length: 0);
+                return new FileProperties { CanSeek = true };
+            case Libc.S_IFIFO:
+                return new FileProperties { IsFifo = true };
             default:
                 return default;
         }
     }
 
-    private static FileShape OfAny(SafeFileHandle handle)
+    private static FileProperties OfAny(SafeFileHandle handle)
     {
         try
         {
-            return new FileShape(canSeek: true, isRegular: true, RandomAccess.GetLength(handle));
+            return new FileProperties { CanSeek = true, IsRegular = true, Length = RandomAccess.GetLength(handle) };
         }
         catch (NotSupportedException)
         {

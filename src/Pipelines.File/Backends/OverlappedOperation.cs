@@ -1,0 +1,118 @@
+using System.Runtime.Versioning;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>
+/// An operation of <see cref="OverlappedBackend"/>: the work item that begins it, its overlapped, and who has yet to come by before it is reported.
+/// </summary>
+/// <remarks>
+/// <para>The race between "the call has returned" and "the completion has run" is settled here. Two have to come by before an operation is reported: the thread that
+/// began it, when it has left (<see cref="TryLeave"/>), and the completion, when the system is done with the memory and the overlapped (<see cref="TryArrive"/>). Whoever comes
+/// second reports; whoever comes first touches nothing from then on, since the owner may have begun the next operation, or be gone.</para>
+/// <para>Which of the two frees the overlapped is no race: the answer of the call says whether a completion comes, and if it comes, it frees.</para>
+/// </remarks>
+[SupportedOSPlatform("windows")]
+internal sealed unsafe class OverlappedOperation : FileOperation, IThreadPoolWorkItem
+{
+    // The bits of _state; above them is the generation that they are for.
+
+    /// <summary>The operation is with the system, or on its way there.</summary>
+    private const long Issued = 1;
+
+    /// <summary>The thread that began the operation has no more to do with it.</summary>
+    private const long Left = 2;
+
+    /// <summary>The completion has run; what came of it is recorded.</summary>
+    private const long Arrived = 4;
+
+    /// <summary>A cancellation came. It stays until the next generation, so that an operation which is not issued yet, or is being issued, is canceled as well.</summary>
+    private const long CancelWanted = 8;
+
+    private const int GenerationShift = 8;
+
+    // Interlocked.
+    private long _state;
+
+    internal OverlappedOperation(OverlappedBackend backend, IOCompletionCallback onCompletion)
+    {
+        Backend = backend;
+        Preallocated = PreAllocatedOverlapped.UnsafeCreate(onCompletion, this, pinData: null);
+    }
+
+    internal OverlappedBackend Backend { get; }
+
+    /// <summary>Serves one call at a time.</summary>
+    internal PreAllocatedOverlapped Preallocated { get; }
+
+    /// <summary>The overlapped of the last call, which stays where it is: a cancellation only ever compares with it.</summary>
+    internal NativeOverlapped* Overlapped { get; set; }
+
+    /// <summary>Whether the call was made, so that its thread has yet to leave. Asked by the owner's thread before it starts the operation.</summary>
+    internal bool IsBegun => (Volatile.Read(ref _state) & Issued) != 0;
+
+    /// <summary>Before the call is made. <see langword="false"/>: it was canceled, and is not to be made.</summary>
+    internal bool TryIssue()
+    {
+        while (true)
+        {
+            long state = Volatile.Read(ref _state);
+            if (IsOfThisGeneration(state) && (state & CancelWanted) != 0)
+            {
+                return false;
+            }
+
+            if (Interlocked.CompareExchange(ref _state, ((long)Generation << GenerationShift) | Issued, state) == state)
+            {
+                return true;
+            }
+        }
+    }
+
+    /// <summary>The call was not made, or has finished without a completion: nothing of it is under way.</summary>
+    internal void Withdraw() => Interlocked.And(ref _state, ~(Issued | Left | Arrived));
+
+    /// <summary>
+    /// The thread that made the call leaves the operation. <see langword="true"/>: the completion was here before, and reporting is this thread's.
+    /// <see langword="false"/>: the completion will report, or has by now; <paramref name="isCancelWanted"/>: a cancellation may have come before the call was made.
+    /// </summary>
+    internal bool TryLeave(out bool isCancelWanted)
+    {
+        long state = Interlocked.Or(ref _state, Left);
+        isCancelWanted = (state & CancelWanted) != 0;
+        return (state & Arrived) != 0;
+    }
+
+    /// <summary>The completion has run. <see langword="true"/>: reporting is this thread's.</summary>
+    internal bool TryArrive() => (Interlocked.Or(ref _state, Arrived) & Left) != 0;
+
+    internal bool HasArrived => (Volatile.Read(ref _state) & Arrived) != 0;
+
+    /// <summary><see langword="true"/>: the call of that generation is with the system and is to be canceled there.</summary>
+    internal bool TryCancel(int generation)
+    {
+        while (true)
+        {
+            if (Generation != generation)
+            {
+                return false;
+            }
+
+            long state = Volatile.Read(ref _state);
+            long current = IsOfThisGeneration(state) ? state : (long)generation << GenerationShift;
+            if (Interlocked.CompareExchange(ref _state, current | CancelWanted, state) == state)
+            {
+                return (current & (Issued | Arrived)) == Issued;
+            }
+        }
+    }
+
+    internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+
+    void IThreadPoolWorkItem.Execute() => Backend.PerformAndReport(this);
+
+    internal new void Lend(IFileOperationOwner owner) => base.Lend(owner);
+
+    protected override void Recycle() => Backend.Keep(this);
+
+    private bool IsOfThisGeneration(long state) => (int)(state >> GenerationShift) == Generation;
+}

@@ -1,0 +1,113 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>
+/// Any handle on any system, through <see cref="RandomAccess"/>, one buffer a call; a handle that cannot seek, which the runtime refuses there,
+/// through an unbuffered <see cref="FileStream"/>. A blocked read cannot be given up; its owner stops waiting for it instead.
+/// </summary>
+internal sealed class PortableBackend : FileBackend
+{
+    // Never disposed: the handle is closed by itself, or left open.
+    private FileStream? _sequential;
+
+    internal PortableBackend(SafeFileHandle handle, string? path, FileProperties properties)
+        : base(handle, path, properties)
+    {
+    }
+
+    internal override FilePipeBackend Kind => FilePipeBackend.Portable;
+
+    internal override int MaxBuffersPerOperation => 1;
+
+    internal override bool EndsOperations => CanSeek;
+
+    internal override FileOperation Rent(IFileOperationOwner owner) => PortableOperation.Rent(this, owner);
+
+    internal override bool TryPerform(FileOperation operation, bool mayWait) => false;
+
+    internal override void Start(FileOperation operation)
+    {
+        FilePipeMetrics.HandedOver(operation.Kind);
+
+        // Never on the starter's stack: what follows is not the starter's to run.
+        ((PortableOperation)operation).Queue();
+    }
+
+    internal override void Cancel(FileOperation operation, int generation)
+    {
+        // RandomAccess gives nothing up.
+    }
+
+    /// <summary>The work item: performs the operation, and goes on for as long as the owner has more and the runtime needs no time.</summary>
+    internal void PerformAndReport(PortableOperation operation)
+    {
+        do
+        {
+            if (!TryBegin(operation))
+            {
+                return;
+            }
+
+            End(operation);
+        }
+        while (operation.Owner!.OnCompleted(operation));
+    }
+
+    /// <summary>The runtime has finished what <see cref="TryBegin"/> began.</summary>
+    internal void OnFinished(PortableOperation operation)
+    {
+        End(operation);
+        if (operation.Owner!.OnCompleted(operation))
+        {
+            PerformAndReport(operation);
+        }
+    }
+
+    /// <summary>Makes the call. <see langword="false"/>: <see cref="OnFinished"/> comes later, or has come.</summary>
+    private bool TryBegin(PortableOperation operation)
+    {
+        try
+        {
+            switch (operation.Kind)
+            {
+                case FileOperationKind.Read:
+                    Memory<byte> memory = MemoryMarshal.AsMemory(operation.FirstBuffer);
+                    return operation.TryFinishNow(CanSeek ? RandomAccess.ReadAsync(Handle, memory, operation.Offset) : Sequential(FileAccess.Read).ReadAsync(memory));
+                case FileOperationKind.Write:
+                    return operation.TryFinishNow(CanSeek ? RandomAccess.WriteAsync(Handle, operation.FirstBuffer, operation.Offset) : Sequential(FileAccess.Write).WriteAsync(operation.FirstBuffer));
+                case FileOperationKind.Sync when CanSeek:
+                    RandomAccess.FlushToDisk(Handle);
+                    return true;
+                case FileOperationKind.Sync:
+                    // A pipe has nothing to flush, or would wait until the other side has read everything.
+                    return true;
+                default:
+                    throw new NotSupportedException();
+            }
+        }
+        catch (Exception e) when (IsOfTheFile(e))
+        {
+            operation.BeginError = e;
+            return true;
+        }
+    }
+
+    private void End(PortableOperation operation)
+    {
+        try
+        {
+            operation.Finish(operation.TakeResult());
+        }
+        catch (Exception e) when (IsOfTheFile(e))
+        {
+            operation.Finish(FileErrors.WithPath(e, Path));
+        }
+    }
+
+    private FileStream Sequential(FileAccess access) => _sequential ??= new FileStream(Handle, access, bufferSize: 0, Handle.IsAsync);
+
+    private static bool IsOfTheFile(Exception e)
+        => e is IOException or UnauthorizedAccessException or ObjectDisposedException or NotSupportedException or ArgumentException or OperationCanceledException;
+}

@@ -1,0 +1,90 @@
+using System.Runtime.CompilerServices;
+using System.Runtime.ExceptionServices;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>
+/// An operation of <see cref="PortableBackend"/>: the work item that begins it, and the wait for the runtime's call. The runtime's own source of that wait is pooled;
+/// an async method of ours would not be.
+/// </summary>
+internal sealed class PortableOperation : FileOperation, IThreadPoolWorkItem
+{
+    private static readonly OperationPool<PortableOperation> s_pool = new();
+
+    private readonly Action _onFinished;
+    private PortableBackend? _backend;
+    private ValueTaskAwaiter<int> _read;
+    private ValueTaskAwaiter _write;
+
+    private PortableOperation() => _onFinished = () => _backend!.OnFinished(this);
+
+    /// <summary>What the call threw before there was anything to wait for.</summary>
+    internal Exception? BeginError { get; set; }
+
+    internal static PortableOperation Rent(PortableBackend backend, IFileOperationOwner owner)
+    {
+        PortableOperation operation = s_pool.TryPop() ?? new PortableOperation();
+        operation._backend = backend;
+        operation.Lend(owner);
+        return operation;
+    }
+
+    internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+
+    void IThreadPoolWorkItem.Execute() => _backend!.PerformAndReport(this);
+
+    /// <summary>Whether the read is over; else the back end is told when it is.</summary>
+    internal bool TryFinishNow(ValueTask<int> read)
+    {
+        _read = read.GetAwaiter();
+        if (_read.IsCompleted)
+        {
+            return true;
+        }
+
+        _read.UnsafeOnCompleted(_onFinished);
+        return false;
+    }
+
+    /// <inheritdoc cref="TryFinishNow(ValueTask{int})"/>
+    internal bool TryFinishNow(ValueTask write)
+    {
+        _write = write.GetAwaiter();
+        if (_write.IsCompleted)
+        {
+            return true;
+        }
+
+        _write.UnsafeOnCompleted(_onFinished);
+        return false;
+    }
+
+    /// <summary>The bytes that moved, or what was thrown.</summary>
+    internal long TakeResult()
+    {
+        if (BeginError is { } error)
+        {
+            BeginError = null;
+            ExceptionDispatchInfo.Throw(error);
+        }
+
+        switch (Kind)
+        {
+            case FileOperationKind.Read:
+                return _read.GetResult();
+            case FileOperationKind.Write:
+                _write.GetResult();
+                return FirstBuffer.Length;
+            default:
+                return 0;
+        }
+    }
+
+    protected override void Recycle()
+    {
+        _backend = null;
+        _read = default;
+        _write = default;
+        s_pool.Push(this);
+    }
+}

@@ -1,0 +1,268 @@
+using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+using Pipelines.File.Backends;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// Copies an open file, from an offset on, straight into the memory of a <see cref="PipeWriter"/>, or, where the system can, from file to file. Used by one caller at a time,
+/// who waits for every step; <see cref="Cancel"/> may come from any thread. It closes nothing.
+/// </summary>
+internal sealed class FileCopy : IFileOperationOwner, IDisposable
+{
+    /// <summary>Bytes that a step asks the destination for at most.</summary>
+    private const int MaxStep = 64 * 1024;
+
+    /// <summary>Bytes that a step asks for which most likely finds the end of the file.</summary>
+    private const int LastStep = 4 * 1024;
+
+    private readonly FileBackend _source;
+    private readonly long _offset;
+    private readonly long _length;
+    private readonly PooledCompletions<bool> _completions = new();
+
+    // The caller's, but for the time when the back end has it.
+    private FileOperation? _operation;
+    private long _copied;
+
+    // Guards the three below.
+    private readonly Lock _lock = new();
+    private PooledCompletion<bool>? _pending;
+    private Exception? _canceled;
+
+    /// <param name="source">The file.</param>
+    /// <param name="offset">The first byte, bytes.</param>
+    /// <param name="length">At most so many bytes; <see langword="null"/>: to the end of the file.</param>
+    internal FileCopy(FileBackend source, long offset, long? length = null)
+    {
+        _source = source;
+        _offset = offset;
+        _length = length ?? long.MaxValue - offset;
+    }
+
+    /// <summary>Bytes that the destination has. May be asked from any thread.</summary>
+    internal long Copied => Volatile.Read(ref _copied);
+
+    /// <summary>What reading the file has failed with.</summary>
+    internal Exception? Error { get; private set; }
+
+    /// <summary>Whether a flush lets a copy go on: <see langword="false"/>, the destination takes no more.</summary>
+    /// <exception cref="OperationCanceledException">The flush was canceled.</exception>
+    internal static bool GoesOn(FlushResult flush)
+        => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
+
+    /// <summary>Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the destination's memory back.</summary>
+    internal void Cancel(Exception reason)
+    {
+        Cancellation cancellation = default;
+        lock (_lock)
+        {
+            _canceled ??= reason;
+            if (_pending is not null)
+            {
+                cancellation = new Cancellation(_operation!);
+            }
+        }
+
+        cancellation.Request(_source);
+    }
+
+    internal void ThrowIfCanceled(CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        if (Volatile.Read(ref _canceled) is { } canceled)
+        {
+            throw canceled;
+        }
+    }
+
+    /// <summary>Copies everything, with a flush after every step. Ends early where the destination takes no more.</summary>
+    internal async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken)
+    {
+        CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(
+            static (state, token) => ((FileCopy)state!).Cancel(new OperationCanceledException(token)), this);
+        try
+        {
+            FilePipeWriter? file = destination as FilePipeWriter;
+            bool goesOn = file is null || await CopyRangesAsync(file, cancellationToken).ConfigureAwait(false);
+            while (goesOn && Copied < _length)
+            {
+                // A file's writer gives all the room that it has left, so that short reads do not take a segment each.
+                int step = NextStep();
+                if (await ReadAsync(destination, step, file is null ? step : Math.Min(step, LastStep)).ConfigureAwait(false) == 0)
+                {
+                    break;
+                }
+
+                // A durable file is synced once, in the end.
+                goesOn = GoesOn(file is null
+                    ? await destination.FlushAsync(cancellationToken).ConfigureAwait(false)
+                    : await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
+            }
+
+            if (file is not null && Copied > 0)
+            {
+                _ = GoesOn(await file.FlushAsync(cancellationToken).ConfigureAwait(false));
+            }
+        }
+        finally
+        {
+            registration.Unregister();
+        }
+    }
+
+    /// <summary>Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. 0: the end of the file.</summary>
+    internal ValueTask<int> ReadAsync(PipeWriter destination, int count) => ReadAsync(destination, count, sizeHint: count);
+
+    private ValueTask<int> ReadAsync(PipeWriter destination, int count, int sizeHint)
+    {
+        ThrowIfCanceled(CancellationToken.None);
+        Memory<byte> memory = destination.GetMemory(sizeHint);
+        FileOperation operation = _operation ??= _source.Rent(this);
+        operation.Begin(FileOperationKind.Read, _offset + _copied);
+        operation.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);
+        try
+        {
+            operation.Pin();
+        }
+        catch
+        {
+            operation.Clear();
+            destination.Advance(0);
+            throw;
+        }
+
+        if (!_source.TryPerform(operation) || operation.IsCanceled)
+        {
+            return ReadLaterAsync(destination, operation);
+        }
+
+        FilePipeMetrics.ReadInline();
+        return new ValueTask<int>(EndRead(destination, operation));
+    }
+
+    /// <summary>Gives the operation back. No step is under way.</summary>
+    public void Dispose()
+    {
+        _operation?.Return();
+        _operation = null;
+    }
+
+    bool IFileOperationOwner.OnCompleted(FileOperation operation)
+    {
+        PooledCompletion<bool> pending;
+        lock (_lock)
+        {
+            pending = _pending!;
+            _pending = null;
+        }
+
+        pending.CompleteOnPool(true, null);
+        return false;
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<int> ReadLaterAsync(PipeWriter destination, FileOperation operation)
+    {
+        await PerformAsync(operation).ConfigureAwait(false);
+        return EndRead(destination, operation);
+    }
+
+    private int EndRead(PipeWriter destination, FileOperation operation)
+    {
+        int read = (int)operation.Transferred;
+        operation.Clear();
+
+        // Also for 0, after an error, too: the destination's memory is not ours any more.
+        destination.Advance(read);
+        if (operation.Error is { } error)
+        {
+            Error = error;
+            throw error;
+        }
+
+        if (operation.IsCanceled)
+        {
+            throw _canceled!;
+        }
+
+        FilePipeMetrics.Read(read);
+        Volatile.Write(ref _copied, _copied + read);
+        return read;
+    }
+
+    /// <summary>
+    /// Has the system copy from file to file (copy_file_range(2)) for as long as it can; whatever is left, the end of the file included, is for the ordinary way.
+    /// <see langword="false"/>: the destination takes no more.
+    /// </summary>
+    private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
+    {
+        while (_source.CanCopyTo(destination.FileBackend))
+        {
+            ThrowIfCanceled(cancellationToken);
+            long length = Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
+            if (length <= 0)
+            {
+                break;
+            }
+
+            // Nothing of the writer's may be on its way: the copy goes past its memory.
+            if (!GoesOn(await destination.FlushAsExactlyAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false)))
+            {
+                return false;
+            }
+
+            FileOperation operation = _operation ??= _source.Rent(this);
+            operation.BeginCopy(_offset + _copied, destination.FileBackend, destination.Skip(0), length);
+            await PerformAsync(operation).ConfigureAwait(false);
+            long copied = operation.Transferred;
+            operation.Clear();
+            if (operation.Error is { } error)
+            {
+                Error = error;
+                throw error;
+            }
+
+            destination.Skip(copied);
+            Volatile.Write(ref _copied, _copied + copied);
+            if (copied == 0)
+            {
+                break;
+            }
+        }
+
+        return true;
+    }
+
+    /// <summary>Has the back end perform the operation, and waits until the system is done with its memory, canceled or not.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
+    private async ValueTask PerformAsync(FileOperation operation)
+    {
+        do
+        {
+            PooledCompletion<bool> pending = _completions.Rent();
+            ValueTask<bool> reported = pending.Task;
+            Cancellation cancellation = default;
+            lock (_lock)
+            {
+                _pending = pending;
+                if (_canceled is not null)
+                {
+                    cancellation = new Cancellation(operation);
+                }
+            }
+
+            _source.Start(operation);
+            cancellation.Request(_source);
+            await reported.ConfigureAwait(false);
+        }
+        while (operation.IsCanceled && Volatile.Read(ref _canceled) is null); // What meant an earlier call and came too late: once more.
+    }
+
+    /// <summary>Bytes to ask for: never none.</summary>
+    private int NextStep()
+    {
+        long known = _source.Properties.Length - (_offset + _copied);
+        return known > 0 ? (int)Math.Min(known, MaxStep) : _source.Properties.Length > 0 ? LastStep : MaxStep;
+    }
+}
