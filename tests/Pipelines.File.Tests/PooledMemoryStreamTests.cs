@@ -282,6 +282,66 @@ public sealed class PooledMemoryStreamTests : IDisposable
         Assert.Equal(Pattern.Bytes(length), stream.ToArray());
     }
 
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind, 0)]
+    [InlineData(FlushGuarantee.Durable, 1)]
+    public async Task CopyToAsync_FilePipeWriter_WritesTheSegmentsThemselves(FlushGuarantee guarantee, int syncs)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        using PooledMemoryStream stream = new();
+        stream.Write(Pattern.Bytes(5_000_000));
+        stream.Position = 1000;
+        string path = _folder.File("f");
+
+        // Short writes are gone on with.
+        ScriptedCalls calls = new() { OnWrite = call => call switch { 2 => 1_500_000, 3 => 7, _ => null } };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = guarantee });
+        Pattern.Bytes(1000).CopyTo(writer.GetSpan(1000));
+        writer.Advance(1000);
+        await stream.CopyToAsync(writer, _stop);
+
+        // One for what the writer had, and the content in as few as it was cut into: through the writer's memory it is 512 KiB each.
+        Assert.Equal(4, calls.Writes);
+        Assert.Equal(syncs, calls.Syncs);
+        Assert.Equal(5_000_000, writer.Position);
+        Assert.Equal(0, writer.UnflushedBytes);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(5_000_000), File.ReadAllBytes(path));
+        Assert.Equal(Pattern.Bytes(5_000_000), stream.ToArray());
+    }
+
+    [Fact]
+    public async Task CopyToAsync_FilePipeWriterThatFails_IsTheWritersErrorAndLeavesAnUnbrokenPrefix()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        const int NoSpace = 28;
+        using PooledMemoryStream stream = new();
+        stream.Write(Pattern.Bytes(3_000_000));
+        stream.Position = 0;
+        string path = _folder.File("f");
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? 1_234_567 : -NoSpace };
+        FilePipeWriter writer = calls.Write(path);
+        IOException error = await Assert.ThrowsAsync<IOException>(async () =>
+        {
+            await stream.CopyToAsync(writer, _stop);
+            await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        });
+        Assert.Contains(path, error.Message, StringComparison.Ordinal);
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(Pattern.Bytes(1_234_567), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task CopyToAsync_FilePipeWriterThatIsCompleted_Throws()
+    {
+        using PooledMemoryStream stream = new();
+        stream.Write(Pattern.Bytes(3_000_000));
+        stream.Position = 0;
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        await writer.CompleteAsync();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => stream.CopyToAsync(writer, _stop));
+    }
+
     [Fact]
     public async Task CopyToAsync_PipeWhoseReaderIsGone_StopsBehindTheSegmentThatWasFlushed()
     {

@@ -420,10 +420,11 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
 
     /// <summary>
     /// Writes what lies between <see cref="Position"/> and the end to a pipe and flushes it, a segment at a time; Position is then the end, or behind the last segment
-    /// that was flushed where the reader has gone or the flush was canceled.
+    /// that was flushed where the reader has gone or the flush was canceled. Into a <see cref="FilePipeWriter"/> much content goes without a copy: the system writes the
+    /// segments themselves, and has them when this completes.
     /// </summary>
     /// <param name="destination">Where to. It is not completed.</param>
-    /// <param name="cancellationToken">Cancels the wait for a flush.</param>
+    /// <param name="cancellationToken">Cancels the wait for a flush, or what is not yet begun.</param>
     /// <returns>A task that is complete when the last flush is.</returns>
     /// <exception cref="OperationCanceledException">A flush was canceled.</exception>
     /// <exception cref="ObjectDisposedException">This stream was disposed.</exception>
@@ -528,6 +529,17 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
     private async Task CopyToPipeAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         long position = Place;
+        if (destination is FilePipeWriter file && DirectWrite.CanWrite(file, End - position))
+        {
+            position += await DirectWrite.WriteAsync(file, Sequence.Slice(position), cancellationToken).ConfigureAwait(false);
+            MoveTo(position);
+            if (position == End)
+            {
+                _ = FileCopy.GoesOn(await file.FlushAsync(cancellationToken).ConfigureAwait(false));
+                return;
+            }
+        }
+
         foreach (ReadOnlyMemory<byte> memory in Sequence.Slice(position))
         {
             FlushResult result = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
