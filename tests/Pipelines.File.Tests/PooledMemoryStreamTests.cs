@@ -73,26 +73,6 @@ public sealed class PooledMemoryStreamTests : IDisposable
     }
 
     [Fact]
-    public void Dispose_Twice_GivesTheMemoryBackOnce()
-    {
-        // Were it given back twice, two of these would get the same.
-        PooledMemoryStream stream = new();
-        stream.Write(Pattern.Bytes(100_000));
-        stream.Dispose();
-        stream.Dispose();
-        using PooledMemoryStream first = new();
-        using PooledMemoryStream second = new();
-        for (int i = 0; i < 20; i++)
-        {
-            first.Write(Pattern.Bytes(10_000, i * 10_000));
-            second.Write(Pattern.Bytes(10_000, 7 + (i * 10_000)));
-        }
-
-        Assert.Equal(-1, Pattern.FirstDifference(first.ToArray()));
-        Assert.Equal(-1, Pattern.FirstDifference(second.ToArray(), 7));
-    }
-
-    [Fact]
     public void ForgottenStream_IsCollected()
     {
         WeakReference stream = Forget();

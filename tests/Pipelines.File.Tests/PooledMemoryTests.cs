@@ -95,6 +95,29 @@ public sealed class PooledMemoryTests : IDisposable
     }
 
     [Fact]
+    public void Dispose_Twice_GivesTheMemoryBackOnce()
+    {
+        PooledMemoryStream stream = new();
+        stream.Write(Pattern.Bytes(100_000));
+        stream.Dispose();
+        long retained = FilePipeMemory.RetainedBytes;
+        stream.Dispose();
+        Assert.Equal(retained, FilePipeMemory.RetainedBytes);
+
+        // Were it given back twice, these two would get the same.
+        using PooledMemoryStream first = new();
+        using PooledMemoryStream second = new();
+        for (int i = 0; i < 20; i++)
+        {
+            first.Write(Pattern.Bytes(10_000, i * 10_000));
+            second.Write(Pattern.Bytes(10_000, 7 + (i * 10_000)));
+        }
+
+        Assert.Equal(-1, Pattern.FirstDifference(first.ToArray()));
+        Assert.Equal(-1, Pattern.FirstDifference(second.ToArray(), 7));
+    }
+
+    [Fact]
     public void Pool_HundredMebibytesAgainAndAgain_AreKeptAndCounted()
     {
         using Counters counters = new();
