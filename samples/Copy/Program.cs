@@ -1,6 +1,5 @@
 using System.Diagnostics;
 using System.IO.Pipelines;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Spectre.Console;
 
@@ -19,8 +18,8 @@ Console.CancelKeyPress += (_, e) =>
 };
 
 (string source, string destination) = (args[0], args[1]);
-PipeReader? reader = null;
-PipeWriter? writer = null;
+FilePipeReader? reader = null;
+FilePipeWriter? writer = null;
 try
 {
     // Before the destination is opened, which empties it.
@@ -29,16 +28,16 @@ try
         throw new IOException($"'{source}' and '{destination}' are the same file.");
     }
 
-    reader = source == "-" ? StandardInput() : FilePipeReader.Create(source);
-    long length = source == "-" ? 0 : new FileInfo(source).Length;
-    writer = destination == "-" ? StandardOutput() : FilePipeWriter.Create(destination, new FilePipeWriterOptions { PreallocationSize = length });
+    reader = source == "-" ? FilePipeReader.OpenStandardInput() : FilePipeReader.Create(source);
+    long length = reader.Length ?? 0;
+    writer = destination == "-" ? FilePipeWriter.OpenStandardOutput() : FilePipeWriter.Create(destination, new FilePipeWriterOptions { PreallocationSize = length });
     long start = Stopwatch.GetTimestamp();
     await CopyWithProgressAsync(reader, writer, length, interrupted.Token);
     await writer.CompleteAsync();
     if (destination != "-")
     {
         double seconds = Stopwatch.GetElapsedTime(start).TotalSeconds;
-        long bytes = ((FilePipeWriter)writer).Position;
+        long bytes = writer.Position;
         Console.WriteLine($"{bytes:N0} bytes in {seconds:0.00} s, {bytes / seconds / 1e6:N0} MB/s");
     }
 
@@ -50,8 +49,8 @@ catch (Exception e) when (e is OperationCanceledException or IOException or Unau
     if (writer is not null)
     {
         await AbandonAsync(writer, e);
-        Console.Error.WriteLine(writer is FilePipeWriter { Position: long written } && destination != "-"
-            ? $"Copy: '{destination}' is not whole: it holds the first {written:N0} bytes."
+        Console.Error.WriteLine(destination != "-"
+            ? $"Copy: '{destination}' is not whole: it holds the first {writer.Position:N0} bytes."
             : "Copy: what came out is not whole.");
     }
 
@@ -65,9 +64,9 @@ finally
     }
 }
 
-static async Task CopyWithProgressAsync(PipeReader reader, PipeWriter writer, long length, CancellationToken cancellationToken)
+static async Task CopyWithProgressAsync(FilePipeReader reader, FilePipeWriter writer, long length, CancellationToken cancellationToken)
 {
-    if (Console.IsOutputRedirected || length == 0 || reader is not FilePipeReader file)
+    if (Console.IsOutputRedirected || length == 0)
     {
         await reader.CopyToAsync(writer, cancellationToken);
         return;
@@ -81,7 +80,7 @@ static async Task CopyWithProgressAsync(PipeReader reader, PipeWriter writer, lo
             Task copy = reader.CopyToAsync(writer, cancellationToken);
             while (await Task.WhenAny(copy, Task.Delay(100, CancellationToken.None)) != copy)
             {
-                progress.Value = file.Position;
+                progress.Value = reader.Position;
             }
 
             await copy;
@@ -100,9 +99,3 @@ static async Task AbandonAsync(PipeWriter writer, Exception reason)
     {
     }
 }
-
-static PipeReader StandardInput()
-    => OperatingSystem.IsWindows() ? PipeReader.Create(Console.OpenStandardInput()) : FilePipeReader.Create(new SafeFileHandle(0, ownsHandle: false));
-
-static PipeWriter StandardOutput()
-    => OperatingSystem.IsWindows() ? PipeWriter.Create(Console.OpenStandardOutput()) : FilePipeWriter.Create(new SafeFileHandle(1, ownsHandle: false));

@@ -1,7 +1,6 @@
 using System.Diagnostics;
 using System.IO.Pipelines;
 using LineStats;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Spectre.Console;
 
@@ -24,7 +23,7 @@ try
 {
     if (args is ["-"])
     {
-        Print(await CountAsync(OpenStandardInput(), null, interrupted.Token));
+        Print(await CountAsync(FilePipeReader.OpenStandardInput(), null, interrupted.Token));
         return 0;
     }
 
@@ -87,11 +86,6 @@ static async Task<long> CountWithStreamReaderAsync(string path, CancellationToke
 
     return lines;
 }
-
-static PipeReader OpenStandardInput()
-    => OperatingSystem.IsWindows()
-        ? PipeReader.Create(Console.OpenStandardInput())
-        : FilePipeReader.Create(new SafeFileHandle(0, ownsHandle: false));
 
 // Without FileStream's own buffer, and with segments as large as FilePipeReader's.
 static PipeReader CreateTuned(string path)

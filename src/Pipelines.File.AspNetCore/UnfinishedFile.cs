@@ -45,7 +45,15 @@ internal sealed class UnfinishedFile
         }
 
         _handle.Dispose();
-        System.IO.File.Move(_temporaryPath, _path, overwrite);
+        try
+        {
+            System.IO.File.Move(_temporaryPath, _path, overwrite);
+        }
+        catch (IOException e) when (!overwrite && FileExistsException.Says(e))
+        {
+            throw FileExistsException.At(_path, e);
+        }
+
         if (durable && OperatingSystem.IsLinux())
         {
             await Task.Run(SyncFolder).ConfigureAwait(false);

@@ -1,5 +1,6 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
+using System.Runtime.ExceptionServices;
 using Pipelines.File.Backends;
 
 namespace Pipelines.File;
@@ -51,26 +52,26 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     internal static bool GoesOn(FlushResult flush)
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
 
-    /// <summary>Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the destination's memory back.</summary>
-    internal void Cancel(Exception reason)
+    /// <summary>What <see cref="Cancel"/> was called with first.</summary>
+    internal Exception? Canceled => Volatile.Read(ref _canceled);
+
+    /// <summary>
+    /// Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the destination's memory back.
+    /// What it returns is to be requested, without a lock.
+    /// </summary>
+    internal Cancellation Cancel(Exception reason)
     {
-        Cancellation cancellation = default;
         lock (_lock)
         {
             _canceled ??= reason;
-            if (_pending is not null)
-            {
-                cancellation = new Cancellation(_operation!);
-            }
+            return _pending is null ? default : new Cancellation(_operation!);
         }
-
-        cancellation.Request(_source);
     }
 
     internal void ThrowIfCanceled(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        if (Volatile.Read(ref _canceled) is { } canceled)
+        if (Canceled is { } canceled)
         {
             throw canceled;
         }
@@ -80,7 +81,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     internal async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(
-            static (state, token) => ((FileCopy)state!).Cancel(new OperationCanceledException(token)), this);
+            static (state, token) => ((FileCopy)state!).OnTokenCanceled(token), this);
         try
         {
             FilePipeWriter? file = destination as FilePipeWriter;
@@ -117,7 +118,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     private ValueTask<int> ReadAsync(PipeWriter destination, int count, int sizeHint)
     {
         ThrowIfCanceled(CancellationToken.None);
-        Memory<byte> memory = destination.GetMemory(sizeHint);
+        Memory<byte> memory = destination is FilePipeWriter file ? file.GetMemoryForCopy(sizeHint) : destination.GetMemory(sizeHint);
         FileOperation operation = _operation ??= _source.Rent(this);
         operation.Begin(FileOperationKind.Read, _offset + _copied);
         operation.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);
@@ -128,7 +129,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         catch
         {
             operation.Clear();
-            destination.Advance(0);
+            GiveMemoryBack(destination);
             throw;
         }
 
@@ -161,6 +162,8 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         return false;
     }
 
+    private void OnTokenCanceled(CancellationToken token) => Cancel(new OperationCanceledException(token)).Request(_source);
+
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<int> ReadLaterAsync(PipeWriter destination, FileOperation operation)
     {
@@ -172,24 +175,20 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     {
         int read = (int)operation.Transferred;
         operation.Clear();
-
-        // Also for 0, after an error, too: the destination's memory is not ours any more.
-        destination.Advance(read);
-        if (operation.Error is { } error)
+        if (operation.Error is not null || operation.IsCanceled)
         {
-            Error = error;
-            throw error;
-        }
-
-        if (operation.IsCanceled)
-        {
-            throw _canceled!;
+            GiveMemoryBack(destination);
+            Error = operation.Error;
+            ExceptionDispatchInfo.Throw(operation.Error ?? _canceled!);
         }
 
         FilePipeMetrics.Read(read);
         Volatile.Write(ref _copied, _copied + read);
         return read;
     }
+
+    /// <summary>A file's writer that is completed from any thread from here on gives the memory back to the pool that it is from.</summary>
+    private static void GiveMemoryBack(PipeWriter destination) => (destination as FilePipeWriter)?.Advance(0);
 
     /// <summary>
     /// Has the system copy from file to file (copy_file_range(2)) for as long as it can; whatever is left, the end of the file included, is for the ordinary way.
@@ -256,7 +255,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
             cancellation.Request(_source);
             await reported.ConfigureAwait(false);
         }
-        while (operation.IsCanceled && Volatile.Read(ref _canceled) is null); // What meant an earlier call and came too late: once more.
+        while (operation.IsCanceled && Canceled is null); // What meant an earlier call and came too late: once more.
     }
 
     /// <summary>Bytes to ask for: never none.</summary>

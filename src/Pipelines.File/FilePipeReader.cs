@@ -8,11 +8,11 @@ using Pipelines.File.Buffers;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeReader"/> that sits directly on a file: one vectored system call fills several pooled segments, data that the system already holds arrives
-/// synchronously, and only what has to wait is handed over.
+/// A <see cref="PipeReader"/> that reads a file without a <see cref="FileStream"/>: one system call fills several pieces of pooled memory, and what the system has in its
+/// cache is there when <see cref="ReadAsync"/> returns; only a read that has to wait for the device is made on another thread.
 /// </summary>
 /// <remarks>
-/// A drop-in for <c>PipeReader.Create(new FileStream(…))</c>. One caller uses it at a time; <see cref="CancelPendingRead"/> and <see cref="Complete"/> may come from
+/// It behaves as <c>PipeReader.Create(new FileStream(…))</c> does. One caller uses it at a time; <see cref="CancelPendingRead"/> and <see cref="Complete"/> may come from
 /// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
 /// later read throws it again.
 /// </remarks>
@@ -44,18 +44,20 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private PooledCompletions<ReadResult>? _completions;
     private int _pendingMinimum;
 
+    // The task of every read that throws the first error of the file: each time as it was, without the traces of the earlier reads.
+    private Task<ReadResult>? _failedRead;
     private bool _isCompleted;
     private bool _isReleased;
 
     // Whoever awaits CompleteAsync while a system call is under way.
     private TaskCompletionSource? _released;
 
-    private FilePipeReader(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen)
+    private FilePipeReader(FileBackend backend, FilePipeReaderOptions options, long offset, bool leaveOpen)
     {
         _backend = backend;
         _options = options;
         _leaveOpen = leaveOpen;
-        _state = new ReadState(options, backend);
+        _state = new ReadState(options, offset, backend);
     }
 
     private enum Stage
@@ -85,7 +87,13 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         }
     }
 
-    /// <summary>The back end in use: the one that <see cref="FilePipeBackend.Auto"/> chose.</summary>
+    /// <summary>
+    /// The length of the file, bytes, when it was opened, for percentages: of the whole file, whatever <see cref="FilePipeReaderOptions.Offset"/> and
+    /// <see cref="FilePipeReaderOptions.Length"/> say. <see langword="null"/> where nobody knows it before everything is read: pipes, devices, files of /proc.
+    /// </summary>
+    public long? Length => _backend.Properties.KnownLength;
+
+    /// <summary>How the system is asked for bytes: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _backend.Kind;
 
     internal FileBackend FileBackend => _backend;
@@ -118,7 +126,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// <param name="handle">The file, open for reading. A file that can seek is read from <see cref="FilePipeReaderOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid.</exception>
+    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid, or an option is set that is for paths.</exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
@@ -128,13 +136,35 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
+        options.ValidateForHandle();
         return Create(FileBackends.Attach(options.Backend, handle), options, options.LeaveOpen);
+    }
+
+    /// <summary>
+    /// Puts a reader on the standard input of this process, which may be a file, a pipe, a terminal or a socket. It reads from where the shell, or whoever read before, has left off,
+    /// and leaves a file at the first byte that was not consumed, so that <c>(read header; program; cat) &lt; file</c> reads every line once; it never closes it.
+    /// </summary>
+    /// <remarks>Not the same as <c>FilePipeReader.Create("/dev/stdin")</c>, which opens the file behind it anew, from its beginning, and fails for a socket.</remarks>
+    /// <param name="options">How to read; <see langword="null"/> for the defaults. What is for a path, and <see cref="FilePipeReaderOptions.Offset"/>, cannot be set.</param>
+    /// <exception cref="ArgumentException">An option is set that the shell has decided.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
+    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="IOException">There is no standard input.</exception>
+    public static FilePipeReader OpenStandardInput(FilePipeReaderOptions? options = null)
+    {
+        options ??= FilePipeReaderOptions.Default;
+        options.Validate();
+        options.ValidateForHandle();
+        return options.Offset != 0
+            ? throw new ArgumentException("Where standard input is read from is for whoever started this process: Offset cannot be set.", nameof(options))
+            : Create(FileBackends.OpenStandard(options.Backend, isOutput: false), options, leaveOpen: true);
     }
 
     internal static FilePipeReader Create(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
         backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
-        return new FilePipeReader(backend, options, leaveOpen);
+        return new FilePipeReader(backend, options, backend.SharesPosition ? backend.GetPosition() : options.Offset, leaveOpen);
     }
 
     /// <inheritdoc/>
@@ -212,25 +242,26 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// </summary>
     public override void CancelPendingRead()
     {
-        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         ReadResult result = default;
         Cancellation cancellation = default;
         lock (_lock)
         {
-            copy = _copy;
-            _state.IsCancelRequested = copy is null;
+            _state.IsCancelRequested = _copy is null;
             pending = TakePending();
-            if (pending is not null)
+            if (_copy is not null)
+            {
+                cancellation = _copy.Cancel(new OperationCanceledException("The read was canceled."));
+            }
+            else if (pending is not null)
             {
                 result = _state.TakeResult();
                 cancellation = CancellationOfRead();
             }
         }
 
-        copy?.Cancel(new OperationCanceledException("The read was canceled."));
-        pending?.CompleteNow(result, null);
         cancellation.Request(_backend);
+        pending?.CompleteNow(result, null);
     }
 
     /// <summary>
@@ -241,7 +272,6 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
     public override void Complete(Exception? exception = null)
     {
-        FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         Cancellation cancellation;
         bool release;
@@ -253,18 +283,16 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
 
             _isCompleted = true;
-            copy = _copy;
             pending = TakePending();
-            cancellation = CancellationOfRead();
+            cancellation = _copy?.Cancel(CompletedException()) ?? CancellationOfRead();
 
             // Else whoever has the operation, or copies, releases everything when that ends.
             release = _stage == Stage.Idle;
         }
 
         Exception? poolError = release ? Release() : null;
-        copy?.Cancel(CompletedException());
-        pending?.CompleteNow(default, CompletedException());
         cancellation.Request(_backend);
+        pending?.CompleteNow(default, CompletedException());
         if (poolError is not null)
         {
             ExceptionDispatchInfo.Throw(poolError);
@@ -318,7 +346,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
                 if (_state.IsCancelRequested)
                 {
                     _state.IsCancelRequested = false;
-                    copy.Cancel(new OperationCanceledException("The read was canceled."));
+                    _ = copy.Cancel(new OperationCanceledException("The read was canceled."));
                 }
             }
         }
@@ -546,12 +574,13 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             }
         }
 
-        pending?.CompleteNow(default, new OperationCanceledException(token));
         cancellation.Request(_backend);
+        pending?.CompleteNow(default, new OperationCanceledException(token));
     }
 
     private async Task CopyAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
     {
+        Exception? canceled;
         try
         {
             if (await CopyBufferedAsync(copy, destination, cancellationToken).ConfigureAwait(false))
@@ -567,6 +596,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             {
                 freed = _state.EndCopy(copy);
                 _copy = null;
+                canceled = copy.Canceled;
                 _stage = Stage.Idle;
                 release = _isCompleted;
             }
@@ -577,6 +607,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             {
                 Release();
             }
+        }
+
+        // A cancellation that came during the last call found nothing that it could end, and would be lost.
+        if (canceled is not null)
+        {
+            ExceptionDispatchInfo.Throw(canceled);
         }
     }
 
@@ -613,7 +649,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         // An error comes after what was read before it, and is not tried again.
         copy.ThrowIfCanceled(cancellationToken);
-        return _state.Error is null ? true : throw _state.Error;
+        if (_state.Error is not null)
+        {
+            _ = await Answer(default, _state.Error).ConfigureAwait(false);
+        }
+
+        return true;
     }
 
     /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
@@ -630,6 +671,11 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         operation?.Return();
         Exception? poolError = SegmentPool.Shared.Return(freed);
+        if (_backend.SharesPosition)
+        {
+            _backend.SetPosition(Position);
+        }
+
         _backend.Release(closeHandle: !_leaveOpen);
         TaskCompletionSource? released;
         lock (_lock)
@@ -715,8 +761,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         }
     }
 
-    private static ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
-        => error is null ? new ValueTask<ReadResult>(result) : ValueTask.FromException<ReadResult>(error);
+    private ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
+        => error is null ? new ValueTask<ReadResult>(result)
+            : error == _state.Error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
+            : ValueTask.FromException<ReadResult>(error);
 
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
 

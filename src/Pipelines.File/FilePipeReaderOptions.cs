@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
@@ -14,8 +15,9 @@ public sealed class FilePipeReaderOptions
     internal static FilePipeReaderOptions Default { get; } = new();
 
     /// <summary>
-    /// Bytes of one segment of the buffer, 1 to 1 GiB; 65,536 by default. One system call fills several small segments, so a small value
-    /// costs little; a file that is smaller than this gets a smaller segment. Where a call fills one segment only (Windows), segments hold a whole read.
+    /// Bytes of one segment, which is one piece of memory of <see cref="ReadResult.Buffer"/>: 1 to 1 GiB, 65,536 by default. A small value costs little, because one
+    /// system call fills many segments; a file that is smaller gets a smaller segment. On Windows, and with <see cref="FilePipeBackend.Portable"/>, a call fills a single segment, which
+    /// then has 262,144 bytes at least.
     /// </summary>
     public int BufferSize { get; init; } = DefaultBufferSize;
 
@@ -28,28 +30,37 @@ public sealed class FilePipeReaderOptions
     /// <summary>Leaves a handle that the caller passed open when the reader is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
     public bool LeaveOpen { get; init; }
 
-    /// <summary>Where segments come from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
+    /// <summary>Where memory comes from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>
-    /// Bytes that may be read ahead in the background, on another thread, before the reading pauses; 0, the default, reads only when asked.
-    /// At most this much plus one read is ever buffered on the library's own account.
+    /// Reads ahead, on another thread, while the program works on what it has: how many bytes may be buffered before the reading ahead pauses. 0, the default, reads
+    /// only when the program asks. A read that was begun below this is finished, so up to 262,144 bytes more may be buffered.
     /// </summary>
     public long PauseReadAheadThreshold { get; init; }
 
-    /// <summary>Reading ahead resumes when no more than this many bytes are buffered; 0, the default, is half of <see cref="PauseReadAheadThreshold"/>.</summary>
+    /// <summary>
+    /// Reading ahead goes on when the program has left no more than this many bytes in the buffer; 0, the default, is half of <see cref="PauseReadAheadThreshold"/>, without which it
+    /// cannot be set.
+    /// </summary>
     public long ResumeReadAheadThreshold { get; init; }
 
-    /// <summary>What others may do with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default.</summary>
+    /// <summary>
+    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default. Windows enforces it; elsewhere only
+    /// .NET programs look at it, and only <see cref="FileShare.None"/> keeps them out. With a handle it cannot be set.
+    /// </summary>
     public FileShare Share { get; init; } = FileShare.Read;
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the back end opens the file as it needs it.
+    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set.
     /// </summary>
     public FileOptions FileOptions { get; init; }
 
-    /// <summary>The back end; <see cref="FilePipeBackend.Auto"/> by default. One that this system lacks throws <see cref="PlatformNotSupportedException"/>.</summary>
+    /// <summary>
+    /// How the system is asked for bytes; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best way that there is. One that this system lacks throws
+    /// <see cref="PlatformNotSupportedException"/>.
+    /// </summary>
     public FilePipeBackend Backend { get; init; }
 
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
@@ -69,6 +80,24 @@ public sealed class FilePipeReaderOptions
 
         ArgumentOutOfRangeException.ThrowIfNegative(PauseReadAheadThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeReadAheadThreshold);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(ResumeReadAheadThreshold, PauseReadAheadThreshold);
+        if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(ResumeReadAheadThreshold),
+                ResumeReadAheadThreshold,
+                PauseReadAheadThreshold == 0
+                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so nothing is read ahead that could resume. Set it to the bytes that may be read ahead."
+                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes) and resumes when fewer are left, not when more are.");
+        }
+    }
+
+    /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
+    internal void ValidateForHandle()
+    {
+        string? option = Share != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
+        if (option is not null)
+        {
+            throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);
+        }
     }
 }

@@ -1,6 +1,5 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -8,11 +7,11 @@ using Pipelines.File.Buffers;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeWriter"/> that sits directly on a file: a flush hands its bytes to a drain that writes them behind the caller's back, in order, few large
-/// vectored writes for many small flushes, with thresholds that bound what waits.
+/// A <see cref="PipeWriter"/> that writes a file without a <see cref="FileStream"/>: a flush returns at once, and another thread writes what has gathered, in order, in few large
+/// writes. Only when more waits to be written than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows, a flush waits for it.
 /// </summary>
 /// <remarks>
-/// <para>As <c>PipeWriter.Create(new FileStream(…))</c>, plus write-behind. One caller uses it at a time; <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
+/// <para>One caller uses it at a time; a second call meanwhile throws <see cref="InvalidOperationException"/> and changes nothing. <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
 /// <see cref="Abort"/> may come from any thread, and several flushes may be pending.</para>
 /// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
 /// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
@@ -29,12 +28,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     private readonly FileBackend _backend;
     private readonly FilePipeWriterOptions _options;
-    private readonly long _offset;
     private readonly bool _leaveOpen;
     private readonly bool _isOpenedByPath;
 
+    // Interlocked: 1 while a call of the caller's that takes bytes or flushes them is under way, so that a second one at once is told, and changes nothing.
+    private int _isInCall;
+
     // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
     private readonly object _lock = new();
+
+    // The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where the system has put it.
+    private long _offset;
 
     // The lock guards of it what WriteQueue says.
     private readonly WriteQueue _queue;
@@ -44,10 +48,15 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     private FileOperation? _operation;
     private bool _isDraining;
 
-    // The first error, thrown again by every later flush and by CompleteAsync.
+    // The first error, thrown again by every later flush and by CompleteAsync; and the task of all of those, which throws it each time as it was, without the traces of the
+    // earlier calls.
     private Exception? _error;
+    private Task<FlushResult>? _failedFlush;
     private long _synced;
     private long _syncing;
+
+    // What was written when the last write began.
+    private long _writtenBefore;
     private int _flushesInQueue;
     private int _coalesced;
     private bool _cancelRequested;
@@ -69,12 +78,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         // Where one call writes one segment only, small segments would make small writes.
         int maxSegments = backend.MaxBuffersPerOperation;
         int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
-        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments);
+        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments, keepsFlushesWhole: backend.Appends || backend.SharesPosition);
     }
 
     /// <summary>
-    /// The file offset, in bytes, after everything that was flushed so far; after a failure or <see cref="Abort"/>, after everything that was written. A file that cannot
-    /// seek counts from 0.
+    /// The file offset, in bytes, behind everything that was flushed so far; after a failure or <see cref="Abort"/>, behind everything that was written. A file that cannot
+    /// seek counts from 0. A file that others append to as well: behind this writer's own bytes, as far as the system tells where it has put them (after each write on Linux; elsewhere
+    /// as if nobody else wrote).
     /// </summary>
     public long Position
     {
@@ -87,13 +97,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    /// <summary>The back end in use: the one that <see cref="FilePipeBackend.Auto"/> chose.</summary>
+    /// <summary>How the system is asked to write: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _backend.Kind;
 
     /// <inheritdoc/>
     public override bool CanGetUnflushedBytes => true;
 
-    /// <summary>Bytes that were advanced over and not yet handed over by a flush; 0 after the writer is completed.</summary>
+    /// <summary>Bytes that the writer has taken (<see cref="Advance"/>) and no flush has covered yet; 0 after the writer is completed.</summary>
     public override long UnflushedBytes => Volatile.Read(ref _isCompleted) ? 0 : _queue.Advanced - _queue.Flushed;
 
     internal FileBackend FileBackend => _backend;
@@ -101,7 +111,10 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <summary>Opens or makes a file and puts a writer on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs and devices work.</param>
     /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="path"/> is empty, <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file, or <see cref="FilePipeWriterOptions.Offset"/> with
+    /// one that empties it or appends.
+    /// </exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="FileNotFoundException">There is no such file, and the mode makes none.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
@@ -113,6 +126,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         options ??= FilePipeWriterOptions.Default;
         options.Validate();
+        options.ValidateForPath();
         FileBackend backend = FileBackends.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
@@ -124,7 +138,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <param name="handle">The file, open for writing. A file that can seek is written from <see cref="FilePipeWriterOptions.Offset"/>, wherever its own position is.</param>
     /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="handle"/> is invalid, an option is set that is for paths, or <see cref="FilePipeWriterOptions.Offset"/> with a handle that appends.
+    /// </exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
@@ -134,32 +150,81 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         options ??= FilePipeWriterOptions.Default;
         options.Validate();
-        return Create(FileBackends.Attach(options.Backend, handle), options, options.LeaveOpen, isOpenedByPath: false);
+        options.ValidateForHandle();
+        FileBackend backend = FileBackends.Attach(options.Backend, handle);
+        return backend.Appends && options.Offset is not null
+            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be honoured.", nameof(options))
+            : Create(backend, options, options.LeaveOpen, isOpenedByPath: false);
+    }
+
+    /// <summary>
+    /// Puts a writer on the standard output of this process, which may be a file, a pipe, a terminal or a socket. It writes where the shell has left off, or appends where the shell
+    /// appends (<c>&gt;&gt;</c>), so that <c>(echo header; program) &gt; file</c> keeps both; it never closes it.
+    /// </summary>
+    /// <remarks>Not the same as <c>FilePipeWriter.Create("/dev/stdout")</c>, which opens the file behind it anew, and empties it. <see cref="Console"/> has no part in it: flush what you have written there first.</remarks>
+    /// <param name="options">How to write; <see langword="null"/> for the defaults. What is for a path, and <see cref="FilePipeWriterOptions.Offset"/>, cannot be set.</param>
+    /// <exception cref="ArgumentException">An option is set that the shell has decided.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="IOException">There is no standard output.</exception>
+    public static FilePipeWriter OpenStandardOutput(FilePipeWriterOptions? options = null)
+    {
+        options ??= FilePipeWriterOptions.Default;
+        options.Validate();
+        options.ValidateForHandle();
+        if (options.Mode != FileMode.Create || options.Offset is not null)
+        {
+            throw new ArgumentException("Where standard output is written to is for whoever started this process: neither Mode nor Offset can be set.", nameof(options));
+        }
+
+        return Create(FileBackends.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
     }
 
     internal static FilePipeWriter Create(FileBackend backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
         backend.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
-        long end = isOpenedByPath && options.Mode == FileMode.Append ? backend.Properties.Length : 0;
-        return new FilePipeWriter(backend, options, options.Offset ?? end, leaveOpen, isOpenedByPath);
+        long start = options.Mode == FileMode.Append || backend.Appends ? backend.Properties.Length : backend.SharesPosition ? backend.GetPosition() : 0;
+        return new FilePipeWriter(backend, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+    }
+
+    /// <summary>Memory for the next bytes, which <see cref="Advance"/> takes.</summary>
+    /// <inheritdoc/>
+    /// <param name="sizeHint">The least bytes that are wanted; 0 for whatever there is, never none.</param>
+    /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way on another thread.</exception>
+    public override Memory<byte> GetMemory(int sizeHint = 0)
+    {
+        if (Volatile.Read(ref _isInCall) != 0)
+        {
+            throw OverlappingException();
+        }
+
+        return GetRoom(sizeHint);
     }
 
     /// <inheritdoc/>
-    public override Memory<byte> GetMemory(int sizeHint = 0)
-        => _queue.TryGetRoom(sizeHint, out Memory<byte> room) && !Volatile.Read(ref _isCompleted) ? room : MakeRoom(sizeHint);
-
-    /// <inheritdoc/>
+    /// <inheritdoc cref="GetMemory"/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
-    /// <inheritdoc/>
-    public override void Advance(int bytes) => _queue.Advance(bytes);
+    /// <summary>Takes bytes that were written into the memory of <see cref="GetMemory"/> or <see cref="GetSpan"/>. They go to the file with the next flush.</summary>
+    /// <param name="bytes">How many.</param>
+    /// <exception cref="ArgumentOutOfRangeException">It is negative, or more than there is left of that memory. Nothing has changed.</exception>
+    /// <exception cref="InvalidOperationException">Another call of the writer is under way on another thread. Nothing has changed.</exception>
+    public override void Advance(int bytes)
+    {
+        if (Volatile.Read(ref _isInCall) != 0)
+        {
+            throw OverlappingException();
+        }
+
+        AdvanceRoom(bytes);
+    }
 
     /// <summary>
-    /// Hands everything over that was advanced over, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds: by default at once while less than
-    /// <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes wait to be written.
+    /// Has everything written that the writer has taken so far, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds for it: by default at once, while less
+    /// than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes wait to be written.
     /// </summary>
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
-    /// <exception cref="InvalidOperationException">The writer is completed.</exception>
+    /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way.</exception>
     /// <exception cref="IOException">A write has failed, now or earlier.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> came.</exception>
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);
@@ -187,13 +252,21 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
+        Enter();
         if (source.Length > MaxUnpacedWrite)
         {
             return WritePacedAsync(source, cancellationToken);
         }
 
-        Copy(source.Span);
-        return FlushAsync(cancellationToken);
+        try
+        {
+            Copy(source.Span);
+            return FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            Leave();
+        }
     }
 
     /// <summary>Makes the pending flushes, or else the next one, return at once with <see cref="FlushResult.IsCanceled"/>. What they flushed is written all the same.</summary>
@@ -234,20 +307,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, mayWait: false);
-        Task? released = null;
-        lock (_lock)
-        {
-            if (!_isReleased && !(_isAborted && !_backend.EndsOperations))
-            {
-                released = (_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-            }
-        }
-
-        if (released is not null)
-        {
-            await released.ConfigureAwait(false);
-        }
-
+        await WaitForReleaseAsync().ConfigureAwait(false);
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -284,11 +344,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
         }
 
-        PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
-        cancellation.Request(_backend);
-        if (release)
+        try
         {
-            Release();
+            cancellation.Request(_backend);
+            PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
+        }
+        finally
+        {
+            if (release)
+            {
+                Release();
+            }
         }
     }
 
@@ -301,13 +367,26 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    /// <inheritdoc cref="CompleteAsync"/>
-    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? default : CompleteAsync();
+    /// <summary>As <see cref="CompleteAsync"/>; where the writer is completed or aborted already it only waits until the file is closed, and does not throw.</summary>
+    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? WaitForReleaseAsync() : CompleteAsync();
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
 
     /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
+    {
+        Enter();
+        try
+        {
+            return FlushCoreAsync(guarantee, cancellationToken);
+        }
+        finally
+        {
+            Leave();
+        }
+    }
+
+    private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
         PooledCompletion<FlushResult>? pending = null;
         FileOperation? drain = null;
@@ -353,7 +432,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
         }
 
-        return error is not null ? ValueTask.FromException<FlushResult>(error)
+        return error is not null ? new ValueTask<FlushResult>(Failed(error))
             : isCanceled ? new ValueTask<FlushResult>(new FlushResult(isCanceled: true, isCompleted: false))
             : cancellationToken.IsCancellationRequested ? ValueTask.FromCanceled<FlushResult>(cancellationToken)
             : default;
@@ -375,44 +454,76 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return position;
     }
 
-    /// <summary>A write so large that the thresholds have to hold within it.</summary>
+    /// <summary>As <see cref="GetMemory"/>, for a copy, which has the memory until it advances, by nothing if need be.</summary>
+    internal Memory<byte> GetMemoryForCopy(int sizeHint)
+    {
+        Memory<byte> memory = GetMemory(sizeHint);
+        _queue.LendRoomToCopy();
+        return memory;
+    }
+
+    /// <summary>A write so large that the thresholds have to hold within it. The call is under way until the last of its bytes is taken.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
-        while (source.Length > MaxUnpacedWrite)
+        ValueTask<FlushResult> last;
+        try
         {
-            Copy(source.Span[..MaxUnpacedWrite]);
-            source = source[MaxUnpacedWrite..];
-            try
+            while (source.Length > MaxUnpacedWrite)
             {
-                FlushResult result = await FlushAsync(cancellationToken).ConfigureAwait(false);
-                if (result.IsCanceled)
+                Copy(source.Span[..MaxUnpacedWrite]);
+                source = source[MaxUnpacedWrite..];
+                try
                 {
+                    FlushResult result = await FlushCoreAsync(_options.FlushGuarantee, cancellationToken).ConfigureAwait(false);
+                    if (result.IsCanceled)
+                    {
+                        Copy(source.Span);
+                        return result;
+                    }
+                }
+                catch (OperationCanceledException) when (!Volatile.Read(ref _isCompleted))
+                {
+                    // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
                     Copy(source.Span);
-                    return result;
+                    throw;
                 }
             }
-            catch (OperationCanceledException) when (!Volatile.Read(ref _isCompleted))
-            {
-                // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
-                Copy(source.Span);
-                throw;
-            }
+
+            Copy(source.Span);
+            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            Leave();
         }
 
-        Copy(source.Span);
-        return await FlushAsync(cancellationToken).ConfigureAwait(false);
+        return await last.ConfigureAwait(false);
     }
 
     private void Copy(ReadOnlySpan<byte> source)
     {
         while (source.Length > 0)
         {
-            Span<byte> room = GetSpan();
+            Span<byte> room = GetRoom(0).Span;
             int length = Math.Min(room.Length, source.Length);
             source[..length].CopyTo(room);
-            _queue.Advance(length);
+            AdvanceRoom(length);
             source = source[length..];
+        }
+    }
+
+    private Memory<byte> GetRoom(int sizeHint)
+        => _queue.TryGetRoom(sizeHint, in _isCompleted, out Memory<byte> room) ? room : MakeRoom(sizeHint);
+
+    private void AdvanceRoom(int bytes)
+    {
+        // Where Complete or Abort came from elsewhere the memory has gone with them: as with the BCL's writer it is the next call that throws.
+        if (!_queue.TryAdvance(bytes, out int room) && !Volatile.Read(ref _isCompleted))
+        {
+            throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
+                ? "Advance takes the number of bytes that were written into the memory of GetMemory or GetSpan; it cannot go back."
+                : $"Advance was told of more bytes than the {room} that are left of the memory of the last GetMemory or GetSpan. Ask for memory again before more is written into it.");
         }
     }
 
@@ -421,14 +532,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
         ThrowIfCompleted();
-        FileSegment segment = _queue.Rent(sizeHint);
+        FileSegment segment = _queue.Rent(sizeHint, out int moved);
         FileSegment? freed = segment;
         bool isAppended = false;
         lock (_lock)
         {
-            if (!_isCompleted && segment.Capacity >= sizeHint)
+            if (!_isCompleted && segment.Capacity - moved >= sizeHint)
             {
-                freed = _queue.Append(segment);
+                freed = _queue.Append(segment, moved);
                 isAppended = true;
             }
         }
@@ -440,7 +551,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             throw new InvalidOperationException($"The memory pool has given less than the {sizeHint} bytes that it was asked for.");
         }
 
-        return segment.Buffer;
+        return segment.Buffer[moved..];
     }
 
     /// <summary>
@@ -571,19 +682,36 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return false;
     }
 
+    private ValueTask WaitForReleaseAsync()
+    {
+        lock (_lock)
+        {
+            return _isReleased || (_isAborted && !_backend.EndsOperations)
+                ? default
+                : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
+        }
+    }
+
     private void ThrowIfNotWhole(bool wasAborted)
     {
         Exception? error;
         lock (_lock)
         {
-            error = wasAborted ? null : _isAborted ? AbortedException() : _error;
+            if (_isAborted && !wasAborted)
+            {
+                throw AbortedException();
+            }
+
+            error = wasAborted ? null : _error;
         }
 
         if (error is not null)
         {
-            ExceptionDispatchInfo.Throw(error);
+            _ = Failed(error).GetAwaiter().GetResult();
         }
     }
+
+    private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);
 
     /// <summary>Gives memory and handle back, by the one who found the writer completed and nothing under way.</summary>
     private void Release()
@@ -608,9 +736,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
                 RandomAccess.SetLength(_backend.Handle, end);
             }
         }
-        catch (IOException e)
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             error ??= FileErrors.WithPath(e, _backend.Path);
+        }
+
+        if (_backend is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && _queue.Written > 0)
+        {
+            _backend.SetPosition(_offset + _queue.Written);
         }
 
         _backend.Release(closeHandle: !_leaveOpen);
@@ -653,15 +786,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             return null;
         }
 
-        if (_queue.Flushed > _queue.Written)
+        // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
+        if (_queue.Flushed > _queue.Written && !_flushes.WantsSync(_writtenBefore))
         {
+            _writtenBefore = _queue.Written;
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
             _queue.BeginWrite(_operation, BytesPerWrite);
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;
         }
-        else if (_synced < _queue.Written && (_flushes.WantsSync || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
+        else if (_synced < _queue.Written && (_flushes.WantsSync(_queue.Written) || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
         {
             // Only what is written by now is covered: a flush that comes while this one runs needs the next.
             _operation ??= _backend.Rent(this);
@@ -693,7 +828,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
             else if (operation.Transferred > 0)
             {
-                return _queue.OnWritten(operation.Transferred);
+                FileSegment? freed = _queue.OnWritten(operation.Transferred);
+                if (_backend.EndOfLastWrite is long end and >= 0)
+                {
+                    _offset = end - _queue.Written;
+                }
+
+                return freed;
             }
             else
             {
@@ -724,6 +865,20 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
         }
     }
+
+    /// <summary>The caller begins a call that only one may be in at a time. Not for those that may come from any thread.</summary>
+    private void Enter()
+    {
+        if (Interlocked.Exchange(ref _isInCall, 1) != 0)
+        {
+            throw OverlappingException();
+        }
+    }
+
+    private void Leave() => Volatile.Write(ref _isInCall, 0);
+
+    private static InvalidOperationException OverlappingException()
+        => new("Another call of this writer is under way: one caller uses a writer at a time. Await each WriteAsync, or have threads take turns, for example with a SemaphoreSlim.");
 
     private static OperationCanceledException AbortedException() => new("The writer was aborted.");
 }

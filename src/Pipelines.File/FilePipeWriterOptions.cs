@@ -16,52 +16,65 @@ public sealed class FilePipeWriterOptions
 
     internal static FilePipeWriterOptions Default { get; } = new();
 
-    /// <summary>How a file that is given by path is opened or made; <see cref="FileMode.Create"/> by default.</summary>
+    /// <summary>
+    /// How a file that is given by path is opened or made; <see cref="FileMode.Create"/> by default, which empties a file that is there. With <see cref="FileMode.Append"/> every
+    /// write goes to the end of the file, whoever else appends to it (O_APPEND, FILE_APPEND_DATA), and the bytes of one flush, up to 65,536, go out in one write. With a handle only
+    /// Append can be set: the writer then begins at the end.
+    /// </summary>
     public FileMode Mode { get; init; } = FileMode.Create;
 
-    /// <summary>What others may do with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default.</summary>
+    /// <summary>
+    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default. Windows enforces it; elsewhere only
+    /// .NET programs look at it, and only <see cref="FileShare.None"/> keeps them out. With a handle it cannot be set.
+    /// </summary>
     public FileShare Share { get; init; } = FileShare.Read;
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the back end opens the file as it needs it.
+    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set.
     /// </summary>
     public FileOptions FileOptions { get; init; }
 
     /// <summary>
     /// Bytes to reserve on the device for a file that is made by path, 0 (none) by default. The final length of the file is what was written,
-    /// whatever was reserved.
+    /// whatever was reserved. With a handle it cannot be set.
     /// </summary>
     public long PreallocationSize { get; init; }
 
     /// <summary>
-    /// The file offset where the first byte goes, in bytes; <see langword="null"/>, the default, is 0, or the end of the file for <see cref="FileMode.Append"/>.
-    /// Anything but 0 throws <see cref="NotSupportedException"/> for a file that cannot seek.
+    /// The file offset where the first byte goes, in bytes; <see langword="null"/>, the default, is 0, or the end of the file for <see cref="FileMode.Append"/>, with which it cannot be
+    /// set. Anything but 0 needs a <see cref="Mode"/> that keeps or makes the file: <see cref="FileMode.Open"/>, <see cref="FileMode.OpenOrCreate"/>,
+    /// <see cref="FileMode.CreateNew"/>. It throws <see cref="NotSupportedException"/> for a file that cannot seek.
     /// </summary>
     public long? Offset { get; init; }
 
-    /// <summary>Bytes of a new segment, 1 to 1 GiB; 65,536 by default. A larger size hint gets a larger segment.</summary>
+    /// <summary>The least bytes of a new piece of memory, 1 to 1 GiB; 65,536 by default. A larger sizeHint of <see cref="FilePipeWriter.GetMemory"/> gets a larger piece.</summary>
     public int MinimumBufferSize { get; init; } = DefaultMinimumBufferSize;
 
-    /// <summary>Where segments come from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
+    /// <summary>Where memory comes from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>Leaves a handle that the caller passed open when the writer is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
     public bool LeaveOpen { get; init; }
 
     /// <summary>
-    /// Bytes handed over and not yet written at which <see cref="FilePipeWriter.FlushAsync(CancellationToken)"/> waits; 1 MiB by default. 0 makes every flush wait
-    /// until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
+    /// How many flushed bytes may wait in memory to be written: when there are this many, <see cref="FilePipeWriter.FlushAsync(CancellationToken)"/> waits. 1 MiB by default. 0 makes
+    /// every flush wait until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
     /// </summary>
     public long PauseWriterThreshold { get; init; } = DefaultPauseWriterThreshold;
 
-    /// <summary>A waiting flush completes when no more than this many bytes wait to be written; 0, the default, is half of <see cref="PauseWriterThreshold"/>.</summary>
+    /// <summary>
+    /// A flush that had to wait completes when no more than this many bytes are left to be written; 0, the default, is half of <see cref="PauseWriterThreshold"/>.
+    /// </summary>
     public long ResumeWriterThreshold { get; init; }
 
     /// <summary>What a completed flush promises; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
     public FlushGuarantee FlushGuarantee { get; init; }
 
-    /// <summary>The back end; <see cref="FilePipeBackend.Auto"/> by default. One that this system lacks throws <see cref="PlatformNotSupportedException"/>.</summary>
+    /// <summary>
+    /// How the system is asked to write; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best way that there is. One that this system lacks throws
+    /// <see cref="PlatformNotSupportedException"/>.
+    /// </summary>
     public FilePipeBackend Backend { get; init; }
 
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
@@ -85,10 +98,54 @@ public sealed class FilePipeWriterOptions
         ArgumentOutOfRangeException.ThrowIfGreaterThan(MinimumBufferSize, MaxMinimumBufferSize);
         ArgumentOutOfRangeException.ThrowIfNegative(PauseWriterThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeWriterThreshold);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(ResumeWriterThreshold, PauseWriterThreshold);
+        if (ResumeWriterThreshold > PauseWriterThreshold)
+        {
+            throw new ArgumentOutOfRangeException(
+                nameof(ResumeWriterThreshold),
+                ResumeWriterThreshold,
+                $"A flush that waits from {nameof(PauseWriterThreshold)} on ({PauseWriterThreshold} bytes) goes on when fewer are left, not when more are.");
+        }
+
         if (FlushGuarantee is < FlushGuarantee.WriteBehind or > FlushGuarantee.Durable)
         {
             throw new ArgumentOutOfRangeException(nameof(FlushGuarantee), FlushGuarantee, "Not a FlushGuarantee.");
+        }
+    }
+
+    /// <exception cref="ArgumentException">The file would be emptied first, or the bytes would go elsewhere.</exception>
+    internal void ValidateForPath()
+    {
+        if (Offset is not (null or 0) && Mode is FileMode.Create or FileMode.Truncate)
+        {
+            throw new ArgumentException(
+                $"{nameof(FileMode)}.{Mode} empties the file before anything is written at {nameof(Offset)} {Offset}: use {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}, which keep it, or {nameof(FileMode.CreateNew)}.",
+                nameof(Mode));
+        }
+
+        ThrowIfOffsetOfAppend();
+    }
+
+    /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
+    internal void ValidateForHandle()
+    {
+        string? option = Mode is not (FileMode.Create or FileMode.Append) ? nameof(Mode)
+            : Share != FileShare.Read ? nameof(Share)
+            : FileOptions != FileOptions.None ? nameof(FileOptions)
+            : PreallocationSize != 0 ? nameof(PreallocationSize)
+            : null;
+        if (option is not null)
+        {
+            throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);
+        }
+
+        ThrowIfOffsetOfAppend();
+    }
+
+    private void ThrowIfOffsetOfAppend()
+    {
+        if (Offset is not null && Mode == FileMode.Append)
+        {
+            throw new ArgumentException($"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, wherever that is: {nameof(Offset)} cannot be set.", nameof(Offset));
         }
     }
 }

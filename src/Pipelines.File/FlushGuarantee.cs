@@ -4,8 +4,8 @@ namespace Pipelines.File;
 public enum FlushGuarantee
 {
     /// <summary>
-    /// They are handed over and will be written, in order, without another call; an error shows up in a later flush or in
-    /// <see cref="FilePipeWriter.CompleteAsync"/>. The default.
+    /// They wait in memory for another thread, which writes them, in order, while the program goes on. The default. A write that fails is thrown by a later flush and by
+    /// <see cref="FilePipeWriter.CompleteAsync"/>. If the process is killed, what is not written yet is lost.
     /// </summary>
     WriteBehind,
 

@@ -1,4 +1,5 @@
 using System.IO.Pipelines;
+using System.Runtime.ExceptionServices;
 
 namespace Pipelines.File;
 
@@ -11,21 +12,18 @@ internal sealed class PendingFlushes
     private PooledCompletion<FlushResult>? _first;
     private PooledCompletion<FlushResult>? _last;
 
-    /// <summary>Whether a flush waits for the device.</summary>
-    internal bool WantsSync
+    /// <summary>Whether a flush waits for the device with no more than <paramref name="written"/> bytes.</summary>
+    internal bool WantsSync(long written)
     {
-        get
+        for (PooledCompletion<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
         {
-            for (PooledCompletion<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
+            if (flush.WaitsForSync && flush.Target <= written)
             {
-                if (flush.WaitsForSync)
-                {
-                    return true;
-                }
+                return true;
             }
-
-            return false;
         }
+
+        return false;
     }
 
     /// <summary>A flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.</summary>
@@ -52,9 +50,13 @@ internal sealed class PendingFlushes
         return all;
     }
 
-    /// <summary>Completes flushes that were taken out, on a thread of a caller's (at once) or of a back end (by work items).</summary>
+    /// <summary>
+    /// Completes flushes that were taken out, on a thread of a caller's (at once) or of a back end (by work items). Where the awaiter of one throws instead of queueing its
+    /// continuation, the others are completed all the same.
+    /// </summary>
     internal static void Complete(PooledCompletion<FlushResult>? flushes, FlushResult result, Exception? error, bool now)
     {
+        ExceptionDispatchInfo? thrown = null;
         while (flushes is { } flush)
         {
             // Once it is completed it may be waiting for another flush already.
@@ -62,13 +64,22 @@ internal sealed class PendingFlushes
             flush.Next = null;
             if (now)
             {
-                flush.CompleteNow(result, error);
+                try
+                {
+                    flush.CompleteNow(result, error);
+                }
+                catch (Exception e)
+                {
+                    thrown ??= ExceptionDispatchInfo.Capture(e);
+                }
             }
             else
             {
                 flush.CompleteOnPool(result, error);
             }
         }
+
+        thrown?.Throw();
     }
 
     private PooledCompletion<FlushResult>? TakeWhere<TState>(TState state, Func<PooledCompletion<FlushResult>, TState, bool> isWanted)

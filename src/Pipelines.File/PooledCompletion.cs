@@ -23,6 +23,9 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     private const int IsRegistered = 8;
     private const int IsOver = 16;
 
+    /// <summary>Above the bits is the version of the wait that they are for: one who takes a result twice must not meet the next wait.</summary>
+    private const int VersionShift = 16;
+
     private readonly PooledCompletions<TResult> _pool;
     private ManualResetValueTaskSourceCore<TResult> _core;
 
@@ -34,7 +37,11 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     // Interlocked, see above.
     private int _state;
 
-    internal PooledCompletion(PooledCompletions<TResult> pool) => _pool = pool;
+    internal PooledCompletion(PooledCompletions<TResult> pool)
+    {
+        _pool = pool;
+        _state = _core.Version << VersionShift;
+    }
 
     /// <summary>The token that ends this wait. Guarded by the owner's lock until the wait is taken.</summary>
     internal CancellationToken CancellationToken { get; set; }
@@ -78,7 +85,10 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
     }
 
-    /// <summary>Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued.</summary>
+    /// <summary>
+    /// Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued. Throws what the awaiter's SynchronizationContext or
+    /// TaskScheduler throws instead of queueing it, so it comes after everything else that the caller has to do.
+    /// </summary>
     internal void CompleteNow(TResult result, Exception? error)
     {
         End(result, error);
@@ -99,11 +109,23 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
             throw new InvalidOperationException("The operation has not completed.");
         }
 
-        if ((Interlocked.Or(ref _state, IsBeingTaken) & IsBeingTaken) != 0)
+        int state = Volatile.Read(ref _state);
+        while ((short)(state >> VersionShift) == token && (state & IsBeingTaken) == 0)
         {
-            throw new InvalidOperationException("The result of this operation has been taken already.");
+            int seen = Interlocked.CompareExchange(ref _state, state | IsBeingTaken, state);
+            if (seen == state)
+            {
+                return TakeResult(token);
+            }
+
+            state = seen;
         }
 
+        throw new InvalidOperationException("The result of this operation has been taken already.");
+    }
+
+    private TResult TakeResult(short token)
+    {
         try
         {
             return _core.GetResult(token);
@@ -152,8 +174,8 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         _error = null;
         CancellationToken = default;
         _registration = default;
-        _state = 0;
         _core.Reset();
+        Volatile.Write(ref _state, _core.Version << VersionShift);
         _pool.Return(this);
     }
 }

@@ -19,7 +19,9 @@ internal sealed class ReadState
     private const int MaxUnknownRead = 1024 * 1024;
 
     private readonly FilePipeReaderOptions _options;
+    private readonly long _offset;
     private readonly long _knownLength;
+    private readonly int _granularity;
     private EndOfFile _end;
     private int _unknownReadSize;
 
@@ -27,10 +29,15 @@ internal sealed class ReadState
     private bool _isOut;
     private bool _isReadAheadPaused;
 
-    internal ReadState(FilePipeReaderOptions options, FileBackend backend)
+    /// <param name="options">How to read.</param>
+    /// <param name="offset">The file offset of the first byte: the option's, or where standard input stands.</param>
+    /// <param name="backend">The file.</param>
+    internal ReadState(FilePipeReaderOptions options, long offset, FileBackend backend)
     {
         _options = options;
+        _offset = offset;
         _knownLength = backend.Properties.Length;
+        _granularity = backend.ReadGranularity;
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
 
         // Where one call fills one segment only, it is that segment which is large.
@@ -60,10 +67,10 @@ internal sealed class ReadState
     internal bool IsCancelRequested { get; set; }
 
     /// <summary>The file offset of the first byte that is not consumed, bytes.</summary>
-    internal long Position => _options.Offset + Chain.Start;
+    internal long Position => _offset + Chain.Start;
 
     /// <summary>The file offset of the next byte to read.</summary>
-    internal long NextOffset => _options.Offset + Chain.End;
+    internal long NextOffset => _offset + Chain.End;
 
     /// <summary>How many bytes may still be read; <see langword="null"/>: to the end of the file.</summary>
     internal long? Left => _options.Length - Chain.End;
@@ -193,6 +200,7 @@ internal sealed class ReadState
         long size = known > 0
             ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
+        size = (size + _granularity - 1) / _granularity * _granularity;
         return Math.Min(size, Left ?? long.MaxValue);
     }
 }

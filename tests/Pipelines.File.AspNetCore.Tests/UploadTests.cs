@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.Globalization;
 using System.IO.Pipelines;
 using System.Net;
@@ -170,7 +171,7 @@ public sealed class UploadTests : IAsyncLifetime
         _options = new SaveBodyOptions { Overwrite = false };
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
         Assert.Equal("1", await PutAsync(client, "save/f.bin", [1]));
-        Assert.StartsWith("IOException", await PutAsync(client, "save/f.bin", [2, 3]), StringComparison.Ordinal);
+        Assert.StartsWith(nameof(FileExistsException), await PutAsync(client, "save/f.bin", [2, 3]), StringComparison.Ordinal);
         Assert.Equal([1], await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
 
         // One that came there meanwhile is kept as well.
@@ -180,9 +181,41 @@ public sealed class UploadTests : IAsyncLifetime
         await TemporaryFileAsync();
         await File.WriteAllTextAsync(PathOf("g.bin"), "other", _stop);
         await SendAsync(socket, "b");
-        Assert.StartsWith("IOException", await AnswerAsync(), StringComparison.Ordinal);
+        Assert.StartsWith(nameof(FileExistsException), await AnswerAsync(), StringComparison.Ordinal);
         Assert.Equal("other", await File.ReadAllTextAsync(PathOf("g.bin"), _stop));
         AssertFiles("f.bin", "g.bin");
+    }
+
+    [Theory]
+    [InlineData("multipart/form-data; boundary=x")]
+    [InlineData("Multipart/Mixed;boundary=\"x y\"")]
+    public async Task SaveBodyAsync_Multipart_Is415AndSavesNothing(string contentType)
+    {
+        await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        string answer = await PutAsync(client, "save/f.bin", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc\r\n--x--\r\n"u8.ToArray(), contentType: contentType);
+        Assert.StartsWith("BadHttpRequestException 415", answer, StringComparison.Ordinal);
+        Assert.Contains("MultipartReader", answer, StringComparison.Ordinal);
+        Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
+        AssertFiles("f.bin");
+
+        // A type that only looks like it.
+        Assert.Equal("1", await PutAsync(client, "save/f.bin", [1], contentType: "application/multipart"));
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_UnfinishedFile_HasTheDocumentedName()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It runs find(1).");
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+        await TemporaryFileAsync();
+        using Process find = Process.Start(new ProcessStartInfo("find", [_root, "-name", ".????????????????.upload"]) { RedirectStandardOutput = true })!;
+        string found = await find.StandardOutput.ReadToEndAsync(_stop);
+        Assert.Equal(Directory.GetFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }), found.Split('\n', StringSplitOptions.RemoveEmptyEntries));
+        await SendAsync(socket, "b");
+        Assert.Equal("2", await AnswerAsync());
+        AssertFiles("f.bin");
     }
 
     [Fact]
@@ -250,7 +283,7 @@ public sealed class UploadTests : IAsyncLifetime
         },
         onTestHost: onTestHost);
 
-    private async Task<string> PutAsync(HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null)
+    private async Task<string> PutAsync(HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null, string? contentType = null)
     {
         using HttpRequestMessage request = new(HttpMethod.Put, target)
         {
@@ -261,6 +294,11 @@ public sealed class UploadTests : IAsyncLifetime
         if (isChunked)
         {
             request.Headers.TransferEncodingChunked = true;
+        }
+
+        if (contentType is not null)
+        {
+            request.Content.Headers.TryAddWithoutValidation("Content-Type", contentType);
         }
 
         if (rootedAt is not null)

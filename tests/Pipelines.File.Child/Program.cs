@@ -1,10 +1,16 @@
+using System.Buffers;
 using System.Globalization;
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
 // read PATH BUFFER                   reads the file and checks the pattern
+// copy [BYTES]                       copies standard input, or its first BYTES, to standard output
+// lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
+// append PATH TEXT COUNT             appends COUNT lines of TEXT and their number to a file that others append to, a flush after every hundred
+// handle DESCRIPTOR                  writes a line to a file that the shell has open, and tells Position before and after
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
@@ -12,6 +18,14 @@ try
     {
         "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4])),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
+        "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
+        "lines" => await LinesAsync(FilePipeWriter.OpenStandardOutput(), args[1], int.Parse(args[2], CultureInfo.InvariantCulture), linesAFlush: 1),
+        "append" => await LinesAsync(
+            FilePipeWriter.Create(args[1], new FilePipeWriterOptions { Mode = FileMode.Append, Share = FileShare.ReadWrite }),
+            args[2],
+            int.Parse(args[3], CultureInfo.InvariantCulture),
+            linesAFlush: 100),
+        "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
         _ => 2,
     };
 }
@@ -42,6 +56,41 @@ static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuara
 
     await writer.CompleteAsync();
     Console.WriteLine($"completed {total}");
+    return 0;
+}
+
+static async Task<int> CopyAsync(long? length)
+{
+    FilePipeReader reader = FilePipeReader.OpenStandardInput(new FilePipeReaderOptions { Length = length });
+    FilePipeWriter writer = FilePipeWriter.OpenStandardOutput();
+    await reader.CopyToAsync(writer);
+    await writer.CompleteAsync();
+    await reader.CompleteAsync();
+    return 0;
+}
+
+static async Task<int> HandleAsync(int descriptor)
+{
+    FilePipeWriter writer = FilePipeWriter.Create(new SafeFileHandle(descriptor, ownsHandle: false), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Written });
+    long before = writer.Position;
+    await writer.WriteAsync("handle\n"u8.ToArray());
+    Console.WriteLine($"{before} {writer.Position}");
+    await writer.CompleteAsync();
+    return 0;
+}
+
+static async Task<int> LinesAsync(FilePipeWriter writer, string text, int count, int linesAFlush)
+{
+    for (int i = 0; i < count; i++)
+    {
+        writer.Write(System.Text.Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{text} {i}\n")));
+        if ((i + 1) % linesAFlush == 0)
+        {
+            await writer.FlushAsync();
+        }
+    }
+
+    await writer.CompleteAsync();
     return 0;
 }
 

@@ -13,6 +13,63 @@ public sealed class PooledCompletionTests
             () => PlayAsync(TestContext.Current.CancellationToken), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default).Unwrap()));
     }
 
+    [Fact]
+    public async Task GetResult_FromSeveralThreadsAtOnce_LeavesTheNextWaitAlone()
+        => Assert.Equal(0, await Task.Factory.StartNew(CountStolenWaits, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default));
+
+    private static int CountStolenWaits()
+    {
+        PooledCompletions<int> pool = new();
+        ValueTask<int> shared = default;
+        int round = 0;
+        Thread[] others = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
+        {
+            for (int seen = 0; seen >= 0;)
+            {
+                int now = Volatile.Read(ref round);
+                if (now != seen)
+                {
+                    seen = now;
+                    TryTake(shared);
+                }
+            }
+        })
+        { IsBackground = true })];
+        Array.ForEach(others, other => other.Start());
+        int stolen = 0;
+        long end = Environment.TickCount64 + 1500;
+        for (int i = 1; Environment.TickCount64 < end; i++)
+        {
+            PooledCompletion<int> completion = pool.Rent();
+            shared = completion.Task;
+            completion.CompleteNow(i, null);
+            Volatile.Write(ref round, i);
+            _ = TryTake(completion.Task);
+
+            // This wait is nobody else's.
+            PooledCompletion<int> next = pool.Rent();
+            ValueTask<int> task = next.Task;
+            next.CompleteNow(-i, null);
+            stolen += TryTake(task) == -i ? 0 : 1;
+        }
+
+        Volatile.Write(ref round, -1);
+        Array.ForEach(others, other => other.Join());
+        return stolen;
+    }
+
+    private static int? TryTake(ValueTask<int> task)
+    {
+        try
+        {
+            return task.IsCompleted ? task.GetAwaiter().GetResult() : null;
+        }
+        catch (InvalidOperationException)
+        {
+            return null;
+        }
+    }
+
     private static async Task PlayAsync(CancellationToken stop)
     {
         PooledCompletions<int> pool = new();

@@ -119,33 +119,35 @@ public sealed partial class StressTests : IDisposable
 
     private FilePipeWriter OpenWriter(string path, int length, Random random)
     {
+        bool isByHandle = random.Next(4) == 0;
         FilePipeWriterOptions options = new()
         {
             PauseWriterThreshold = random.Next(2) * 50_000,
 
             // The device is slow: few syncs, and of few bytes.
             FlushGuarantee = random.Next(20) == 0 && length < 50_000 ? FlushGuarantee.Durable : random.Next(2) == 0 ? FlushGuarantee.WriteBehind : FlushGuarantee.Written,
-            Share = FileShare.None,
+            Share = isByHandle ? FileShare.Read : FileShare.None,
             MinimumBufferSize = 1 + random.Next(10_000),
             Pool = random.Next(8) == 0 ? _pool : null,
             Backend = s_backend,
         };
-        return Watch(random.Next(4) == 0
+        return Watch(isByHandle
             ? FilePipeWriter.Create(OpenHandle(path, FileMode.Create, FileAccess.Write), options)
             : FilePipeWriter.Create(path, options));
     }
 
     private FilePipeReader OpenReader(string path, Random random)
     {
+        bool isByHandle = random.Next(4) == 0;
         FilePipeReaderOptions options = new()
         {
             BufferSize = 1 + random.Next(100_000),
             PauseReadAheadThreshold = random.Next(2) * 300_000,
-            Share = FileShare.None,
+            Share = isByHandle ? FileShare.Read : FileShare.None,
             Pool = random.Next(8) == 0 ? _pool : null,
             Backend = s_backend,
         };
-        if (random.Next(4) == 0)
+        if (isByHandle)
         {
             return Watch(FilePipeReader.Create(OpenHandle(path, FileMode.Open, FileAccess.Read), options));
         }

@@ -156,7 +156,7 @@ public sealed class WriterCompletionTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("stat");
         string path = _folder.File("f");
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 10_000_000, Offset = offset });
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.CreateNew, PreallocationSize = 10_000_000, Offset = offset });
         await writer.WriteAsync(Pattern.Bytes(written), _stop);
         await writer.CompleteAsync();
         Assert.Equal(written == 0 ? 0 : offset + written, new FileInfo(path).Length);

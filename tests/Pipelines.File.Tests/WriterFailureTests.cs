@@ -186,6 +186,30 @@ public sealed class WriterFailureTests : IDisposable
     }
 
     [Fact]
+    public async Task Complete_LengthCannotBeSet_ThrowsAndClosesTheFile()
+    {
+        ChildProcess.SkipUnlessLinux("chattr");
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 100_000 });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        using System.Diagnostics.Process forbid = ChildProcess.Start($"chattr +a '{path}'");
+        await forbid.WaitForExitAsync(_stop);
+        Assert.SkipUnless(forbid.ExitCode == 0, "The temporary folder's file system, or this user, cannot make a file append-only.");
+        try
+        {
+            UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(() => writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop));
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+            Assert.Equal(0, OpenHandles.Of(path));
+        }
+        finally
+        {
+            using System.Diagnostics.Process allow = ChildProcess.Start($"chattr -a '{path}'");
+            await allow.WaitForExitAsync(CancellationToken.None);
+        }
+    }
+
+    [Fact]
     public async Task Write_TmpfsFillsUp_FileHoldsAnUnbrokenPrefix()
     {
         ChildProcess.SkipUnlessLinux("mount", "umount");

@@ -1,5 +1,6 @@
 using System.Globalization;
 using FilePipelinesBenchmarks.Files;
+using FilePipelinesBenchmarks.Parsing;
 using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.SmallFiles;
@@ -9,7 +10,7 @@ using Spectre.Console;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>pairs [--quick] [--suite read|write|small|alignment|memory] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// <c>pairs [--quick] [--suite read|write|small|lines|alignment|memory] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
 /// minute, for tuning.
 /// </summary>
 internal static class Pairs
@@ -58,6 +59,11 @@ internal static class Pairs
         {
             using IntegerFile file = IntegerFile.Make(folder, 128L * MiB);
             await AlignmentAsync(file, quick);
+        }
+
+        if (suite is "lines")
+        {
+            await LinesAsync(folder, quick);
         }
 
         if (suite is null or "write")
@@ -114,6 +120,16 @@ internal static class Pairs
         [.. s_bufferSizes.Select(size => new Column(SizeText.Of(size), [.. ReadWays.Aligned.Select(way =>
             new Candidate(way.Name, () => way.ReadAsync<LastEightBytes>(new ReadCase(file, size, FileOptions.SequentialScan))))]))],
         new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
+
+    private static async Task LinesAsync(TemporaryFolder folder, bool quick)
+    {
+        await ParseWays.CompileAsync<LineParser>(folder, TextFile.MakeLines);
+        using TextFile file = TextFile.MakeLines(folder, 64L * MiB);
+        await TableAsync(
+            $"Lines counted, {file.Length / MiB} MiB",
+            [new Column("64 MiB", [.. ParseWays.All.Select(way => new Candidate(way.Name, () => way.ParseAsync<LineParser>(file)))])],
+            new PairedMeasurement(quick ? 7 : 31, quick ? 7 : 31, TimeSpan.FromMilliseconds(10)));
+    }
 
     private static Task WriteAsync(TemporaryFolder folder, int mebibytes, bool quick, bool all, bool preallocate)
     {

@@ -11,6 +11,7 @@ internal static partial class ParseWays
 {
     private const int LargeBuffer = 64 * 1024;
     private const int ReadAhead = 1024 * 1024;
+    private const long SmallFile = 1024 * 1024;
 
     internal static ParseWay StreamReader { get; } = new StreamReaderParse();
 
@@ -24,13 +25,37 @@ internal static partial class ParseWays
         "FilePipeReader, read-ahead",
         static path => global::Pipelines.File.FilePipeReader.Create(path, new FilePipeReaderOptions { PauseReadAheadThreshold = ReadAhead }));
 
+    internal static ParseWay ReadLinesAsync { get; } = new ReadLinesParse();
+
     internal static ParseWay InMemory { get; } = new InMemoryParse();
 
     internal static IReadOnlyList<ParseWay> All { get; } = MakeAll();
 
+    /// <summary>
+    /// Parses a small file in every way often enough for the just-in-time compiler to be done: a large file is one call, and a loop that begins in slow code and is replaced
+    /// while it runs (OSR) never becomes as fast as one that is called again.
+    /// </summary>
+    internal static async Task CompileAsync<TParser>(TemporaryFolder folder, Func<TemporaryFolder, long, TextFile> make)
+        where TParser : struct, ILineParser
+    {
+        using TextFile small = make(folder, SmallFile);
+        for (int pass = 0; pass < 4; pass++)
+        {
+            foreach (ParseWay way in All)
+            {
+                for (int i = 0; i < 10; i++)
+                {
+                    await way.ParseAsync<TParser>(small);
+                }
+            }
+
+            await Task.Delay(150);
+        }
+    }
+
     private static List<ParseWay> MakeAll()
     {
-        List<ParseWay> ways = [StreamReader, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, InMemory];
+        List<ParseWay> ways = [StreamReader, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, ReadLinesAsync, InMemory];
         AddPeers(ways);
         return ways;
     }
@@ -58,6 +83,31 @@ internal static partial class ParseWays
     private sealed class PipeReaderParse(string name, Func<string, PipeReader> create) : ParseWay(name)
     {
         internal override ValueTask<long> ParseAsync<TParser>(TextFile file) => LineSplitter.ParseAsync<TParser>(create(file.Path), file);
+    }
+
+    /// <summary>The lines one by one, as this library gives them, in place of a loop of one's own.</summary>
+    private sealed class ReadLinesParse() : ParseWay("FilePipeReader.ReadLinesAsync")
+    {
+        internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
+        {
+            TParser parser = default;
+            byte[] scratch = [];
+            await foreach (ReadOnlySequence<byte> line in global::Pipelines.File.FilePipeReader.Create(file.Path).ReadLinesAsync())
+            {
+                if (line.IsSingleSegment)
+                {
+                    parser.Take(line.FirstSpan);
+                }
+                else
+                {
+                    scratch = scratch.Length < line.Length ? new byte[line.Length] : scratch;
+                    line.CopyTo(scratch);
+                    parser.Take(scratch.AsSpan(0, (int)line.Length));
+                }
+            }
+
+            return file.Check(parser.Finish());
+        }
     }
 
     /// <summary>The limit: the same parser, with nothing to read.</summary>

@@ -134,6 +134,7 @@ internal static class ReportPlan
             ReportText.ParseReason,
             folder =>
             {
+                ParseWays.CompileAsync<TParser>(folder, make).GetAwaiter().GetResult();
                 TextFile file = make(folder, 64 * MiB);
                 return [new Column("64 MiB", [.. ParseWays.All.Select(way => new Candidate(way.Name, () => way.ParseAsync<TParser>(file)))])];
             });

@@ -25,6 +25,9 @@ public abstract partial class ParserSuite : Suite
     public ValueTask<long> FilePipeReaderAhead() => Run(ParseWays.FilePipeReaderAhead);
 
     [Benchmark]
+    public ValueTask<long> ReadLinesAsync() => Run(ParseWays.ReadLinesAsync);
+
+    [Benchmark]
     public ValueTask<long> InMemory() => Run(ParseWays.InMemory);
 
     private protected abstract TextFile MakeFile(TemporaryFolder folder, long length);

@@ -1,4 +1,5 @@
 using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Interop;
 
 namespace Pipelines.File.Backends;
 
@@ -23,6 +24,21 @@ internal abstract class FileBackend
 
     internal bool CanSeek => Properties.CanSeek;
 
+    /// <summary>Open for appending: writes go to the end of the file, whatever offset they name.</summary>
+    internal bool Appends { get; init; }
+
+    /// <summary>
+    /// Standard input or output: other processes go on at the position of the open file. Where <see cref="EndOfLastWrite"/> is known, writes go to that position and move it; else
+    /// the owner sets it in the end.
+    /// </summary>
+    internal bool SharesPosition { get; init; }
+
+    /// <summary>
+    /// Where the last write that named no offset of its own has ended, file offset in bytes; -1 where the system does not tell. Written by whoever performs the write, before it
+    /// is reported.
+    /// </summary>
+    internal virtual long EndOfLastWrite => -1;
+
     internal abstract FilePipeBackend Kind { get; }
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
@@ -36,6 +52,9 @@ internal abstract class FileBackend
     /// waits for its end, and it gets no memory but the library's own.
     /// </summary>
     internal virtual bool EndsOperations => true;
+
+    /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
+    internal virtual int ReadGranularity => 1;
 
     /// <summary>An operation for this back end, which its owner gives back with <see cref="FileOperation.Return"/>.</summary>
     internal abstract FileOperation Rent(IFileOperationOwner owner);
@@ -77,6 +96,40 @@ internal abstract class FileBackend
             Release(closeHandle);
             throw exception;
         }
+    }
+
+    /// <summary>Moves the position that the open file shares with other processes, for standard input and output. A file that cannot seek has none.</summary>
+    internal void SetPosition(long position)
+    {
+        if (!CanSeek)
+        {
+            return;
+        }
+
+        if (OperatingSystem.IsWindows())
+        {
+            _ = Kernel32.SetFilePointerEx(Handle, position, out _, Kernel32.FILE_BEGIN);
+        }
+        else if (Environment.Is64BitProcess)
+        {
+            _ = Libc.LSeek(Handle, position, Libc.SEEK_SET);
+        }
+    }
+
+    /// <summary>The position that the open file shares with other processes; 0 where it has none.</summary>
+    internal long GetPosition()
+    {
+        long position = 0;
+        if (CanSeek && OperatingSystem.IsWindows())
+        {
+            _ = Kernel32.SetFilePointerEx(Handle, 0, out position, Kernel32.FILE_CURRENT);
+        }
+        else if (CanSeek && Environment.Is64BitProcess)
+        {
+            position = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
+        }
+
+        return Math.Max(0, position);
     }
 
     /// <summary>Releases what the back end holds, and closes the file if that is asked for. No operation is under way.</summary>

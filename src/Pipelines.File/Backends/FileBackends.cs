@@ -28,11 +28,12 @@ internal static class FileBackends
         }
 
         SafeFileHandle handle = TryOpenLinux(fullPath, mode, access, share, options)
+            ?? TryOpenForAppendingLinux(fullPath, mode, share, options, preallocationSize)
             ?? TryMakeNewLinux(fullPath, mode, access, share, options, preallocationSize)
             ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
         try
         {
-            return Choose(requested, handle, fullPath);
+            return Choose(requested, handle, fullPath, appends: mode == FileMode.Append && TryAppend(handle));
         }
         catch
         {
@@ -41,8 +42,21 @@ internal static class FileBackends
         }
     }
 
+    /// <summary>Standard input or output, which stays open.</summary>
+    /// <exception cref="IOException">The process has none.</exception>
+    internal static FileBackend OpenStandard(FilePipeBackend requested, bool isOutput)
+    {
+        nint handle = OperatingSystem.IsWindows() ? Kernel32.GetStdHandle(isOutput ? Kernel32.STD_OUTPUT_HANDLE : Kernel32.STD_INPUT_HANDLE) : isOutput ? 1 : 0;
+        if (OperatingSystem.IsWindows() && handle is 0 or -1)
+        {
+            throw new IOException($"This process has no standard {(isOutput ? "output" : "input")}.");
+        }
+
+        return Attach(requested, new SafeFileHandle(handle, ownsHandle: false), sharesPosition: true);
+    }
+
     /// <summary>Takes a handle of the caller's.</summary>
-    internal static FileBackend Attach(FilePipeBackend requested, SafeFileHandle handle)
+    internal static FileBackend Attach(FilePipeBackend requested, SafeFileHandle handle, bool sharesPosition = false)
     {
         ArgumentNullException.ThrowIfNull(handle);
         ThrowIfNotSupported(requested);
@@ -55,7 +69,7 @@ internal static class FileBackends
         if (requested != FilePipeBackend.Overlapped)
         {
             // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the runtime's way, then.
-            return Choose(requested, handle, path: null);
+            return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
         }
 
         return OperatingSystem.IsWindows() && handle.IsAsync
@@ -71,7 +85,7 @@ internal static class FileBackends
         SafeFileHandle handle = OverlappedFile.Open(fullPath, mode, access, share, options, preallocationSize);
         try
         {
-            return new OverlappedBackend(handle, fullPath, FileProperties.Of(handle, fullPath));
+            return new OverlappedBackend(handle, fullPath, FileProperties.Of(handle, fullPath)) { Appends = mode == FileMode.Append };
         }
         catch (ArgumentException) when (requested == FilePipeBackend.Auto)
         {
@@ -85,13 +99,33 @@ internal static class FileBackends
         }
     }
 
-    private static FileBackend Choose(FilePipeBackend requested, SafeFileHandle handle, string? path)
+    private static FileBackend Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends, bool sharesPosition = false)
     {
         FileProperties properties = FileProperties.Of(handle, path);
         return HasThreadPoolBackend && requested != FilePipeBackend.Portable
-            ? new ThreadPoolBackend(handle, path, properties)
-            : new PortableBackend(handle, path, properties);
+            ? new ThreadPoolBackend(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
+            : new PortableBackend(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
     }
+
+    // fcntl(2), O_APPEND. Linux only: elsewhere its variable argument is passed another way.
+
+    private static bool IsAppending(SafeFileHandle handle)
+        => OperatingSystem.IsLinux() && Environment.Is64BitProcess && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_APPENDLinux) != 0;
+
+    /// <summary>Has every write of a file that this process has opened for itself go to its end.</summary>
+    private static bool TryAppend(SafeFileHandle handle)
+        => OperatingSystem.IsLinux() && Environment.Is64BitProcess
+            && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0
+            && Libc.FCntl(handle, Libc.F_SETFL, flags | Libc.O_APPENDLinux) >= 0;
+
+    /// <summary>
+    /// Opens or makes a file for appending: the runtime opens it without O_APPEND, which a file that may only grow (chattr(1), +a) refuses. <see langword="null"/> as for
+    /// <see cref="TryOpenLinux"/>.
+    /// </summary>
+    private static SafeFileHandle? TryOpenForAppendingLinux(string fullPath, FileMode mode, FileShare share, FileOptions options, long preallocationSize)
+        => OperatingSystem.IsLinux() && Environment.Is64BitProcess && mode == FileMode.Append && preallocationSize == 0 && IsPlain(share, options)
+            ? TryLock(Libc.Open(fullPath, Libc.O_WRONLY | Libc.O_CREATLinux | Libc.O_APPENDLinux | Libc.O_CLOEXECLinux, Libc.NewFileMode), share)
+            : null;
 
     /// <summary>
     /// For <see cref="FileMode.Create"/> where there is no such file. The runtime truncates also the one that it has just made, and ext4 then takes its bytes for the replacement of
@@ -120,27 +154,23 @@ internal static class FileBackends
     /// anything is not plain, or fails: File.OpenHandle decides then, and throws the documented exceptions.
     /// </summary>
     private static SafeFileHandle? TryOpenLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options)
+        => OperatingSystem.IsLinux() && mode == FileMode.Open && access == FileAccess.Read && IsPlain(share, options)
+            ? TryLock(Libc.Open(fullPath, Libc.O_RDONLY | Libc.O_CLOEXECLinux), share)
+            : null;
+
+    private static bool IsPlain(FileShare share, FileOptions options)
+        => (share & ~(FileShare.ReadWrite | FileShare.Delete)) == 0 && (options & ~FileOptions.Asynchronous) == 0 && !s_isLockingDisabled;
+
+    /// <summary>The runtime's own rule: a file is locked exclusively if others may do nothing with it, else shared, whatever they may do (flock(2)).</summary>
+    private static SafeFileHandle? TryLock(int descriptor, FileShare share)
     {
-        if (!OperatingSystem.IsLinux() || mode != FileMode.Open || access != FileAccess.Read || (options & ~FileOptions.Asynchronous) != 0 || s_isLockingDisabled)
-        {
-            return null;
-        }
-
-        // The runtime's own rule: a file open for reading only is locked exclusively if others may do nothing with it, else shared, whatever they may do (flock(2)).
-        if ((share & ~(FileShare.ReadWrite | FileShare.Delete)) != 0)
-        {
-            return null;
-        }
-
-        int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
-        int descriptor = Libc.Open(fullPath, Libc.O_RDONLY | Libc.O_CLOEXECLinux);
         if (descriptor < 0)
         {
             return null;
         }
 
         SafeFileHandle handle = new(descriptor, ownsHandle: true);
-        if (Libc.FLock(descriptor, operation | Libc.LOCK_NB) != 0)
+        if (Libc.FLock(descriptor, (share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH) | Libc.LOCK_NB) != 0)
         {
             handle.Dispose();
             return null;

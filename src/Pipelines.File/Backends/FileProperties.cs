@@ -7,6 +7,9 @@ namespace Pipelines.File.Backends;
 /// <summary>What kind of file a handle is, and how long it was.</summary>
 internal readonly struct FileProperties
 {
+    // statfs(2): proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, configfs.
+    private static readonly long[] s_madeUp = [0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0x62656570];
+
     /// <summary>Reads and writes name an offset.</summary>
     internal bool CanSeek { get; private init; }
 
@@ -18,6 +21,9 @@ internal readonly struct FileProperties
 
     /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
     internal long Length { get; private init; }
+
+    /// <summary>Bytes when it was opened; <see langword="null"/> where that is not known.</summary>
+    internal long? KnownLength { get; private init; }
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
@@ -68,7 +74,7 @@ internal readonly struct FileProperties
             case Libc.S_IFREG:
                 // A file that says 0 may be one of /proc that cannot seek.
                 bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
-                return new FileProperties { CanSeek = canSeek, IsRegular = true, Length = status.Size };
+                return new FileProperties { CanSeek = canSeek, IsRegular = true, Length = status.Size, KnownLength = canSeek && !IsMadeUp(handle, status.Size) ? status.Size : null };
             case Libc.S_IFBLK:
                 return new FileProperties { CanSeek = true };
             case Libc.S_IFIFO:
@@ -78,11 +84,22 @@ internal readonly struct FileProperties
         }
     }
 
+    /// <summary>
+    /// Whether the kernel makes the file up when it is read, and so knows no length: it says 0 for a file of /proc, and a page for one of /sys. statfs(2).
+    /// </summary>
+    private static unsafe bool IsMadeUp(SafeFileHandle handle, long length)
+    {
+        // struct statfs has 120 bytes.
+        long* status = stackalloc long[64];
+        return (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess && Libc.FStatFS(handle, status) == 0 && Array.IndexOf(s_madeUp, status[0]) >= 0;
+    }
+
     private static FileProperties OfAny(SafeFileHandle handle)
     {
         try
         {
-            return new FileProperties { CanSeek = true, IsRegular = true, Length = RandomAccess.GetLength(handle) };
+            long length = RandomAccess.GetLength(handle);
+            return new FileProperties { CanSeek = true, IsRegular = true, Length = length, KnownLength = length };
         }
         catch (NotSupportedException)
         {

@@ -179,7 +179,8 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         {
             ref readonly TransferBuffer buffer = ref operation.Buffers[0];
             overlapped = _port.AllocateNativeOverlapped(operation.Preallocated);
-            long offset = CanSeek ? operation.Offset : 0;
+            // All ones is the end of the file (WriteFile).
+            long offset = !CanSeek ? 0 : Appends && operation.Kind == FileOperationKind.Write ? -1 : operation.Offset;
             overlapped->OffsetLow = (int)offset;
             overlapped->OffsetHigh = (int)(offset >> 32);
             operation.Overlapped = overlapped;

@@ -42,7 +42,7 @@ internal static unsafe class OverlappedFile
             Size = (uint)sizeof(Kernel32.SecurityAttributes),
             InheritHandle = (share & FileShare.Inheritable) != 0 ? 1 : 0,
         };
-        uint rights = ((access & FileAccess.Read) != 0 ? Kernel32.GENERIC_READ : 0) | ((access & FileAccess.Write) != 0 ? Kernel32.GENERIC_WRITE : 0);
+        uint rights = ((access & FileAccess.Read) != 0 ? Kernel32.GENERIC_READ : 0) | ((access & FileAccess.Write) == 0 ? 0 : mode == FileMode.Append ? Kernel32.AppendRights : Kernel32.GENERIC_WRITE);
 
         // Whoever waits at the other end of a named pipe must not act in our name, hence anonymous.
         uint flags = (uint)options | Kernel32.FILE_FLAG_OVERLAPPED | Kernel32.SECURITY_SQOS_PRESENT | Kernel32.SECURITY_ANONYMOUS;

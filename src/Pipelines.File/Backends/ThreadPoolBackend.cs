@@ -13,6 +13,9 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     // The most that one copy_file_range moves, bytes: a cancellation is noticed between two of them.
     private const long MaxCopyBytes = 16 * 1024 * 1024;
 
+    // A multiple of the block of every device that is common, bytes (open(2), O_DIRECT).
+    private const int DirectBlock = 4096;
+
     private readonly UnixCalls _calls;
 
     // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as much as there is room for.
@@ -25,6 +28,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     private bool _triesReads = OperatingSystem.IsLinux();
     private bool _triesWrites;
     private bool _copies = OperatingSystem.IsLinux();
+
+    private long _endOfLastWrite = -1;
 
     // Where the end of the file was last seen, owned as the above: there a plain call does not wait, as there is nothing to wait for.
     private long _knownEnd;
@@ -52,8 +57,15 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
 
+    // writev(2) instead of pwritev(2).
+    private bool WritesSequentially => CanSeek && (Appends || SharesPosition);
+
+    internal override long EndOfLastWrite => _endOfLastWrite;
+
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileOperation.MaxPooledBuffers;
+
+    internal override int ReadGranularity => _isDirect ? DirectBlock : 1;
 
     internal override FileOperation Rent(IFileOperationOwner owner) => ThreadPoolOperation.Rent(this, owner);
 
@@ -107,7 +119,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     }
 
     internal override bool CanCopyTo(FileBackend destination)
-        => _copies && Properties.IsRegular && CanSeek && destination is ThreadPoolBackend { Properties: { IsRegular: true, CanSeek: true } };
+        => _copies && Properties.IsRegular && CanSeek && destination is ThreadPoolBackend { WritesSequentially: false, Properties: { IsRegular: true, CanSeek: true } };
 
     /// <summary>The work item: performs the operation, waiting if it must, and goes on for as long as the owner has more.</summary>
     internal void PerformAndReport(ThreadPoolOperation operation)
@@ -189,7 +201,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             long result = operation.Kind switch
             {
                 FileOperationKind.Read => CanSeek || _isNonBlocking ? ReadPlain(operation) : ReadReady(operation),
-                FileOperationKind.Write => CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
+                FileOperationKind.Write => WritesSequentially ? WriteSequentially(operation)
+                    : CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
                 FileOperationKind.Sync => SyncData(),
                 _ => CopyRange(operation),
             };
@@ -268,6 +281,18 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         return _calls.IsReady(Handle, Libc.POLLOUT) ? Call(operation, CallKind.WriteSome) : -Libc.EAGAIN;
     }
 
+    /// <summary>One writev(2), which moves the position of the open file to behind its bytes, wherever it has put them.</summary>
+    private long WriteSequentially(FileOperation operation)
+    {
+        long result = Call(operation, CallKind.Write);
+        if (result > 0)
+        {
+            _endOfLastWrite = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
+        }
+
+        return result;
+    }
+
     /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
     private static bool IsUnknownCall(long result)
         => result is -Libc.ENOSYSLinux or -Libc.EOPNOTSUPPLinux or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
@@ -343,7 +368,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             vectors[0].Length = Math.Min(vectors[0].Length, Libc.PipeBuf);
         }
 
-        long offset = CanSeek ? operation.Offset : -1;
+        long offset = CanSeek && !(WritesSequentially && kind == CallKind.Write) ? operation.Offset : -1;
         long result;
         do
         {

@@ -12,9 +12,13 @@ namespace Pipelines.File.Buffers;
 /// <remarks>What a method returns is a list of segments for the caller to give back to the pool without the lock, as that may run the code of a caller's memory pool.</remarks>
 internal sealed class WriteQueue
 {
+    /// <summary>The most bytes of a flush that is kept whole, where flushes are.</summary>
+    internal const int MaxWholeFlush = 64 * 1024;
+
     private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
     private readonly int _maxSegmentsPerWrite;
+    private readonly bool _keepsFlushesWhole;
 
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
@@ -24,9 +28,24 @@ internal sealed class WriteQueue
     private int _tailEnd;
     private int _roomHolder;
 
-    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite)
+    // The holder of memory that a copy has: no thread, as a read may fill it while its caller's thread does anything else.
+    private const int CopyHolds = -1;
+
+    /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
+    /// <param name="segmentSize">Bytes of a segment.</param>
+    /// <param name="maxSegmentsPerWrite">How many segments one write takes.</param>
+    /// <param name="keepsFlushesWhole">
+    /// Whether the bytes of a flush, <see cref="MaxWholeFlush"/> at most, go out in one write, as a file that others append to needs it. They lie within one segment then, and a write
+    /// takes whole segments.
+    /// </param>
+    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite, bool keepsFlushesWhole = false)
     {
         _pool = pool;
+        _keepsFlushesWhole = keepsFlushesWhole;
+        if (keepsFlushesWhole)
+        {
+            segmentSize = Math.Max(segmentSize, MaxWholeFlush);
+        }
 
         // It is a minimum, and a smaller piece of the own pool would leave the most of its memory unused.
         _segmentSize = pool is null ? Math.Max(segmentSize, SegmentPool.MinSize) : segmentSize;
@@ -43,65 +62,86 @@ internal sealed class WriteQueue
     internal long Advanced { get; private set; }
 
     /// <summary>
-    /// The memory that takes the next bytes. Called by the caller, who asks afterwards whether the writer is completed: <see cref="ReleaseAll"/> may come meanwhile.
+    /// The memory that takes the next bytes. Called by the caller. <see cref="ReleaseAll"/> may come meanwhile: it leaves that memory alone where the writer,
+    /// <paramref name="isCompleted"/> says, was not completed yet when the caller had announced itself; else it may be gone already and is not looked at.
     /// </summary>
-    internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
+    internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
-        if (_tail is { } tail && sizeHint >= 0)
+        int earlier = _roomHolder;
+        Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
+        if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
         {
             // Copies, as ReleaseAll may clear both meanwhile.
             Memory<byte> buffer = tail.Buffer;
             int start = _tailEnd;
             if (buffer.Length - start is int length && length > 0 && length >= sizeHint)
             {
-                Volatile.Write(ref _roomHolder, Environment.CurrentManagedThreadId);
                 room = buffer[start..];
                 return true;
             }
         }
 
+        Volatile.Write(ref _roomHolder, earlier);
         room = default;
         return false;
     }
 
-    /// <summary>Takes bytes that the caller has put into its room. Called by the caller.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">There are not so many.</exception>
-    internal void Advance(int bytes)
+    /// <summary>The memory that was just given is a copy's until <see cref="TryAdvance"/>, whichever thread completes the writer. Called by the caller.</summary>
+    internal void LendRoomToCopy() => Volatile.Write(ref _roomHolder, CopyHolds);
+
+    /// <summary>Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much <paramref name="room"/>. Called by the caller.</summary>
+    internal bool TryAdvance(int bytes, out int room)
     {
-        if ((uint)bytes > (uint)(_tail is { } tail ? tail.Capacity - _tailEnd : 0))
+        room = _tail is { } tail ? tail.Capacity - _tailEnd : 0;
+        if ((uint)bytes > (uint)room)
         {
-            throw new ArgumentOutOfRangeException(nameof(bytes), bytes, "More bytes than the memory that GetMemory returned.");
+            return false;
         }
 
         _tailEnd += bytes;
         Advanced += bytes;
         Volatile.Write(ref _roomHolder, 0);
+        return true;
     }
 
     /// <summary>A segment with room for at least <paramref name="sizeHint"/> bytes. Without the lock: the caller's memory pool may be asked.</summary>
-    internal FileSegment Rent(int sizeHint)
+    /// <param name="sizeHint">Bytes that are wanted, or 0.</param>
+    /// <param name="moved">Bytes of the open flush that the segment begins with, copied from the tail: for <see cref="Append"/>.</param>
+    internal FileSegment Rent(int sizeHint, out int moved)
     {
-        int size = Math.Max(_segmentSize, sizeHint);
-        return _pool is null || sizeHint > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
+        FileSegment? tail = _tail;
+        int tailEnd = _tailEnd;
+        moved = _keepsFlushesWhole && tail is not null && Advanced - Flushed is long open && open <= Math.Min(MaxWholeFlush, tailEnd) ? (int)open : 0;
+        int wanted = moved == 0 ? sizeHint : checked(moved + Math.Max(1, sizeHint));
+        int size = Math.Max(_segmentSize, wanted);
+        FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
+        if (moved > 0)
+        {
+            tail!.Buffer.Span.Slice(tailEnd - moved, moved).CopyTo(segment.Buffer.Span);
+        }
+
+        return segment;
     }
 
-    /// <summary>Appends a segment, which the caller has from here on. Called by the caller, under the lock.</summary>
-    internal FileSegment? Append(FileSegment segment)
+    /// <summary>
+    /// Appends a segment, which the caller has from here on, and takes the bytes that it begins with away from the tail. Called by the caller, under the lock.
+    /// </summary>
+    internal FileSegment? Append(FileSegment segment, int moved)
     {
         segment.Chain = this;
-        segment.SetRunningIndex(Advanced);
+        segment.SetRunningIndex(Advanced - moved);
         if (_tail is null)
         {
             _head = segment;
         }
         else
         {
-            _tail.SetEnd(_tailEnd);
+            _tail.SetEnd(_tailEnd - moved);
             _tail.NextSegment = segment;
         }
 
         _tail = segment;
-        _tailEnd = 0;
+        _tailEnd = moved;
         _roomHolder = Environment.CurrentManagedThreadId;
         return TakeBefore(Written);
     }
@@ -130,8 +170,14 @@ internal sealed class WriteQueue
         for (FileSegment segment = _head!; position < end && operation.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);
-            int available = segment == _tail ? (int)(Flushed - segment.RunningIndex) : segment.End;
-            int length = (int)Math.Min(available - start, end - position);
+            int available = (int)Math.Min(segment == _tail ? int.MaxValue : segment.End, Flushed - segment.RunningIndex);
+            int length = (int)Math.Min(available - start, _keepsFlushesWhole ? long.MaxValue : end - position);
+            if (length > end - position && operation.BufferCount > 0)
+            {
+                // Whole, with the next write.
+                break;
+            }
+
             if (length > 0)
             {
                 operation.Add(segment, start, length);

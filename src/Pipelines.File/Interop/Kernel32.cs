@@ -36,6 +36,19 @@ internal static unsafe partial class Kernel32
     internal const uint SEM_FAILCRITICALERRORS = 1;
     internal const byte FILE_SKIP_COMPLETION_PORT_ON_SUCCESS = 1;
     internal const int FileAllocationInfo = 5;
+    internal const uint FILE_BEGIN = 0;
+    internal const uint FILE_CURRENT = 1;
+    internal const int STD_INPUT_HANDLE = -10;
+    internal const int STD_OUTPUT_HANDLE = -11;
+
+    /// <summary>What GENERIC_WRITE means for a file, but for FILE_WRITE_DATA: a handle that has only this writes to the end (File Access Rights Constants).</summary>
+    internal const uint AppendRights = READ_CONTROL | SYNCHRONIZE | FILE_APPEND_DATA | FILE_WRITE_EA | FILE_WRITE_ATTRIBUTES;
+
+    private const uint READ_CONTROL = 0x20000;
+    private const uint SYNCHRONIZE = 0x100000;
+    private const uint FILE_APPEND_DATA = 0x4;
+    private const uint FILE_WRITE_EA = 0x10;
+    private const uint FILE_WRITE_ATTRIBUTES = 0x100;
 
     /// <summary>SECURITY_ATTRIBUTES.</summary>
     [StructLayout(LayoutKind.Sequential)]
@@ -66,6 +79,12 @@ internal static unsafe partial class Kernel32
 
     [LibraryImport(Library, EntryPoint = "SetFileInformationByHandle", SetLastError = true)]
     internal static partial int SetFileInformationByHandle(SafeFileHandle file, int kind, void* information, uint size);
+
+    [LibraryImport(Library, EntryPoint = "SetFilePointerEx", SetLastError = true)]
+    internal static partial int SetFilePointerEx(SafeFileHandle file, long distance, out long position, uint method);
+
+    [LibraryImport(Library, EntryPoint = "GetStdHandle", SetLastError = true)]
+    internal static partial nint GetStdHandle(int which);
 
     [LibraryImport(Library, EntryPoint = "SetThreadErrorMode", SetLastError = true)]
     internal static partial int SetThreadErrorMode(uint mode, uint* earlier);

@@ -43,9 +43,16 @@ internal static unsafe partial class Libc
     internal const int S_IFBLK = 0x6000;
     internal const int S_IFREG = 0x8000;
 
+    internal const int SEEK_SET = 0;
     internal const int SEEK_CUR = 1;
 
     internal const int O_RDONLY = 0;
+    internal const int O_WRONLY = 1;
+    internal const int O_CREATLinux = 0x40;
+    internal const int O_APPENDLinux = 0x400;
+
+    /// <summary>The permission bits of a new file, of which the umask takes some away: read and write for everybody (0666), as the runtime asks for.</summary>
+    internal const uint NewFileMode = 0b110_110_110;
     internal const int O_CLOEXECLinux = 0x80000;
     internal const int O_NONBLOCKLinux = 0x800;
     internal const int F_GETFL = 3;
@@ -88,6 +95,14 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags);
+
+    /// <summary>open(2) with its third argument. Linux only: elsewhere a variable argument is passed another way.</summary>
+    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Open(string path, int flags, uint mode);
+
+    /// <summary>fstatfs(2); the first member of struct statfs is the type of the file system.</summary>
+    [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
+    internal static partial int FStatFS(SafeFileHandle file, long* status);
 
     [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
     internal static partial int FCntl(SafeFileHandle file, int command, int argument);

@@ -1,0 +1,257 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Memory that a caller has while another thread completes its reader or writer: it is given to nobody else.</summary>
+public sealed class MemoryThatIsOutTests : IDisposable
+{
+    private const int Length = 200_000;
+
+    // Sizes that no other test uses, so that what comes back to the pool is what these tests rent next.
+    private const int ReaderSegment = 36_864;
+    private const int WriterSegment = 40_960;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    /// <summary>How the caller came by its buffer.</summary>
+    public enum Taken
+    {
+        Read,
+        ReadAtLeast,
+        TryRead,
+        AfterPartlyAdvancing,
+        CanceledWithBytes,
+    }
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(Taken.Read, 0)]
+    [InlineData(Taken.Read, 500_000)]
+    [InlineData(Taken.ReadAtLeast, 0)]
+    [InlineData(Taken.TryRead, 0)]
+    [InlineData(Taken.TryRead, 500_000)]
+    [InlineData(Taken.AfterPartlyAdvancing, 0)]
+    [InlineData(Taken.AfterPartlyAdvancing, 500_000)]
+    [InlineData(Taken.CanceledWithBytes, 0)]
+    public async Task ReaderComplete_FromAnotherThreadWhileABufferIsOut_LeavesItAsItIs(Taken taken, long readAhead)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = ReaderSegment, PauseReadAheadThreshold = readAhead });
+        ReadResult result = await (taken == Taken.ReadAtLeast ? reader.ReadAtLeastAsync(150_000, _stop) : reader.ReadAsync(_stop));
+        switch (taken)
+        {
+            case Taken.TryRead:
+                reader.AdvanceTo(result.Buffer.Start);
+                Assert.True(reader.TryRead(out result));
+                break;
+            case Taken.AfterPartlyAdvancing:
+                reader.AdvanceTo(result.Buffer.GetPosition(1000));
+                result = await reader.ReadAsync(_stop);
+                break;
+            case Taken.CanceledWithBytes:
+                reader.AdvanceTo(result.Buffer.Start);
+                reader.CancelPendingRead();
+                result = await reader.ReadAsync(_stop);
+                Assert.True(result.IsCanceled);
+                break;
+        }
+
+        byte[] expected = result.Buffer.ToArray();
+        Assert.NotEmpty(expected);
+        await Task.Run(() => reader.Complete(), _stop);
+        await OthersUseThePoolAsync();
+        Assert.Equal(expected, result.Buffer.ToArray());
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
+    }
+
+    [Fact]
+    public async Task ReaderComplete_AfterTheCallerHasAdvanced_GivesEverythingBack()
+    {
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 1000, Pool = pool });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.GetPosition(1500), result.Buffer.End);
+        await reader.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task ReaderAdvanceTo_AfterCompleteCameMeanwhile_GivesTheBufferBack()
+    {
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 1000, Pool = pool });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.Complete();
+        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(500_000)]
+    public async Task ReaderComplete_FromAnotherThreadAtAnyMoment_NeverShowsAnotherFilesBytes(long readAhead)
+    {
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        string other = _folder.File("other", new byte[Length]);
+        using CancellationTokenSource done = new();
+        Task others = Task.Run(
+            async () =>
+            {
+                while (!done.IsCancellationRequested)
+                {
+                    FilePipeReader reader = FilePipeReader.Create(other, new() { BufferSize = ReaderSegment });
+                    reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+                    await reader.CompleteAsync();
+                }
+            },
+            _stop);
+        for (int round = 0; round < 200; round++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = ReaderSegment, PauseReadAheadThreshold = readAhead });
+            Task completing = Task.Run(
+                () =>
+                {
+                    Thread.SpinWait(round * 50);
+                    reader.Complete();
+                },
+                _stop);
+            try
+            {
+                _ = await PatternFile.ReadToEndAsync(reader);
+            }
+            catch (InvalidOperationException)
+            {
+            }
+
+            await completing;
+        }
+
+        await done.CancelAsync();
+        await others;
+    }
+
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(0, true)]
+    [InlineData(10_000, false)]
+    [InlineData(10_000, true)]
+    public async Task WriterComplete_FromAnotherThreadWhileMemoryIsOut_ItIsNoOtherWriters(int before, bool isFlushed)
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = WriterSegment, FlushGuarantee = FlushGuarantee.Written });
+        if (before > 0)
+        {
+            Pattern.Fill(writer.GetSpan(before)[..before], 0);
+            writer.Advance(before);
+        }
+
+        if (isFlushed)
+        {
+            await writer.FlushAsync(_stop);
+        }
+
+        Memory<byte> held = writer.GetMemory();
+        await Task.Run(() => writer.Complete(), _stop);
+        string path = _folder.File("other");
+        FilePipeWriter other = FilePipeWriter.Create(path, new() { MinimumBufferSize = WriterSegment });
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("third", Pattern.Bytes(Length)), new() { BufferSize = WriterSegment });
+        ReadResult result = await reader.ReadAsync(_stop);
+        int length = other.GetMemory().Length;
+        Pattern.Fill(other.GetSpan()[..length], 0);
+
+        // The caller of the first one did not know.
+        held.Span.Fill(0xEE);
+        other.Advance(length);
+        await other.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(length), File.ReadAllBytes(path));
+        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
+        Assert.Equal(Pattern.Bytes(before), File.ReadAllBytes(_folder.File("f")));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task WriterComplete_FromAnotherThreadAtAnyMoment_NeverWritesIntoAnotherFile()
+    {
+        for (int round = 0; round < 200; round++)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = WriterSegment });
+            Task completing = Task.Run(
+                () =>
+                {
+                    Thread.SpinWait(round * 50);
+                    writer.Complete();
+                },
+                _stop);
+            Task scribbling = Task.Run(
+                () =>
+                {
+                    try
+                    {
+                        while (true)
+                        {
+                            Span<byte> span = writer.GetSpan(10);
+                            span.Fill(0xEE);
+                            writer.Advance(10);
+                        }
+                    }
+                    catch (InvalidOperationException)
+                    {
+                    }
+                    catch (ArgumentOutOfRangeException)
+                    {
+                        // Advance over what Complete has taken meanwhile.
+                    }
+                },
+                _stop);
+            FilePipeWriter other = FilePipeWriter.Create(_folder.File("other"), new() { MinimumBufferSize = WriterSegment });
+            for (int index = 0; index < 20; index++)
+            {
+                Pattern.Fill(other.GetSpan(30_000)[..30_000], index * 30_000);
+                other.Advance(30_000);
+                await other.FlushAsync(_stop);
+            }
+
+            await other.CompleteAsync();
+            await completing;
+            await scribbling;
+            Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(_folder.File("other"))));
+            Assert.Equal(-1, File.ReadAllBytes(_folder.File("f")).AsSpan().IndexOfAnyExcept((byte)0xEE));
+        }
+    }
+
+    [Fact]
+    public async Task WriterComplete_AfterThePoolHadNoMemoryForALargerPiece_GivesEverythingBack()
+    {
+        CheckedPool pool = new() { Limit = 1 };
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool });
+        Pattern.Fill(writer.GetSpan(500)[..500], 0);
+        writer.Advance(500);
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory(2000));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
+        await writer.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(Pattern.Bytes(500), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    /// <summary>Readers and writers that rent whatever the pool has of these sizes, and write to it.</summary>
+    private async Task OthersUseThePoolAsync()
+    {
+        List<FilePipeReader> readers = [];
+        for (int i = 0; i < 4; i++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(_folder.File("other", new byte[Length]), new() { BufferSize = ReaderSegment });
+            _ = await reader.ReadAtLeastAsync(Length, _stop);
+            readers.Add(reader);
+        }
+
+        foreach (FilePipeReader reader in readers)
+        {
+            await reader.CompleteAsync();
+        }
+    }
+}
