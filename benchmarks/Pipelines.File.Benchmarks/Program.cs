@@ -5,6 +5,8 @@ using FilePipelinesBenchmarks.Suites;
 
 switch (args.FirstOrDefault())
 {
+    case Alone.Command:
+        return await Alone.RunAsync(args[1..]);
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
     case "read":

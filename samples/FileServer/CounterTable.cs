@@ -5,7 +5,7 @@ using System.Text;
 
 namespace FileServerSample;
 
-/// <summary>What the counters of the meter "Pipelines.File" have counted, as Prometheus reads it.</summary>
+/// <summary>What the counters of the meter "Pipelines.File" have counted, and what it shows now, as Prometheus reads it.</summary>
 internal sealed class CounterTable : IDisposable
 {
     private readonly MeterListener _listener = new();
@@ -20,7 +20,17 @@ internal sealed class CounterTable : IDisposable
                 listener.EnableMeasurementEvents(instrument, _instruments.GetOrAdd(instrument, static _ => new Values()));
             }
         };
-        _listener.SetMeasurementEventCallback<long>(static (_, value, tags, state) => ((Values)state!).Add(value, tags));
+        _listener.SetMeasurementEventCallback<long>(static (instrument, value, tags, state) =>
+        {
+            if (instrument.IsObservable)
+            {
+                ((Values)state!).Set(value);
+            }
+            else
+            {
+                ((Values)state!).Add(value, tags);
+            }
+        });
         _listener.Start();
     }
 
@@ -28,11 +38,12 @@ internal sealed class CounterTable : IDisposable
 
     internal string ToPrometheus()
     {
+        _listener.RecordObservableInstruments();
         StringBuilder text = new();
         foreach ((Instrument instrument, Values values) in _instruments.OrderBy(pair => pair.Key.Name, StringComparer.Ordinal))
         {
-            string name = instrument.Name.Replace('.', '_') + "_total";
-            text.Append(CultureInfo.InvariantCulture, $"# HELP {name} {instrument.Description}\n# TYPE {name} counter\n");
+            string name = instrument.Name.Replace('.', '_') + (instrument.IsObservable ? string.Empty : "_total");
+            text.Append(CultureInfo.InvariantCulture, $"# HELP {name} {instrument.Description}\n# TYPE {name} {(instrument.IsObservable ? "gauge" : "counter")}\n");
             foreach ((string labels, long value) in values.Read())
             {
                 text.Append(CultureInfo.InvariantCulture, $"{name}{labels} {value}\n");
@@ -46,6 +57,8 @@ internal sealed class CounterTable : IDisposable
     {
         private readonly ConcurrentDictionary<string, long> _labelled = new();
         private long _plain;
+
+        internal void Set(long value) => Interlocked.Exchange(ref _plain, value);
 
         internal void Add(long value, ReadOnlySpan<KeyValuePair<string, object?>> tags)
         {

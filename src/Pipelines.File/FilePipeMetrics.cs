@@ -1,5 +1,6 @@
 using System.Diagnostics.Metrics;
 using Pipelines.File.Backends;
+using Pipelines.File.Buffers;
 
 namespace Pipelines.File;
 
@@ -19,6 +20,11 @@ internal static class FilePipeMetrics
     private static readonly Counter<long> s_flushesCoalesced = s_meter.CreateCounter<long>("pipelines.file.flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's");
     private static readonly Counter<long> s_pauses = s_meter.CreateCounter<long>("pipelines.file.flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold");
     private static readonly Counter<long> s_syncs = s_meter.CreateCounter<long>("pipelines.file.syncs", "{sync}", "fdatasync or FlushFileBuffers calls");
+    private static readonly Counter<long> s_poolAllocated = s_meter.CreateCounter<long>("pipelines.file.pool.allocated", "By", "Memory that was allocated because the pool had none of its size");
+    private static readonly Counter<long> s_poolReleased = s_meter.CreateCounter<long>("pipelines.file.pool.released", "By", "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short");
+
+    static FilePipeMetrics()
+        => s_meter.CreateObservableUpDownCounter("pipelines.file.pool.retained", static () => SegmentPool.Shared.RetainedBytes, "By", "Memory that the pool keeps and nobody uses");
 
     internal static void HandedOver(FileOperationKind kind)
     {
@@ -61,4 +67,10 @@ internal static class FilePipeMetrics
     internal static void FlushPaused() => s_pauses.Add(1);
 
     internal static void Synced() => s_syncs.Add(1);
+
+    internal static void PoolAllocated(int bytes) => s_poolAllocated.Add(bytes);
+
+    /// <param name="bytes">How many.</param>
+    /// <param name="reason">limit, idle or memory.</param>
+    internal static void PoolReleased(int bytes, string reason) => s_poolReleased.Add(bytes, new KeyValuePair<string, object?>("reason", reason));
 }

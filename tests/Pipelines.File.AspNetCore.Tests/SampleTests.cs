@@ -181,6 +181,9 @@ public sealed class SampleTests : IAsyncLifetime
         {
             Assert.Matches($"(?m)^pipelines_file_{counter}_total [1-9][0-9]*$", metrics);
         }
+
+        Assert.Matches("(?m)^# TYPE pipelines_file_pool_retained gauge$", metrics);
+        Assert.Matches("(?m)^pipelines_file_pool_retained [1-9][0-9]*$", metrics);
     }
 
     [Fact]

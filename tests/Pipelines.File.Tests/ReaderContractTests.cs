@@ -12,6 +12,8 @@ namespace FilePipelinesTests;
 /// <summary>Positions, completion, read-ahead, the memory that a read takes, and what is counted.</summary>
 public sealed class ReaderContractTests : IDisposable
 {
+    private const long PoolLimit = 16 * 1024 * 1024;
+
     private readonly TempFolder _folder = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
@@ -212,13 +214,13 @@ public sealed class ReaderContractTests : IDisposable
     [InlineData(SegmentPool.MaxSize + 1)]
     public void SegmentPool_GivesTheSizeAskedForAndKeepsNoMoreThanItsLimit(int size)
     {
-        SegmentPool pool = new();
+        SegmentPool pool = new(PoolLimit);
         List<FileSegment> segments = [.. Enumerable.Range(0, 40).Select(_ => pool.Rent(size))];
         Assert.All(segments, s => Assert.Equal(size, s.Capacity));
         Assert.All(segments, AssertAligned);
         Assert.Equal(40, segments.Distinct().Count());
         segments.ForEach(s => Assert.Null(pool.Return(s)));
-        Assert.InRange(pool.RetainedBytes, size <= SegmentPool.MaxSize ? Math.Min(size, 256) : 0, SegmentPool.MaxRetainedBytes);
+        Assert.InRange(pool.RetainedBytes, size <= SegmentPool.MaxSize ? Math.Min(size, 256) : 0, PoolLimit);
         if (size <= SegmentPool.MaxSize)
         {
             Assert.Contains(pool.Rent(size), segments);
@@ -235,16 +237,16 @@ public sealed class ReaderContractTests : IDisposable
     [Fact]
     public void SegmentPool_FullOfASizeThatNobodyUsesAnyMore_MakesRoomForTheOnesInUse()
     {
-        SegmentPool pool = new();
-        List<FileSegment> old = [.. Enumerable.Range(0, (int)(SegmentPool.MaxRetainedBytes / SegmentPool.MinSize) + 10).Select(_ => pool.Rent(SegmentPool.MinSize))];
+        SegmentPool pool = new(PoolLimit);
+        List<FileSegment> old = [.. Enumerable.Range(0, (int)(PoolLimit / SegmentPool.MinSize) + 10).Select(_ => pool.Rent(SegmentPool.MinSize))];
         old.ForEach(s => Assert.Null(pool.Return(s)));
-        Assert.Equal(SegmentPool.MaxRetainedBytes, pool.RetainedBytes);
+        Assert.Equal(PoolLimit, pool.RetainedBytes);
         FileSegment[] used = [pool.Rent(65_536), pool.Rent(65_536), pool.Rent(SegmentPool.MaxSize)];
         Array.ForEach(used, s => Assert.Null(pool.Return(s)));
         Assert.Contains(pool.Rent(65_536), used);
         Assert.Contains(pool.Rent(65_536), used);
         Assert.Contains(pool.Rent(SegmentPool.MaxSize), used);
-        Assert.InRange(pool.RetainedBytes, SegmentPool.MaxRetainedBytes / 2, SegmentPool.MaxRetainedBytes);
+        Assert.InRange(pool.RetainedBytes, PoolLimit / 2, PoolLimit);
     }
 
     [Fact]

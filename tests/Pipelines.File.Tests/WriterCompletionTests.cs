@@ -223,7 +223,7 @@ public sealed class WriterCompletionTests : IDisposable
             await writer.CompleteAsync();
         }
 
-        Assert.InRange(SegmentPool.Shared.RetainedBytes, 4096, SegmentPool.MaxRetainedBytes);
+        Assert.InRange(SegmentPool.Shared.RetainedBytes, 4096, SegmentPool.Shared.MaxRetainedBytes);
     }
 
     [Fact]

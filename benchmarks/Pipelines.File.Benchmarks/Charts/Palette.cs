@@ -6,13 +6,14 @@ internal static class Palette
     private const string Own = "#e8590c";
     private const string OwnOther = "#e0930a";
 
-    internal static bool IsOwn(string name) => name.StartsWith("FilePipe", StringComparison.Ordinal);
+    internal static bool IsOwn(string name) => name.StartsWith("FilePipe", StringComparison.Ordinal) || name.StartsWith("PooledMemoryStream", StringComparison.Ordinal);
 
     internal static string ColourOf(string name) => name switch
     {
-        "FilePipeReader" or "FilePipeWriter" => Own,
+        "FilePipeReader" or "FilePipeWriter" or "PooledMemoryStream" or "PooledMemoryStream to FilePipeWriter" => Own,
         _ when IsOwn(name) => OwnOther,
-        "FileStreamSync" or "StreamReader.ReadLineAsync" => "#7f8a96",
+        "RecyclableMemoryStream" or "RecyclableMemoryStream with BinaryWriter" or "RecyclableMemoryStream to FileStream" => "#12a0ac",
+        "MemoryStream" or "MemoryStream with BinaryWriter" or "MemoryStream to FileStream" or "FileStreamSync" or "StreamReader.ReadLineAsync" => "#7f8a96",
         "FileStreamSync, rented buffer" => "#4d8df5",
         "FileStreamAsync" => "#9a6bef",
         "PipeReader.Create" or "PipeWriter.Create" => "#d355a0",

@@ -2,6 +2,7 @@ using System.Globalization;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Parsing;
 using FilePipelinesBenchmarks.Reading;
+using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.SmallFiles;
 using FilePipelinesBenchmarks.Writing;
 using Spectre.Console;
@@ -9,7 +10,7 @@ using Spectre.Console;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>pairs [--quick] [--suite read|write|small|lines|alignment] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// <c>pairs [--quick] [--suite read|write|small|lines|alignment|memory] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
 /// minute, for tuning.
 /// </summary>
 internal static class Pairs
@@ -73,6 +74,14 @@ internal static class Pairs
         if (suite is null or "small")
         {
             await SmallAsync(folder, quick);
+        }
+
+        if (suite is "memory")
+        {
+            foreach (ReportSection section in ReportPlan.Sections.Where(section => section.Key.StartsWith("memory-", StringComparison.Ordinal)))
+            {
+                await TableAsync(section.Title, section.MakeColumns(folder), new ProcessMeasurement(section.Key, quick ? 1 : 5, quick ? 1 : 5));
+            }
         }
 
         return 0;
@@ -152,16 +161,16 @@ internal static class Pairs
             new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
     }
 
-    private static async Task TableAsync(string title, IReadOnlyList<Column> columns, PairedMeasurement measurement)
+    private static async Task TableAsync(string title, IReadOnlyList<Column> columns, Measurement measurement)
     {
         List<IReadOnlyList<Measured>> measured = [];
         await AnsiConsole.Progress().StartAsync(async context =>
         {
             ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.MaxRounds * column.Candidates.Count));
-            await PairedMeasurement.CompileAsync(columns[^1].Candidates);
+            await measurement.PrepareAsync(columns);
             foreach (Column column in columns)
             {
-                measured.Add(await measurement.RunAsync(column.Candidates, _ => task.Increment(1)));
+                measured.Add(await measurement.RunAsync(column, _ => task.Increment(1)));
             }
         });
 
@@ -177,7 +186,7 @@ internal static class Pairs
             table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Cell(list, row)), measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
         }
 
-        table.AddRow(["baseline, µs", .. measured.Select(list => list[0].Microseconds.Median.ToString("N0", CultureInfo.InvariantCulture)), string.Empty]);
+        table.AddRow(["baseline, µs", .. measured.Select(list => list[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)), string.Empty]);
         AnsiConsole.Write(table);
     }
 

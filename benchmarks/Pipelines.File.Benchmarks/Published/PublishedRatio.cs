@@ -6,34 +6,13 @@ namespace FilePipelinesBenchmarks.Published;
 internal sealed record PublishedRatio(string Method, int BufferSize, bool IsAsynchronous, int MiB, double Ratio)
 {
     /// <summary>All of them, from the data file beside this one.</summary>
-    internal static IReadOnlyList<PublishedRatio> ReadGrid2019 { get; } = Load();
-
-    private static List<PublishedRatio> Load()
-    {
-        using StreamReader reader = new(typeof(PublishedRatio).Assembly.GetManifestResourceStream("read-grid-2019.csv")!);
-        List<PublishedRatio> ratios = [];
-        bool isAfterHeading = false;
-        while (reader.ReadLine() is { } line)
-        {
-            if (line.StartsWith('#'))
-            {
-                continue;
-            }
-
-            if (isAfterHeading)
-            {
-                string[] fields = line.Split(',');
-                ratios.Add(new PublishedRatio(
-                    fields[0],
-                    int.Parse(fields[1], CultureInfo.InvariantCulture),
-                    bool.Parse(fields[2]),
-                    int.Parse(fields[3], CultureInfo.InvariantCulture),
-                    double.Parse(fields[4], CultureInfo.InvariantCulture)));
-            }
-
-            isAfterHeading = true;
-        }
-
-        return ratios;
-    }
+    internal static IReadOnlyList<PublishedRatio> ReadGrid2019 { get; } =
+    [
+        .. PublishedTable.Load("read-grid-2019.csv").Select(fields => new PublishedRatio(
+            fields[0],
+            int.Parse(fields[1], CultureInfo.InvariantCulture),
+            bool.Parse(fields[2]),
+            int.Parse(fields[3], CultureInfo.InvariantCulture),
+            double.Parse(fields[4], CultureInfo.InvariantCulture))),
+    ];
 }

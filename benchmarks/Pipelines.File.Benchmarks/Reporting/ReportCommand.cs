@@ -86,14 +86,14 @@ internal static class ReportCommand
         long start = Stopwatch.GetTimestamp();
         using TemporaryFolder folder = new();
         IReadOnlyList<Column> columns = section.MakeColumns(folder);
-        await PairedMeasurement.CompileAsync(columns[^1].Candidates);
+        await section.Measurement.PrepareAsync(columns);
         List<(string Point, IReadOnlyList<Measured> Rows)> points = [];
         foreach (Column column in columns)
         {
             // What one point leaves over is the next ones'.
             TimeSpan share = (budget - Stopwatch.GetElapsedTime(start)) / (columns.Count - points.Count);
             int finished = points.Count;
-            points.Add((column.Name, await section.Measurement.RunAsync(column.Candidates, elapsed => onShare((finished + Math.Min(1, elapsed / share)) / columns.Count), share)));
+            points.Add((column.Name, await section.Measurement.RunAsync(column, elapsed => onShare((finished + Math.Min(1, elapsed / share)) / columns.Count), share)));
         }
 
         return new SectionResult(section, points);

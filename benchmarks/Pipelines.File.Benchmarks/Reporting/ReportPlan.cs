@@ -2,6 +2,7 @@ using FilePipelinesBenchmarks.Cold;
 using FilePipelinesBenchmarks.Copying;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Memory;
 using FilePipelinesBenchmarks.Parsing;
 using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.SmallFiles;
@@ -20,6 +21,9 @@ internal static class ReportPlan
     private const int SmallFileCount = 2000;
     private const int DurablePieces = 128;
 
+    // FastStream's benchmark builds ten streams a run, too.
+    private const int StreamsPerRun = 10;
+
     private static readonly int[] s_durableSizes = [512, 4096, 65536];
     private static readonly int[] s_coldSizes = [4096, 65536];
     private static readonly long[] s_copiedMebibytes = [1, 128];
@@ -30,6 +34,12 @@ internal static class ReportPlan
     internal static IReadOnlyList<int> FlushSizes { get; } = [512, 2048, 4096, 16384, 65536, 262144];
 
     internal static IReadOnlyList<(int MiB, bool IsAsynchronous)> ReadGrids { get; } = [(4, false), (4, true), (128, false), (128, true)];
+
+    /// <summary>FastStream's grid of arrays: bytes of each, and how many.</summary>
+    internal static IReadOnlyList<(int Size, int Writes)> MemoryPoints { get; } = [(100, 10), (100, 100), (100, 1000), (100_000, 10), (100_000, 100), (100_000, 1000)];
+
+    /// <summary>FastStream's grid of doubles.</summary>
+    internal static IReadOnlyList<(int Size, int Writes)> MemoryDoubles { get; } = [(sizeof(double), 10), (sizeof(double), 100), (sizeof(double), 1000)];
 
     internal static IReadOnlyList<ReportSection> Sections { get; } = Make();
 
@@ -54,6 +64,9 @@ internal static class ReportPlan
             Parse<CsvParser>("csv", "CSV parsed, 64 MiB", TextFile.MakeCsv),
             Copy(),
             Small(),
+            Memory("memory-bytes", "Content of arrays built in memory, then ToArray", "writes × bytes", MemoryPoints, MemoryWays.Bytes),
+            Memory("memory-doubles", "Content of doubles built in memory, then ToArray", "doubles", MemoryDoubles, MemoryWays.Doubles),
+            MemoryToFile(),
         ];
         if (PageCache.IsSupported)
         {
@@ -159,6 +172,43 @@ internal static class ReportPlan
         {
             Operations = SmallFileCount,
         };
+
+    private static ReportSection Memory(string key, string title, string axis, IReadOnlyList<(int Size, int Writes)> points, IReadOnlyList<MemoryWay> ways)
+        => new(
+            key,
+            title,
+            axis,
+            0.7,
+            new ProcessMeasurement(key, 3, 11),
+            ReportText.MemoryReason,
+            _ => [.. points.Select(point => new Column(MemoryPoint(point), [.. ways.Select(way =>
+            {
+                MemoryCase content = new(point.Size, point.Writes, StreamsPerRun);
+                return new Candidate(way.Name, () => way.RunAsync(content));
+            })]))])
+        {
+            Operations = StreamsPerRun,
+        };
+
+    private static ReportSection MemoryToFile()
+    {
+        const string Key = "memory-file";
+        return new ReportSection(
+            Key,
+            "Content of arrays built in memory, then CopyToAsync to a new file",
+            "writes × bytes",
+            0.7,
+            new ProcessMeasurement(Key, 3, 11),
+            ReportText.MemoryReason,
+            folder => [.. MemoryPoints.Select(point => new Column(MemoryPoint(point), [.. MemoryWays.Files.Select(way =>
+            {
+                MemoryCase content = new(point.Size, point.Writes, 1, folder.PathOf("content.bin"));
+                return new Candidate(way.Name, () => way.RunAsync(content), () => File.Delete(content.Path));
+            })]))]);
+    }
+
+    private static string MemoryPoint((int Size, int Writes) point)
+        => point.Size == sizeof(double) ? $"{point.Writes:N0}" : $"{point.Writes:N0} × {point.Size:N0} B";
 
     private static ReportSection ColdSequential()
         => new(

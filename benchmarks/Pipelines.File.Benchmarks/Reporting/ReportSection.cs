@@ -16,7 +16,7 @@ internal sealed record ReportSection(
     string Title,
     string Axis,
     double Weight,
-    PairedMeasurement Measurement,
+    Measurement Measurement,
     string Reason,
     Func<TemporaryFolder, IReadOnlyList<Column>> MakeColumns)
 {

@@ -26,6 +26,11 @@ internal static class ReportText
     internal const string SmallReason =
         "**Small files.** Nearly all of it is open and close, which every way needs; the rest is noise of about a microsecond.";
 
+    internal const string MemoryReason =
+        "**Memory.** An array of 85,000 bytes and more is a large object, and the collector gives the pages of large objects back to the system when none of them lives: where `ToArray` makes one of 100 kB to 1 MB again and again, fetching its pages anew is most of the time, for every way. "
+        + "`RecyclableMemoryStream` keeps its blocks among the large objects, which happens to keep pages there; this library's lie on the pinned heap. "
+        + "Into a file, opening and closing it are most of the time for little content, and a writer's drain on another thread is one more way there and back.";
+
     internal const string ColdSequentialReason =
         "**Cold, sequential.** The kernel reads ahead for every way, and the device decides; its spread is as wide as the difference.";
 

@@ -1,0 +1,43 @@
+using System.Diagnostics;
+using System.Globalization;
+using FilePipelinesBenchmarks.Files;
+using FilePipelinesBenchmarks.Reporting;
+
+namespace FilePipelinesBenchmarks.Measuring;
+
+/// <summary><c>alone SECTION POINT WAY</c>: one sample of one way at one point of a grid of the report, and nothing else, for <see cref="ProcessMeasurement"/> and perf.</summary>
+internal static class Alone
+{
+    internal const string Command = "alone";
+
+    /// <summary>The least number of runs before it is measured, however long they take.</summary>
+    private const int MinWarmUpRuns = 3;
+
+    /// <summary>How long the way runs before it is measured: its methods are compiled twice meanwhile, in the background.</summary>
+    private static readonly TimeSpan s_warmUp = TimeSpan.FromMilliseconds(400);
+
+    private static readonly PairedMeasurement s_measurement = new(1, 1, TimeSpan.FromMilliseconds(150), maxRuns: 1_000_000);
+
+    internal static async Task<int> RunAsync(string[] arguments)
+    {
+        ReportSection? section = arguments.Length == 3 ? ReportPlan.Sections.FirstOrDefault(section => section.Key == arguments[0]) : null;
+        using TemporaryFolder folder = new();
+        Candidate? candidate = section?.MakeColumns(folder).FirstOrDefault(column => column.Name == arguments[1])?.Candidates.FirstOrDefault(candidate => candidate.Name == arguments[2]);
+        if (candidate is null)
+        {
+            await Console.Error.WriteLineAsync("alone SECTION POINT WAY, as figures.csv has them");
+            return 2;
+        }
+
+        long start = Stopwatch.GetTimestamp();
+        for (int i = 0; i < MinWarmUpRuns || Stopwatch.GetElapsedTime(start) < s_warmUp; i++)
+        {
+            candidate.Prepare?.Invoke();
+            await candidate.RunAsync();
+        }
+
+        Sample sample = await s_measurement.TakeAsync(candidate);
+        Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{sample.Microseconds} {sample.CpuMicroseconds} {sample.AllocatedBytes}"));
+        return 0;
+    }
+}

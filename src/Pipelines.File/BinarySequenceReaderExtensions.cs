@@ -1,0 +1,513 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Text;
+using Pipelines.File.Buffers;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// Reads what <see cref="BinaryBufferWriterExtensions"/> or <see cref="BinaryWriter"/> wrote. None of these methods throws or allocates for what the bytes say: where
+/// they are too few, or are no value of that type, it returns <see langword="false"/> and the reader stays where it was.
+/// </summary>
+public static class BinarySequenceReaderExtensions
+{
+    private const int GuidSize = 16;
+
+    /// <summary>How many values are copied at a time: their bytes fit into a span.</summary>
+    private const int ValuesAtATime = 1 << 24;
+
+    // What a decimal's last part may have set: its sign, and the scale, 0 to 28.
+    private const int DecimalSign = int.MinValue;
+    private const int DecimalScale = 0x00FF0000;
+    private const int MaxDecimalScale = 28 << 16;
+
+    /// <summary>Reads one byte.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadByte(ref this SequenceReader<byte> reader, out byte value) => reader.TryRead(out value);
+
+    /// <summary>Reads one byte.</summary>
+    /// <inheritdoc cref="TryReadByte"/>
+    public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value) => TryTake(ref reader, out value);
+
+    /// <summary>Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadBoolean(ref this SequenceReader<byte> reader, out bool value)
+    {
+        bool isRead = reader.TryRead(out byte read);
+        value = read != 0;
+        return isRead;
+    }
+
+    /// <summary>Reads 2 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<short> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 2 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<short> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 2 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 2 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 4 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<int> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 4 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<int> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 4 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 4 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 8 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<long> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 8 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<long> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 8 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 8 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value)
+    {
+        bool isRead = TryTake(ref reader, out value);
+        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 2 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value)
+    {
+        bool isRead = reader.TryReadInt16LittleEndian(out short bits);
+        value = BitConverter.Int16BitsToHalf(bits);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 2 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value)
+    {
+        bool isRead = reader.TryReadInt16BigEndian(out short bits);
+        value = BitConverter.Int16BitsToHalf(bits);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 4 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value)
+    {
+        bool isRead = reader.TryReadInt32LittleEndian(out int bits);
+        value = BitConverter.Int32BitsToSingle(bits);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<float> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 4 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value)
+    {
+        bool isRead = reader.TryReadInt32BigEndian(out int bits);
+        value = BitConverter.Int32BitsToSingle(bits);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, scoped Span<float> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 8 bytes, the lowest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value)
+    {
+        bool isRead = reader.TryReadInt64LittleEndian(out long bits);
+        value = BitConverter.Int64BitsToDouble(bits);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<double> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Reads 8 bytes, the highest first.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value)
+    {
+        bool isRead = reader.TryReadInt64BigEndian(out long bits);
+        value = BitConverter.Int64BitsToDouble(bits);
+        return isRead;
+    }
+
+    /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
+    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, scoped Span<double> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Reads the 16 bytes that <see cref="BinaryWriter"/> writes of a decimal.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one: <see langword="false"/> also for bytes that are no decimal.</returns>
+    public static bool TryReadDecimal(ref this SequenceReader<byte> reader, out decimal value)
+    {
+        Span<int> parts = stackalloc int[4];
+        SequenceReader<byte> start = reader;
+        if (reader.TryReadInt32LittleEndian(parts))
+        {
+            int flags = parts[3];
+            if ((flags & ~(DecimalSign | DecimalScale)) == 0 && (flags & DecimalScale) <= MaxDecimalScale)
+            {
+                value = new decimal(parts);
+                return true;
+            }
+
+            reader = start;
+        }
+
+        value = 0;
+        return false;
+    }
+
+    /// <summary>Reads 16 bytes.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or <see cref="Guid.Empty"/>.</param>
+    /// <param name="bigEndian">Whether in the order that the text shows; see <see cref="BinaryBufferWriterExtensions.WriteGuid"/>.</param>
+    /// <returns>Whether there is one.</returns>
+    public static bool TryReadGuid(ref this SequenceReader<byte> reader, out Guid value, bool bigEndian = false)
+    {
+        Span<byte> bytes = stackalloc byte[GuidSize];
+        if (!TryTakeAll(ref reader, bytes, isReversed: false))
+        {
+            value = default;
+            return false;
+        }
+
+        value = new Guid(bytes, bigEndian);
+        return true;
+    }
+
+    /// <summary>Reads an integer that was written seven bits at a time.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one: <see langword="false"/> also for more than five bytes or 32 bits.</returns>
+    public static bool TryRead7BitEncodedInt(ref this SequenceReader<byte> reader, out int value)
+    {
+        bool isRead = TryDecode7Bits(ref reader, bits: 32, out ulong read);
+        value = (int)read;
+        return isRead;
+    }
+
+    /// <summary>Reads an integer that was written seven bits at a time.</summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The value, or 0.</param>
+    /// <returns>Whether there is one: <see langword="false"/> also for more than ten bytes or 64 bits.</returns>
+    public static bool TryRead7BitEncodedInt64(ref this SequenceReader<byte> reader, out long value)
+    {
+        bool isRead = TryDecode7Bits(ref reader, bits: 64, out ulong read);
+        value = (long)read;
+        return isRead;
+    }
+
+    /// <summary>
+    /// Reads a string in the format of <see cref="BinaryWriter"/>: the number of its UTF-8 bytes, seven bits at a time, and the bytes. What is not UTF-8 becomes U+FFFD.
+    /// </summary>
+    /// <param name="reader">Where from.</param>
+    /// <param name="value">The string, or <see langword="null"/>. It is made only when all its bytes are there.</param>
+    /// <returns>Whether there is one: <see langword="false"/> also for a length that is none.</returns>
+    public static bool TryReadString(ref this SequenceReader<byte> reader, [NotNullWhen(true)] out string? value)
+    {
+        SequenceReader<byte> start = reader;
+        if (reader.TryRead7BitEncodedInt(out int length) && length >= 0 && reader.Remaining >= length)
+        {
+            value = reader.UnreadSpan.Length >= length
+                ? Encoding.UTF8.GetString(reader.UnreadSpan[..length])
+                : Encoding.UTF8.GetString(reader.UnreadSequence.Slice(0, length));
+            reader.Advance(length);
+            return true;
+        }
+
+        reader = start;
+        value = null;
+        return false;
+    }
+
+    private static bool TryTake<T>(ref SequenceReader<byte> reader, out T value)
+        where T : unmanaged
+    {
+        ReadOnlySpan<byte> span = reader.UnreadSpan;
+        if (span.Length < Unsafe.SizeOf<T>())
+        {
+            return TryTakeSlowly(ref reader, out value);
+        }
+
+        value = MemoryMarshal.Read<T>(span);
+        reader.Advance(Unsafe.SizeOf<T>());
+        return true;
+    }
+
+    // The value lies in more than one segment, or there is none.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static bool TryTakeSlowly<T>(ref SequenceReader<byte> reader, out T value)
+        where T : unmanaged
+    {
+        value = default;
+        return TryTakeAll(ref reader, new Span<T>(ref value), isReversed: false);
+    }
+
+    private static bool TryTakeAll<T>(ref SequenceReader<byte> reader, scoped Span<T> values, bool isReversed)
+        where T : unmanaged
+    {
+        // Compared first, since so many values may have more bytes than a span can.
+        if (reader.Remaining / Unsafe.SizeOf<T>() < values.Length)
+        {
+            return false;
+        }
+
+        while (!values.IsEmpty)
+        {
+            Span<T> piece = values.Length <= ValuesAtATime ? values : values[..ValuesAtATime];
+            Span<byte> bytes = MemoryMarshal.AsBytes(piece);
+            reader.TryCopyTo(bytes);
+            reader.Advance(bytes.Length);
+            if (isReversed)
+            {
+                BinaryOrder.Reverse(bytes, bytes, Unsafe.SizeOf<T>());
+            }
+
+            values = values[piece.Length..];
+        }
+
+        return true;
+    }
+
+    private static bool TryDecode7Bits(ref SequenceReader<byte> reader, int bits, out ulong value)
+    {
+        SequenceReader<byte> start = reader;
+        value = 0;
+        for (int shift = 0; shift < bits && reader.TryRead(out byte next); shift += 7)
+        {
+            ulong part = (ulong)next & 0x7F;
+            if (bits - shift < 7 && part >> (bits - shift) != 0)
+            {
+                break;
+            }
+
+            value |= part << shift;
+            if (next <= 0x7F)
+            {
+                return true;
+            }
+        }
+
+        reader = start;
+        value = 0;
+        return false;
+    }
+}
