@@ -4,13 +4,15 @@ using FilePipelinesChild;
 using Pipelines.File;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
+// replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace
 // read PATH BUFFER                   reads the file and checks the pattern
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
     return args[0] switch
     {
-        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4])),
+        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4]), replaces: false),
+        "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4]), replaces: true),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         _ => 2,
     };
@@ -21,9 +23,9 @@ catch (Exception e) when (e is IOException or UnauthorizedAccessException)
     return 3;
 }
 
-static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuarantee guarantee)
+static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuarantee guarantee, bool replaces)
 {
-    FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { FlushGuarantee = guarantee });
+    FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { FlushGuarantee = guarantee, Replace = replaces });
     try
     {
         for (long index = 0; index < total; index += chunk)
