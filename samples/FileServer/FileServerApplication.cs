@@ -1,6 +1,7 @@
 using System.Net;
 using Microsoft.AspNetCore.HostFiltering;
 using Microsoft.Net.Http.Headers;
+using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
 namespace FileServerSample;
@@ -123,13 +124,15 @@ internal static partial class FileServerApplication
         {
             return Text(e.StatusCode, e.Message);
         }
+        catch (FileExistsException)
+        {
+            return Text(StatusCodes.Status409Conflict, "There is something of that name already.");
+        }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException && !context.RequestAborted.IsCancellationRequested)
         {
             // The message would tell where the root is.
             LogFailed(context.RequestServices.GetRequiredService<ILoggerFactory>().CreateLogger("FileServer"), e);
-            return File.Exists(path) && !settings.Overwrite
-                ? Text(StatusCodes.Status409Conflict, "There is something of that name already.")
-                : Text(StatusCodes.Status500InternalServerError, "The file could not be saved.");
+            return Text(StatusCodes.Status500InternalServerError, "The file could not be saved.");
         }
     }
 

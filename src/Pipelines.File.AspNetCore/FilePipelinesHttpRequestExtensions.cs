@@ -10,29 +10,33 @@ namespace Microsoft.AspNetCore.Http;
 public static class FilePipelinesHttpRequestExtensions
 {
     /// <summary>
-    /// Saves the body to a file, whole or not at all: it is written to a temporary file beside it (<c>.*.upload</c>), which is renamed when the body has ended and
-    /// everything is written, and deleted when anything fails. Only a process that is killed leaves one behind.
+    /// Saves the body to a file, whole or not at all, as <see cref="FilePipeWriterOptions.Replace"/> does: it is written beside its name, which it gets when the body has ended and
+    /// everything is written, and is gone when anything fails.
     /// </summary>
     /// <remarks>
-    /// The body is what the request carries, not a part of a form. Backpressure goes to the client: no more than the server's request buffer and the writer's
-    /// <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> are in memory. A symbolic link under the name is replaced, not followed; the folder has to be there.
-    /// A file that replaces another has the permissions of a new one.
+    /// <para>The body is saved as it is. A form's (<c>multipart/form-data</c>, <c>curl -F</c>) is refused: its files are inside, as sections.</para>
+    /// <para>Memory stays small however slow the disk is: the client has to wait once <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes are not written yet.</para>
+    /// <para>What is not whole has no name on Linux, where the file system can do that, and so is gone with a process that is killed. Elsewhere it is called <c>.pipelines-file-</c> and 16
+    /// hexadecimal digits; <c>find FOLDER -name '.pipelines-file-*' -mmin +1440</c> lists those of yesterday and before, and <c>-delete</c> behind that removes them.</para>
+    /// <para>The folder has to be there. A symbolic link of that name is replaced, not followed. A file that replaces another has the permissions of that one, from the first byte on,
+    /// and a file that may not be written is not replaced. Messages of exceptions hold the path: they are for a log, not for a client.</para>
     /// </remarks>
-    /// <param name="request">The request, whose body nobody has read.</param>
+    /// <param name="request">The request. Nobody has read its body yet.</param>
     /// <param name="path">The file: absolute, or relative to the current directory. It is taken as it is: do not pass what a client sent without checking it.</param>
     /// <param name="options">How to save; <see langword="null"/> for the defaults.</param>
-    /// <param name="cancellationToken">Ends the saving; nothing is left of it.</param>
+    /// <param name="cancellationToken">Gives up, and leaves nothing.</param>
     /// <returns>How many bytes the file has.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="BadHttpRequestException">The body broke off, or is longer than allowed (its StatusCode is then 413).</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
-    /// <exception cref="UnauthorizedAccessException">The folder may not be written to, or the name is that of a folder.</exception>
-    /// <exception cref="IOException">
-    /// The connection broke; a write, the sync or the renaming failed; or there is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>. If syncing
-    /// the folder failed, the file is there.
+    /// <exception cref="BadHttpRequestException">
+    /// The body broke off (StatusCode 400), is longer than allowed (413), or is a <c>multipart/*</c> one (415).
     /// </exception>
+    /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
+    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <exception cref="UnauthorizedAccessException">The folder, or the file that is to be replaced, may not be written to; or the name is that of a folder.</exception>
+    /// <exception cref="PathTooLongException">The name is too long, which is known before the body is read.</exception>
+    /// <exception cref="IOException">The connection broke; or a write, the sync or the renaming failed. If it was the sync of the folder, the file is there.</exception>
     /// <exception cref="OperationCanceledException">It was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading.</exception>
     public static async Task<long> SaveBodyAsync(this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
@@ -41,6 +45,7 @@ public static class FilePipelinesHttpRequestExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
+        ThrowIfMultipart(request);
         if (options.MaxLength is long maxLength)
         {
             ThrowIfTooLong(request.ContentLength, maxLength);
@@ -51,29 +56,26 @@ public static class FilePipelinesHttpRequestExtensions
             }
         }
 
-        // Before the body is asked for, so that a client that waits for 100 Continue need not send it.
-        if (Directory.Exists(path))
+        // Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
+        FilePipeWriter file = FilePipeWriter.Create(path, new FilePipeWriterOptions
         {
-            throw new UnauthorizedAccessException($"This is a folder: '{path}'");
-        }
-
-        if (!options.Overwrite && System.IO.File.Exists(path))
-        {
-            throw new IOException($"There is such a file already: '{path}'");
-        }
-
-        UnfinishedFile file = UnfinishedFile.Create(path);
+            Replace = true,
+            Mode = options.Overwrite ? FileMode.Create : FileMode.CreateNew,
+            FlushGuarantee = options.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
+            ReplacesLinks = true,
+            UnixCreateMode = options.UnixFileMode,
+        });
         try
         {
-            long length = await CopyAsync(request.BodyReader, file.Writer, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false);
-            await file.FinishAsync(options.Overwrite, options.Durable).ConfigureAwait(false);
+            long length = await CopyAsync(request.BodyReader, file, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false);
+            await file.CompleteAsync().ConfigureAwait(false);
             FilePipelinesMetrics.Saved();
             return length;
         }
-        catch (Exception e)
+        catch
         {
             FilePipelinesMetrics.Broke();
-            await file.AbandonAsync(e).ConfigureAwait(false);
+            await file.DisposeAsync().ConfigureAwait(false);
             throw;
         }
     }
@@ -101,11 +103,23 @@ public static class FilePipelinesHttpRequestExtensions
                 throw new OperationCanceledException("The reading of the body was canceled.", cancellationToken);
             }
 
-            await file.FlushAsync(cancellationToken).ConfigureAwait(false);
+            // Durable is the whole, once, in the end.
+            await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
             if (read.IsCompleted)
             {
                 return length;
             }
+        }
+    }
+
+    /// <summary>What a browser's form sends is not the file: that is in there, between boundaries and headers, and would be saved along with them.</summary>
+    private static void ThrowIfMultipart(HttpRequest request)
+    {
+        if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
+        {
+            throw new BadHttpRequestException(
+                $"SaveBodyAsync saves a body as it is, and one of the type '{request.ContentType}' has its files inside: read its sections with Microsoft.AspNetCore.WebUtilities.MultipartReader, and save the Body of each by itself.",
+                StatusCodes.Status415UnsupportedMediaType);
         }
     }
 

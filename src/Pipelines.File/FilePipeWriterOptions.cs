@@ -84,6 +84,9 @@ public sealed class FilePipeWriterOptions
     /// <summary>The permissions of a new file with <see cref="Replace"/>, less the umask, on Unix; those of every new file (0666) by default.</summary>
     internal UnixFileMode? UnixCreateMode { get; init; }
 
+    /// <summary>With <see cref="Replace"/>, whether a symbolic link of that name is replaced itself: for uploads, which are not to leave their folder.</summary>
+    internal bool ReplacesLinks { get; init; }
+
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeWriterThreshold == 0 ? PauseWriterThreshold / 2 : ResumeWriterThreshold;
 

@@ -30,8 +30,14 @@ internal abstract partial class UnfinishedFile
             : base(path, options.Mode, isDurable)
         {
             _calls = calls;
-            Target? target = FindTarget();
+            Target? target = FindTarget(options.ReplacesLinks);
             _existed = target is not null;
+            if (target is { Type: Libc.S_IFLNK })
+            {
+                // A link has no permissions of its own.
+                target = null;
+            }
+
             SafeFileHandle? handle = null;
             try
             {
@@ -95,7 +101,7 @@ internal abstract partial class UnfinishedFile
         private protected override void Close() => _folder?.Dispose();
 
         /// <summary>What has the name, behind every symbolic link, or <see langword="null"/>; throws where that is not to be replaced.</summary>
-        private Target? FindTarget()
+        private Target? FindTarget(bool replacesLinks)
         {
             Target? target = Look(TargetPath);
             if (target is not null && !Replaces)
@@ -105,6 +111,11 @@ internal abstract partial class UnfinishedFile
 
             if (target is { Type: Libc.S_IFLNK })
             {
+                if (replacesLinks)
+                {
+                    return target;
+                }
+
                 FollowLink();
                 target = Look(TargetPath);
             }

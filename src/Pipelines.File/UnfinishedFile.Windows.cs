@@ -21,7 +21,7 @@ internal abstract partial class UnfinishedFile
             : base(path, options.Mode, isDurable)
         {
             _calls = calls;
-            FindTarget();
+            FindTarget(options.ReplacesLinks);
             string temporary = NewTemporaryPath();
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
             SafeFileHandle handle = OverlappedFile.OpenRenamable(temporary, isOverlapped, options.FileOptions, options.PreallocationSize);
@@ -88,7 +88,7 @@ internal abstract partial class UnfinishedFile
         {
         }
 
-        private void FindTarget()
+        private void FindTarget(bool replacesLinks)
         {
             if (!Path.Exists(TargetPath))
             {
@@ -100,7 +100,11 @@ internal abstract partial class UnfinishedFile
                 throw Exists();
             }
 
-            FollowLink();
+            if (!replacesLinks)
+            {
+                FollowLink();
+            }
+
             FileAttributes attributes = Path.Exists(TargetPath) ? System.IO.File.GetAttributes(TargetPath) : FileAttributes.Normal;
             if ((attributes & (FileAttributes.Directory | FileAttributes.ReadOnly)) != 0)
             {

@@ -1,7 +1,9 @@
+using System.Diagnostics;
 using System.Globalization;
 using System.IO.Pipelines;
 using System.Net;
 using System.Net.Sockets;
+using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
@@ -170,7 +172,7 @@ public sealed class UploadTests : IAsyncLifetime
         _options = new SaveBodyOptions { Overwrite = false };
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
         Assert.Equal("1", await PutAsync(client, "save/f.bin", [1]));
-        Assert.StartsWith("IOException", await PutAsync(client, "save/f.bin", [2, 3]), StringComparison.Ordinal);
+        Assert.StartsWith(nameof(FileExistsException), await PutAsync(client, "save/f.bin", [2, 3]), StringComparison.Ordinal);
         Assert.Equal([1], await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
 
         // One that came there meanwhile is kept as well.
@@ -180,9 +182,101 @@ public sealed class UploadTests : IAsyncLifetime
         await TemporaryFileAsync();
         await File.WriteAllTextAsync(PathOf("g.bin"), "other", _stop);
         await SendAsync(socket, "b");
-        Assert.StartsWith("IOException", await AnswerAsync(), StringComparison.Ordinal);
+        Assert.StartsWith(nameof(FileExistsException), await AnswerAsync(), StringComparison.Ordinal);
         Assert.Equal("other", await File.ReadAllTextAsync(PathOf("g.bin"), _stop));
         AssertFiles("f.bin", "g.bin");
+    }
+
+    [Theory]
+    [InlineData("multipart/form-data; boundary=x")]
+    [InlineData("Multipart/Mixed;boundary=\"x y\"")]
+    public async Task SaveBodyAsync_Multipart_Is415AndSavesNothing(string contentType)
+    {
+        await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        string answer = await PutAsync(client, "save/f.bin", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc\r\n--x--\r\n"u8.ToArray(), contentType: contentType);
+        Assert.StartsWith("BadHttpRequestException 415", answer, StringComparison.Ordinal);
+        Assert.Contains("MultipartReader", answer, StringComparison.Ordinal);
+        Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
+        AssertFiles("f.bin");
+
+        // A type that only looks like it.
+        Assert.Equal("1", await PutAsync(client, "save/f.bin", [1], contentType: "application/multipart"));
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_UnfinishedFile_HasTheDocumentedName()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It runs find(1).");
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+        await TemporaryFileAsync();
+        using Process find = Process.Start(new ProcessStartInfo("find", [_root, "-name", ".????????????????.upload"]) { RedirectStandardOutput = true })!;
+        string found = await find.StandardOutput.ReadToEndAsync(_stop);
+        Assert.Equal(Directory.GetFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }), found.Split('\n', StringSplitOptions.RemoveEmptyEntries));
+        await SendAsync(socket, "b");
+        Assert.Equal("2", await AnswerAsync());
+        AssertFiles("f.bin");
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_TwoOfOneNewNameAtOnce_OneIsSavedAndTheOtherIsAConflict()
+    {
+        _options = new SaveBodyOptions { Overwrite = false };
+        Socket[] sockets = [await _server.ConnectAsync(), await _server.ConnectAsync()];
+        Array.ForEach(sockets, socket => socket.NoDelay = true);
+        for (int round = 0; round < 400; round++)
+        {
+            // Each one byte short, so that both files are open and neither name is taken.
+            string name = $"f{round}.bin";
+            for (int i = 0; i < 2; i++)
+            {
+                await SendAsync(sockets[i], $"PUT /conflict/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{i}");
+            }
+
+            for (int i = 0; i < 500 && CountUnfinished() < 2; i++)
+            {
+                await Task.Delay(1, _stop);
+            }
+
+            Assert.Equal(2, CountUnfinished());
+            await Task.WhenAll(sockets.Select(socket => SendAsync(socket, "!")));
+            string[] answers = await Task.WhenAll(sockets.Select(async socket =>
+            {
+                await using NetworkStream stream = new(socket);
+                return (await RawResponse.ReadAsync(stream)).Head.Split(' ')[1];
+            }));
+            Assert.Equal(["201", "409"], answers.Order());
+            Assert.Equal($"{answers.IndexOf("201")}!", await File.ReadAllTextAsync(PathOf(name), _stop));
+        }
+
+        Array.ForEach(sockets, socket => socket.Dispose());
+        AssertFiles([.. Enumerable.Range(0, 400).Select(round => $"f{round}.bin")]);
+    }
+
+    [Fact]
+    [UnsupportedOSPlatform("windows")]
+    public async Task SaveBodyAsync_Permissions_AreThoseOfTheReplacedFileOrAsAsked()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix.");
+        UnixFileMode secret = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        await File.WriteAllBytesAsync(PathOf("old"), [1], _stop);
+        File.SetUnixFileMode(PathOf("old"), secret);
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.Equal("2", await PutAsync(client, "save/old", [2, 3]));
+        Assert.Equal(secret, File.GetUnixFileMode(PathOf("old")));
+        _options = new SaveBodyOptions { UnixFileMode = secret };
+        Assert.Equal("2", await PutAsync(client, "save/new", [2, 3]));
+        Assert.Equal(secret, File.GetUnixFileMode(PathOf("new")));
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_NameTooLong_IsKnownBeforeTheBodyIsRead()
+    {
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, $"PUT /save/{new string('x', 256)} HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+        Assert.StartsWith(nameof(PathTooLongException), await AnswerAsync(), StringComparison.Ordinal);
+        AssertFiles();
     }
 
     [Fact]
@@ -240,6 +334,18 @@ public sealed class UploadTests : IAsyncLifetime
 
                 await context.Response.WriteAsync(_answer);
             });
+            app.MapPut("/conflict/{name}", async (string name, HttpRequest request) =>
+            {
+                try
+                {
+                    await request.SaveBodyAsync(PathOf(name), _options);
+                    return Results.StatusCode(StatusCodes.Status201Created);
+                }
+                catch (FileExistsException)
+                {
+                    return Results.Conflict();
+                }
+            });
             app.MapPut("/copy/{name}", async (string name, HttpContext context) =>
             {
                 FilePipeWriter writer = FilePipeWriter.Create(PathOf(name));
@@ -250,7 +356,7 @@ public sealed class UploadTests : IAsyncLifetime
         },
         onTestHost: onTestHost);
 
-    private async Task<string> PutAsync(HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null)
+    private async Task<string> PutAsync(HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null, string? contentType = null)
     {
         using HttpRequestMessage request = new(HttpMethod.Put, target)
         {
@@ -261,6 +367,11 @@ public sealed class UploadTests : IAsyncLifetime
         if (isChunked)
         {
             request.Headers.TransferEncodingChunked = true;
+        }
+
+        if (contentType is not null)
+        {
+            request.Content.Headers.TryAddWithoutValidation("Content-Type", contentType);
         }
 
         if (rootedAt is not null)
@@ -277,15 +388,20 @@ public sealed class UploadTests : IAsyncLifetime
     private void AssertFiles(params string[] names)
         => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
 
+    /// <summary>Waits until an upload has its file, with a temporary name or none.</summary>
     private async Task TemporaryFileAsync()
     {
-        for (int i = 0; i < 500 && Directory.GetFiles(_root, ".*.upload", new EnumerationOptions { AttributesToSkip = 0 }).Length == 0; i++)
+        for (int i = 0; i < 500 && CountUnfinished() == 0; i++)
         {
             await Task.Delay(20, _stop);
         }
 
-        Assert.Single(Directory.GetFiles(_root, ".*.upload", new EnumerationOptions { AttributesToSkip = 0 }));
+        Assert.Equal(1, CountUnfinished());
     }
+
+    private int CountUnfinished()
+        => Directory.GetFiles(_root, ".pipelines-file-*", new EnumerationOptions { AttributesToSkip = 0 }).Length
+            + (OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget?.StartsWith(_root + "/#", StringComparison.Ordinal) == true) : 0);
 
     private async Task<string> AnswerAsync()
     {
