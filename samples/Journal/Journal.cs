@@ -15,13 +15,12 @@ internal sealed class Journal : IAsyncDisposable
     /// The file is filled with zeros this many bytes ahead, so that a commit changes blocks that the file has already: a sync of those writes the data alone, where one of new blocks
     /// writes the file system's journal, too.
     /// </summary>
-    private const int Step = 1024 * 1024;
-
-    private static readonly byte[] s_zeros = new byte[Step];
+    private const int DefaultStep = 1024 * 1024;
 
     private readonly SafeFileHandle _file;
     private readonly Func<FilePipeWriterOptions, FilePipeWriter> _write;
     private readonly FilePipeWriter _writer;
+    private readonly byte[] _zeros;
 
     // Guards the writer, which one caller uses at a time, and the fields below.
     private readonly Lock _lock = new();
@@ -33,8 +32,10 @@ internal sealed class Journal : IAsyncDisposable
     /// <param name="write">Puts a writer on it that leaves it open.</param>
     /// <param name="end">Behind the last whole record, where the file ends.</param>
     /// <param name="seed">The CRC of that record.</param>
-    internal Journal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed)
+    /// <param name="step">How many bytes are preallocated at a time.</param>
+    internal Journal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
     {
+        _zeros = new byte[step];
         _file = file;
         _write = write;
         _end = _preallocated = end;
@@ -128,8 +129,8 @@ internal sealed class Journal : IAsyncDisposable
     private void Preallocate()
     {
         FilePipeWriter ahead = _write(new FilePipeWriterOptions { Offset = _preallocated, LeaveOpen = true });
-        ahead.Write(s_zeros);
+        ahead.Write(_zeros);
         ahead.Complete();
-        _preallocated += Step;
+        _preallocated += _zeros.Length;
     }
 }
