@@ -1,10 +1,12 @@
 using System.Globalization;
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using JournalSample;
 using Pipelines.File;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace
+// forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is killed
 // read PATH BUFFER                   reads the file and checks the pattern
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
@@ -13,6 +15,7 @@ try
     {
         "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4]), replaces: false),
         "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4]), replaces: true),
+        "forever" => await GoOnAsync(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         _ => 2,
     };
@@ -45,6 +48,23 @@ static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuara
     await writer.CompleteAsync();
     Console.WriteLine($"completed {total}");
     return 0;
+}
+
+static async Task<int> GoOnAsync(string folder)
+{
+    string path = Path.Combine(folder, "file");
+    await using Journal journal = await Journal.OpenAsync(Path.Combine(folder, "journal"));
+    Console.WriteLine($"recovered {journal.Recovered}");
+    int first = (int)journal.Recovered;
+    for (int number = first; ; number++)
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { Replace = true });
+        await writer.WriteAsync(Pattern.Version(number));
+        await writer.CompleteAsync();
+        Console.WriteLine($"replaced {number}");
+        await journal.AppendAsync(Pattern.Version(number));
+        Console.WriteLine($"appended {number}");
+    }
 }
 
 static async Task<int> ReadAsync(string path, int bufferSize)
