@@ -1,4 +1,5 @@
 using BenchmarkDotNet.Running;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
@@ -7,6 +8,8 @@ switch (args.FirstOrDefault())
 {
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
+    case "durable":
+        return await CommitMeasurement.RunAsync(args[1..]);
     case "read":
         return await ReadOnly.RunAsync(args[1..]);
     case "report":

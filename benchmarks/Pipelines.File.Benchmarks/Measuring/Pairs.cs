@@ -1,4 +1,5 @@
 using System.Globalization;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.SmallFiles;
@@ -8,7 +9,7 @@ using Spectre.Console;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>pairs [--quick] [--suite read|write|small|alignment] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// <c>pairs [--quick] [--suite read|write|small|replace|alignment] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
 /// minute, for tuning.
 /// </summary>
 internal static class Pairs
@@ -62,6 +63,14 @@ internal static class Pairs
         if (suite is null or "write")
         {
             await WriteAsync(folder, size is null ? 100 : int.Parse(size, CultureInfo.InvariantCulture), quick, all, preallocate);
+        }
+
+        if (suite is "replace")
+        {
+            await TableAsync(
+                "Replacing a file of 4 KiB",
+                [.. ((bool[])[false, true]).Select(isDurable => new Column(isDurable ? "durable" : "no sync", ReplaceWays.Of(folder.PathOf(isDurable ? "durable" : "written"), isDurable)))],
+                new PairedMeasurement(quick ? 7 : 31, quick ? 7 : 31, TimeSpan.FromMilliseconds(10)));
         }
 
         if (suite is null or "small")
