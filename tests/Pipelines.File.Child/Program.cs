@@ -5,7 +5,7 @@ using JournalSample;
 using Pipelines.File;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
-// replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace
+// replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
 // forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is killed
 // read PATH BUFFER                   reads the file and checks the pattern
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
@@ -13,8 +13,9 @@ try
 {
     return args[0] switch
     {
-        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4]), replaces: false),
-        "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4]), replaces: true),
+        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
+        "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
+        "replacenew" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "forever" => await GoOnAsync(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         _ => 2,
@@ -26,9 +27,11 @@ catch (Exception e) when (e is IOException or UnauthorizedAccessException)
     return 3;
 }
 
-static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuarantee guarantee, bool replaces)
+static FlushGuarantee GuaranteeOf(string[] arguments) => Enum.Parse<FlushGuarantee>(arguments[4]);
+
+static async Task<int> WriteAsync(string path, long total, int chunk, FilePipeWriterOptions options)
 {
-    FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { FlushGuarantee = guarantee, Replace = replaces });
+    FilePipeWriter writer = FilePipeWriter.Create(path, options);
     try
     {
         for (long index = 0; index < total; index += chunk)

@@ -324,6 +324,21 @@ public sealed class ReplaceTests : IDisposable
         }
     }
 
+    [Fact]
+    public async Task Child_TwoNewOnesAtOnceWithDelayedNaming_OneWins()
+    {
+        // Both have found no such file, and name theirs half a second later.
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f");
+        string command = $"strace -f -o /dev/null -e inject=linkat,renameat2:delay_enter=500000 {ChildProcess.Command("replacenew", path, "1000", "1000", "Written")}";
+        (int Status, string Output, string Error)[] results = await Task.WhenAll(ChildProcess.RunAsync(command), ChildProcess.RunAsync(command));
+        Assert.SkipWhen(results.Any(result => result.Error.Contains("PTRACE", StringComparison.Ordinal)), "strace may not trace here.");
+        Assert.Equal([0, 3], results.Select(result => result.Status).Order());
+        Assert.Contains(nameof(FileExistsException), results.Single(result => result.Status == 3).Output, StringComparison.Ordinal);
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
     [Theory]
     [InlineData(false, FileMode.Create, 0, 0, "Make Sync Link SyncFolder")]
     [InlineData(false, FileMode.CreateNew, 0, 0, "Make Sync Link SyncFolder")]
