@@ -759,7 +759,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             // Before the last sync, which is to cover the length.
             BeginStep(Trim);
         }
-        else if (_synced < _queue.Written && (_flushes.WantsSync || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
+        else if (_synced < _queue.Written && (_flushes.WantsSync || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable && (_takesName || _unfinished is null))))
         {
             // Only what is written by now is covered: a flush that comes while this one runs needs the next.
             _operation ??= _backend.Rent(this);

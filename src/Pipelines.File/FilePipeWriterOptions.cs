@@ -43,6 +43,8 @@ public sealed class FilePipeWriterOptions
     /// <see cref="FilePipeWriter.CompleteAsync"/>, <see cref="FilePipeWriter.Complete"/> with an exception, and every error leave what was there, and nothing else. With
     /// <see cref="FlushGuarantee.Durable"/> file and name are on the device when <see cref="FilePipeWriter.CompleteAsync"/> returns: the file is synced, then renamed, then its folder is
     /// synced; without, a power failure soon after may leave the old file, and on some file systems an empty one.</para>
+    /// <para>A stream of <see cref="System.IO.Pipelines.PipeWriter.AsStream"/> completes the writer when it is closed, also on the way out of an exception: pass leaveOpen, and complete the
+    /// writer where all has gone well.</para>
     /// <para>A symbolic link stays, and its target is replaced. The permission bits of the file that is replaced are kept from the start, its owner and group where the process
     /// may give files away; access control lists and extended attributes are not, and other hard links to it keep the old file. A file that may not be written is not
     /// replaced. <see cref="Share"/> has no meaning: nobody knows the name.</para>

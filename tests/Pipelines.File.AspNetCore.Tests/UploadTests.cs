@@ -26,12 +26,14 @@ public sealed class UploadTests : IAsyncLifetime
     private SaveBodyOptions? _options;
     private CancellationTokenSource? _cancellation;
     private volatile string? _answer;
+    private readonly SemaphoreSlim _opened = new(0);
 
     public async ValueTask InitializeAsync() => _server = await StartAsync(HttpProtocols.Http1);
 
     public async ValueTask DisposeAsync()
     {
         await _server.DisposeAsync();
+        _opened.Dispose();
         Directory.Delete(_root, recursive: true);
     }
 
@@ -234,12 +236,8 @@ public sealed class UploadTests : IAsyncLifetime
                 await SendAsync(sockets[i], $"PUT /conflict/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{i}");
             }
 
-            for (int i = 0; i < 500 && CountUnfinished() < 2; i++)
-            {
-                await Task.Delay(1, _stop);
-            }
-
-            Assert.Equal(2, CountUnfinished());
+            await _opened.WaitAsync(_stop);
+            await _opened.WaitAsync(_stop);
             await Task.WhenAll(sockets.Select(socket => SendAsync(socket, "!")));
             string[] answers = await Task.WhenAll(sockets.Select(async socket =>
             {
@@ -338,7 +336,10 @@ public sealed class UploadTests : IAsyncLifetime
             {
                 try
                 {
-                    await request.SaveBodyAsync(PathOf(name), _options);
+                    // It opens the file before it waits for the body.
+                    Task<long> saving = request.SaveBodyAsync(PathOf(name), _options);
+                    _opened.Release();
+                    await saving;
                     return Results.StatusCode(StatusCodes.Status201Created);
                 }
                 catch (FileExistsException)
