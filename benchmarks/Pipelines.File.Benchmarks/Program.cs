@@ -1,4 +1,5 @@
 using BenchmarkDotNet.Running;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
@@ -9,6 +10,8 @@ switch (args.FirstOrDefault())
         return await Alone.RunAsync(args[1..]);
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
+    case "durable":
+        return await CommitMeasurement.RunAsync(args[1..]);
     case "read":
         return await ReadOnly.RunAsync(args[1..]);
     case "report":

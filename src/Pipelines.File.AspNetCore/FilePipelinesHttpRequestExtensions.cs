@@ -10,16 +10,16 @@ namespace Microsoft.AspNetCore.Http;
 public static class FilePipelinesHttpRequestExtensions
 {
     /// <summary>
-    /// Saves the body to a file, whole or not at all: it is written to a temporary file in the same folder, which gets the name when the body has ended and everything is
-    /// written, and is deleted when anything fails.
+    /// Saves the body to a file, whole or not at all, as <see cref="FilePipeWriterOptions.Replace"/> does: it is written beside its name, which it gets when the body has ended and
+    /// everything is written, and is gone when anything fails.
     /// </summary>
     /// <remarks>
     /// <para>The body is saved as it is. A form's (<c>multipart/form-data</c>, <c>curl -F</c>) is refused: its files are inside, as sections.</para>
     /// <para>Memory stays small however slow the disk is: the client has to wait once <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes are not written yet.</para>
-    /// <para>The temporary file is called <c>.</c>, 16 hexadecimal digits, <c>.upload</c>. Only a process that is killed leaves one behind;
-    /// <c>find FOLDER -name '.????????????????.upload' -mmin +1440</c> lists those of yesterday and before, and <c>-delete</c> behind that removes them.</para>
-    /// <para>The folder has to be there. A symbolic link of that name is replaced, not followed. A file that replaces another has the permissions of a new one.
-    /// Messages of exceptions hold the path: they are for a log, not for a client.</para>
+    /// <para>What is not whole has no name on Linux, where the file system can do that, and so is gone with a process that is killed. Elsewhere it is called <c>.pipelines-file-</c> and 16
+    /// hexadecimal digits; <c>find FOLDER -name '.pipelines-file-*' -mmin +1440</c> lists those of yesterday and before, and <c>-delete</c> behind that removes them.</para>
+    /// <para>The folder has to be there. A symbolic link of that name is replaced, not followed. A file that replaces another has the permissions of that one, from the first byte on,
+    /// and a file that may not be written is not replaced. Messages of exceptions hold the path: they are for a log, not for a client.</para>
     /// </remarks>
     /// <param name="request">The request. Nobody has read its body yet.</param>
     /// <param name="path">The file: absolute, or relative to the current directory. It is taken as it is: do not pass what a client sent without checking it.</param>
@@ -34,7 +34,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// </exception>
     /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
-    /// <exception cref="UnauthorizedAccessException">The folder may not be written to, or the name is that of a folder.</exception>
+    /// <exception cref="UnauthorizedAccessException">The folder, or the file that is to be replaced, may not be written to; or the name is that of a folder.</exception>
+    /// <exception cref="PathTooLongException">The name is too long, which is known before the body is read.</exception>
     /// <exception cref="IOException">The connection broke; or a write, the sync or the renaming failed. If it was the sync of the folder, the file is there.</exception>
     /// <exception cref="OperationCanceledException">It was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading.</exception>
     public static async Task<long> SaveBodyAsync(this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
@@ -55,29 +56,26 @@ public static class FilePipelinesHttpRequestExtensions
             }
         }
 
-        // Before the body is asked for, so that a client that waits for 100 Continue need not send it.
-        if (Directory.Exists(path))
+        // Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
+        FilePipeWriter file = FilePipeWriter.Create(path, new FilePipeWriterOptions
         {
-            throw new UnauthorizedAccessException($"This is a folder: '{path}'");
-        }
-
-        if (!options.Overwrite && System.IO.File.Exists(path))
-        {
-            throw FileExistsException.At(path);
-        }
-
-        UnfinishedFile file = UnfinishedFile.Create(path);
+            Replace = true,
+            Mode = options.Overwrite ? FileMode.Create : FileMode.CreateNew,
+            FlushGuarantee = options.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
+            ReplacesLinks = true,
+            UnixCreateMode = options.UnixFileMode,
+        });
         try
         {
-            long length = await CopyAsync(request.BodyReader, file.Writer, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false);
-            await file.FinishAsync(options.Overwrite, options.Durable).ConfigureAwait(false);
+            long length = await CopyAsync(request.BodyReader, file, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false);
+            await file.CompleteAsync().ConfigureAwait(false);
             FilePipelinesMetrics.Saved();
             return length;
         }
-        catch (Exception e)
+        catch
         {
             FilePipelinesMetrics.Broke();
-            await file.AbandonAsync(e).ConfigureAwait(false);
+            await file.DisposeAsync().ConfigureAwait(false);
             throw;
         }
     }
@@ -105,7 +103,8 @@ public static class FilePipelinesHttpRequestExtensions
                 throw new OperationCanceledException("The reading of the body was canceled.", cancellationToken);
             }
 
-            await file.FlushAsync(cancellationToken).ConfigureAwait(false);
+            // Durable is the whole, once, in the end.
+            await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
             if (read.IsCompleted)
             {
                 return length;

@@ -15,10 +15,16 @@ public sealed class SaveBodyOptions
     public bool Overwrite { get; init; } = true;
 
     /// <summary>
-    /// Whether the file is on the device, under its name, when the saving completes: it is synced before it is renamed (fsync(2), FlushFileBuffers), and on Linux the folder
-    /// after that. <see langword="false"/> by default: a power failure may then lose it, or leave it empty.
+    /// Whether the file is on the device, under its name, when the saving completes: it is synced, then gets its name, then its folder is synced
+    /// (<see cref="FilePipeWriterOptions.Replace"/>). <see langword="false"/> by default: a power failure may then lose it, or leave it empty.
     /// </summary>
     public bool Durable { get; init; }
+
+    /// <summary>
+    /// The permissions of a file that replaces no other, less the umask, on Unix; <see langword="null"/>, the default, is those of every new file (0666). One that replaces another
+    /// has the permissions of that, from the first byte on.
+    /// </summary>
+    public UnixFileMode? UnixFileMode { get; init; }
 
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()

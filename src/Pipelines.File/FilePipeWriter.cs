@@ -34,6 +34,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     // Interlocked: 1 while a call of the caller's that takes bytes or flushes them is under way, so that a second one at once is told, and changes nothing.
     private int _isInCall;
 
+    // With Replace: what gives the file its name in the end.
+    private readonly UnfinishedFile? _unfinished;
+
     // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
     private readonly object _lock = new();
 
@@ -47,6 +50,16 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     // The drain: the back end's while _isDraining, else whoever's holds the lock.
     private FileOperation? _operation;
     private bool _isDraining;
+
+    // A file that opening has made is not on the device before its folder is: that comes once, behind the first sync.
+    private bool _isFolderUnsynced;
+    private bool _syncsFolder;
+
+    // Completion without an exception: the file gets its length, and with Replace its name.
+    private bool _trims;
+    private bool _isTrimmed;
+    private bool _takesName;
+    private bool _isTakingName;
 
     // The first error, thrown again by every later flush and by CompleteAsync; and the task of all of those, which throws it each time as it was, without the traces of the
     // earlier calls.
@@ -67,13 +80,18 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     // Whoever awaits CompleteAsync while the drain runs.
     private TaskCompletionSource? _released;
 
-    private FilePipeWriter(FileBackend backend, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath)
+    private FilePipeWriter(FileBackend backend, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath, UnfinishedFile? unfinished)
     {
         _backend = backend;
         _options = options;
         _offset = offset;
         _leaveOpen = leaveOpen;
         _isOpenedByPath = isOpenedByPath;
+        _unfinished = unfinished;
+        _isFolderUnsynced = backend.IsNew;
+
+        // A file that was made or emptied is no more on the device than its first byte.
+        _synced = isOpenedByPath && options.Mode != FileMode.Open ? -1 : 0;
 
         // Where one call writes one segment only, small segments would make small writes.
         int maxSegments = backend.MaxBuffersPerOperation;
@@ -121,12 +139,19 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <exception cref="UnauthorizedAccessException">The caller may not write it, or it is a directory.</exception>
     /// <exception cref="NotSupportedException"><see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek.</exception>
     /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="FileExistsException">With <see cref="FilePipeWriterOptions.Replace"/> and <see cref="FileMode.CreateNew"/>: there is a file of that name.</exception>
     /// <exception cref="IOException">Opening it failed otherwise: it exists already, another process has it open, the disk has no room to preallocate.</exception>
     public static FilePipeWriter Create(string path, FilePipeWriterOptions? options = null)
     {
         options ??= FilePipeWriterOptions.Default;
         options.Validate();
         options.ValidateForPath();
+        if (options.Replace)
+        {
+            UnfinishedFile unfinished = UnfinishedFile.Open(path, options);
+            return new FilePipeWriter(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
+        }
+
         FileBackend backend = FileBackends.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
@@ -151,6 +176,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         options ??= FilePipeWriterOptions.Default;
         options.Validate();
         options.ValidateForHandle();
+        if (options.Replace)
+        {
+            throw new ArgumentException($"{nameof(FilePipeWriterOptions.Replace)} is for a file that is given by path: an open one has its name.", nameof(options));
+        }
+
         FileBackend backend = FileBackends.Attach(options.Backend, handle);
         return backend.Appends && options.Offset is not null
             ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be honoured.", nameof(options))
@@ -180,11 +210,19 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return Create(FileBackends.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
     }
 
+    /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, and other calls than the system's: for tests.</summary>
+    internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls)
+    {
+        options.Validate();
+        UnfinishedFile unfinished = UnfinishedFile.Open(path, options, calls);
+        return new FilePipeWriter(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
+    }
+
     internal static FilePipeWriter Create(FileBackend backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
         backend.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
         long start = options.Mode == FileMode.Append || backend.Appends ? backend.Properties.Length : backend.SharesPosition ? backend.GetPosition() : 0;
-        return new FilePipeWriter(backend, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+        return new FilePipeWriter(backend, options, options.Offset ?? start, leaveOpen, isOpenedByPath, unfinished: null);
     }
 
     /// <summary>Memory for the next bytes, which <see cref="Advance"/> takes.</summary>
@@ -322,8 +360,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         bool release;
         lock (_lock)
         {
-            if (_isReleased || _isAborted)
+            if (_isReleased || _isAborted || _isTakingName)
             {
+                // A file that is getting its name is whole: it is too late to give up.
                 return;
             }
 
@@ -358,17 +397,31 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
+    /// <summary>
+    /// Completes a writer that is not completed; with <see cref="FilePipeWriterOptions.Replace"/> gives up as <see cref="Abort"/> does, so that only
+    /// <see cref="CompleteAsync"/> makes the file appear.
+    /// </summary>
     /// <inheritdoc cref="Complete"/>
     public void Dispose()
     {
         if (!Volatile.Read(ref _isCompleted))
         {
+            GiveUpUnfinished();
             Complete();
         }
     }
 
-    /// <summary>As <see cref="CompleteAsync"/>; where the writer is completed or aborted already it only waits until the file is closed, and does not throw.</summary>
-    public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? WaitForReleaseAsync() : CompleteAsync();
+    /// <inheritdoc cref="Dispose"/>
+    public ValueTask DisposeAsync()
+    {
+        if (Volatile.Read(ref _isCompleted))
+        {
+            return WaitForReleaseAsync();
+        }
+
+        GiveUpUnfinished();
+        return CompleteAsync();
+    }
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
 
@@ -519,6 +572,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
+    private void GiveUpUnfinished()
+    {
+        if (_unfinished is not null)
+        {
+            Abort();
+        }
+    }
+
     /// <summary>A further segment: there is no room, or the writer is completed.</summary>
     private Memory<byte> MakeRoom(int sizeHint)
     {
@@ -633,7 +694,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         {
             FilePipeMetrics.Wrote(operation.Transferred);
         }
-        else if (operation is { Error: null, IsCanceled: false })
+        else if (operation is { Kind: FileOperationKind.Sync, Error: null, IsCanceled: false })
         {
             FilePipeMetrics.Synced();
         }
@@ -654,6 +715,8 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             if (exception is null)
             {
                 HandOver();
+                _takesName = _unfinished is not null;
+                _trims = (_takesName || _options.FlushGuarantee == FlushGuarantee.Durable) && HasRoomBehind(_queue.Flushed);
             }
 
             Volatile.Write(ref _isCompleted, true);
@@ -720,11 +783,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         Exception? error = SegmentPool.Shared.Return(freed);
         try
         {
-            // What was preallocated and not written is given back. The file was made empty: with nothing written it is.
-            long end = _queue.Written == 0 ? 0 : _offset + _queue.Written;
-            if (_isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > end)
+            if (!_isTrimmed && _unfinished is null && HasRoomBehind(_queue.Written))
             {
-                RandomAccess.SetLength(_backend.Handle, end);
+                Trim();
             }
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
@@ -737,6 +798,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             _backend.SetPosition(_offset + _queue.Written);
         }
 
+        _unfinished?.Dispose();
         _backend.Release(closeHandle: !_leaveOpen);
         lock (_lock)
         {
@@ -746,6 +808,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             _released?.TrySetResult();
         }
     }
+
+    /// <summary>What was preallocated and not written is given back.</summary>
+    private void Trim() => RandomAccess.SetLength(_backend.Handle, EndOf(_queue.Written));
 
     private void OnTokenCanceled(CancellationToken token)
     {
@@ -769,6 +834,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
+    /// <summary>The file's length when it is completed. It was made empty: with nothing written it is.</summary>
+    private long EndOf(long written) => written == 0 ? 0 : _offset + written;
+
+    private bool HasRoomBehind(long written) => _isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > EndOf(written);
+
     /// <summary>Sets the drain up where it is idle and has something to do.</summary>
     private FileOperation? TryBeginDrain()
     {
@@ -787,12 +857,26 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;
         }
-        else if (_synced < _queue.Written && (_flushes.WantsSync(_queue.Written) || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable)))
+        else if (_syncsFolder)
+        {
+            BeginStep(_backend.SyncFolder);
+        }
+        else if (_trims)
+        {
+            // Before the last sync, which is to cover the length.
+            BeginStep(Trim);
+        }
+        else if (_synced < _queue.Written && (_flushes.WantsSync(_queue.Written) || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable && (_takesName || _unfinished is null))))
         {
             // Only what is written by now is covered: a flush that comes while this one runs needs the next.
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Sync, offset: 0);
             _syncing = _queue.Written;
+        }
+        else if (_takesName)
+        {
+            _isTakingName = true;
+            BeginStep(_unfinished!.Appear);
         }
         else
         {
@@ -801,6 +885,12 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
         _isDraining = true;
         return _operation;
+    }
+
+    private void BeginStep(Action step)
+    {
+        _operation ??= _backend.Rent(this);
+        _operation.BeginStep(step);
     }
 
     /// <summary>Records what came of the drain. An operation that was canceled has moved nothing, and is set up again if it is still wanted.</summary>
@@ -813,9 +903,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
         else if (!operation.IsCanceled)
         {
-            if (operation.Kind == FileOperationKind.Sync)
+            if (operation.Kind == FileOperationKind.Step)
             {
-                _synced = _syncing;
+                EndStep();
+            }
+            else if (operation.Kind == FileOperationKind.Sync)
+            {
+                _syncsFolder = _isFolderUnsynced;
+                if (!_syncsFolder)
+                {
+                    _synced = _syncing;
+                }
             }
             else if (operation.Transferred > 0)
             {
@@ -834,6 +932,25 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
 
         return _error is null ? null : _queue.DropFlushed();
+    }
+
+    private void EndStep()
+    {
+        if (_isTakingName)
+        {
+            _takesName = false;
+        }
+        else if (_syncsFolder)
+        {
+            _syncsFolder = _isFolderUnsynced = false;
+            _synced = _syncing;
+        }
+        else
+        {
+            _trims = false;
+            _isTrimmed = true;
+            _synced = -1;
+        }
     }
 
     /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>

@@ -42,6 +42,25 @@ public sealed class FilePipeWriterOptions
     public long PreallocationSize { get; init; }
 
     /// <summary>
+    /// Whether the file is written beside its name and appears under it, whole, in <see cref="FilePipeWriter.CompleteAsync"/>; <see langword="false"/> by default. For a file that is
+    /// given by path, with <see cref="FileMode.Create"/>, which replaces what is there, or <see cref="FileMode.CreateNew"/>, for which it is a <see cref="FileExistsException"/>.
+    /// </summary>
+    /// <remarks>
+    /// <para>Whoever opens the name gets the old file or the whole new one, at every moment. <see cref="FilePipeWriter.Abort"/>, Dispose without
+    /// <see cref="FilePipeWriter.CompleteAsync"/>, <see cref="FilePipeWriter.Complete"/> with an exception, and every error leave what was there, and nothing else. With
+    /// <see cref="FlushGuarantee.Durable"/> file and name are on the device when <see cref="FilePipeWriter.CompleteAsync"/> returns: the file is synced, then renamed, then its folder is
+    /// synced; without, a power failure soon after may leave the old file, and on some file systems an empty one.</para>
+    /// <para>A stream of <see cref="System.IO.Pipelines.PipeWriter.AsStream"/> completes the writer when it is closed, also on the way out of an exception: pass leaveOpen, and complete the
+    /// writer where all has gone well.</para>
+    /// <para>A symbolic link stays, and its target is replaced. The permission bits of the file that is replaced are kept from the start, its owner and group where the process
+    /// may give files away; access control lists and extended attributes are not, and other hard links to it keep the old file. A file that may not be written is not
+    /// replaced. <see cref="Share"/> has no meaning: nobody knows the name.</para>
+    /// <para>On Linux the unfinished file has no name (O_TMPFILE of open(2)) where the file system can do that, so that a process that is killed leaves nothing, but for the instant in
+    /// which it replaces another. Elsewhere, and then, its name is <c>.pipelines-file-</c> and 16 hexadecimal digits, in the folder of the file.</para>
+    /// </remarks>
+    public bool Replace { get; init; }
+
+    /// <summary>
     /// The file offset where the first byte goes, in bytes; <see langword="null"/>, the default, is 0, or the end of the file for <see cref="FileMode.Append"/>, with which it cannot be
     /// set. Anything but 0 needs a <see cref="Mode"/> that keeps or makes the file: <see cref="FileMode.Open"/>, <see cref="FileMode.OpenOrCreate"/>,
     /// <see cref="FileMode.CreateNew"/>. It throws <see cref="NotSupportedException"/> for a file that cannot seek.
@@ -77,6 +96,12 @@ public sealed class FilePipeWriterOptions
     /// </summary>
     public FilePipeBackend Backend { get; init; }
 
+    /// <summary>The permissions of a new file with <see cref="Replace"/>, less the umask, on Unix; those of every new file (0666) by default.</summary>
+    internal UnixFileMode? UnixCreateMode { get; init; }
+
+    /// <summary>With <see cref="Replace"/>, whether a symbolic link of that name is replaced itself: for uploads, which are not to leave their folder.</summary>
+    internal bool ReplacesLinks { get; init; }
+
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeWriterThreshold == 0 ? PauseWriterThreshold / 2 : ResumeWriterThreshold;
 
@@ -109,6 +134,29 @@ public sealed class FilePipeWriterOptions
         if (FlushGuarantee is < FlushGuarantee.WriteBehind or > FlushGuarantee.Durable)
         {
             throw new ArgumentOutOfRangeException(nameof(FlushGuarantee), FlushGuarantee, "Not a FlushGuarantee.");
+        }
+
+        if (Replace)
+        {
+            ValidateReplace();
+        }
+    }
+
+    private void ValidateReplace()
+    {
+        if (Mode is not (FileMode.Create or FileMode.CreateNew))
+        {
+            throw new ArgumentException($"{nameof(Replace)} goes only with {nameof(FileMode)}.{nameof(FileMode.Create)} and {nameof(FileMode.CreateNew)}: it makes a whole new file.", nameof(Mode));
+        }
+
+        if (Offset is > 0)
+        {
+            throw new ArgumentException($"{nameof(Replace)} makes a whole new file, which begins at 0.", nameof(Offset));
+        }
+
+        if ((FileOptions & FileOptions.DeleteOnClose) != 0)
+        {
+            throw new ArgumentException($"A file that {nameof(Replace)} makes is not to be deleted when it is closed.", nameof(FileOptions));
         }
     }
 

@@ -3,6 +3,7 @@ using System.Globalization;
 using System.IO.Pipelines;
 using System.Net;
 using System.Net.Sockets;
+using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
@@ -25,12 +26,14 @@ public sealed class UploadTests : IAsyncLifetime
     private SaveBodyOptions? _options;
     private CancellationTokenSource? _cancellation;
     private volatile string? _answer;
+    private readonly SemaphoreSlim _opened = new(0);
 
     public async ValueTask InitializeAsync() => _server = await StartAsync(HttpProtocols.Http1);
 
     public async ValueTask DisposeAsync()
     {
         await _server.DisposeAsync();
+        _opened.Dispose();
         Directory.Delete(_root, recursive: true);
     }
 
@@ -219,6 +222,62 @@ public sealed class UploadTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task SaveBodyAsync_TwoOfOneNewNameAtOnce_OneIsSavedAndTheOtherIsAConflict()
+    {
+        _options = new SaveBodyOptions { Overwrite = false };
+        Socket[] sockets = [await _server.ConnectAsync(), await _server.ConnectAsync()];
+        Array.ForEach(sockets, socket => socket.NoDelay = true);
+        for (int round = 0; round < 400; round++)
+        {
+            // Each one byte short, so that both files are open and neither name is taken.
+            string name = $"f{round}.bin";
+            for (int i = 0; i < 2; i++)
+            {
+                await SendAsync(sockets[i], $"PUT /conflict/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{i}");
+            }
+
+            await _opened.WaitAsync(_stop);
+            await _opened.WaitAsync(_stop);
+            await Task.WhenAll(sockets.Select(socket => SendAsync(socket, "!")));
+            string[] answers = await Task.WhenAll(sockets.Select(async socket =>
+            {
+                await using NetworkStream stream = new(socket);
+                return (await RawResponse.ReadAsync(stream)).Head.Split(' ')[1];
+            }));
+            Assert.Equal(["201", "409"], answers.Order());
+            Assert.Equal($"{answers.IndexOf("201")}!", await File.ReadAllTextAsync(PathOf(name), _stop));
+        }
+
+        Array.ForEach(sockets, socket => socket.Dispose());
+        AssertFiles([.. Enumerable.Range(0, 400).Select(round => $"f{round}.bin")]);
+    }
+
+    [Fact]
+    [UnsupportedOSPlatform("windows")]
+    public async Task SaveBodyAsync_Permissions_AreThoseOfTheReplacedFileOrAsAsked()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix.");
+        UnixFileMode secret = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        await File.WriteAllBytesAsync(PathOf("old"), [1], _stop);
+        File.SetUnixFileMode(PathOf("old"), secret);
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.Equal("2", await PutAsync(client, "save/old", [2, 3]));
+        Assert.Equal(secret, File.GetUnixFileMode(PathOf("old")));
+        _options = new SaveBodyOptions { UnixFileMode = secret };
+        Assert.Equal("2", await PutAsync(client, "save/new", [2, 3]));
+        Assert.Equal(secret, File.GetUnixFileMode(PathOf("new")));
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_NameTooLong_IsKnownBeforeTheBodyIsRead()
+    {
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, $"PUT /save/{new string('x', 256)} HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+        Assert.StartsWith(nameof(PathTooLongException), await AnswerAsync(), StringComparison.Ordinal);
+        AssertFiles();
+    }
+
+    [Fact]
     public async Task SaveBodyAsync_NoSuchFolderOrAFolder_Throws()
     {
         Directory.CreateDirectory(PathOf("folder"));
@@ -273,6 +332,21 @@ public sealed class UploadTests : IAsyncLifetime
 
                 await context.Response.WriteAsync(_answer);
             });
+            app.MapPut("/conflict/{name}", async (string name, HttpRequest request) =>
+            {
+                try
+                {
+                    // It opens the file before it waits for the body.
+                    Task<long> saving = request.SaveBodyAsync(PathOf(name), _options);
+                    _opened.Release();
+                    await saving;
+                    return Results.StatusCode(StatusCodes.Status201Created);
+                }
+                catch (FileExistsException)
+                {
+                    return Results.Conflict();
+                }
+            });
             app.MapPut("/copy/{name}", async (string name, HttpContext context) =>
             {
                 FilePipeWriter writer = FilePipeWriter.Create(PathOf(name));
@@ -315,15 +389,20 @@ public sealed class UploadTests : IAsyncLifetime
     private void AssertFiles(params string[] names)
         => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
 
+    /// <summary>Waits until an upload has its file, with a temporary name or none.</summary>
     private async Task TemporaryFileAsync()
     {
-        for (int i = 0; i < 500 && Directory.GetFiles(_root, ".*.upload", new EnumerationOptions { AttributesToSkip = 0 }).Length == 0; i++)
+        for (int i = 0; i < 500 && CountUnfinished() == 0; i++)
         {
             await Task.Delay(20, _stop);
         }
 
-        Assert.Single(Directory.GetFiles(_root, ".*.upload", new EnumerationOptions { AttributesToSkip = 0 }));
+        Assert.Equal(1, CountUnfinished());
     }
+
+    private int CountUnfinished()
+        => Directory.GetFiles(_root, ".pipelines-file-*", new EnumerationOptions { AttributesToSkip = 0 }).Length
+            + (OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget?.StartsWith(_root + "/#", StringComparison.Ordinal) == true) : 0);
 
     private async Task<string> AnswerAsync()
     {

@@ -24,6 +24,9 @@ public static class Pattern
         return bytes;
     }
 
+    /// <summary>A content whose length and bytes tell its number.</summary>
+    public static byte[] Version(int number) => Bytes(1 + (number * 7919 % 20_000), number * 1_000_003L);
+
     /// <summary>The first place where the bytes are not the pattern, or -1.</summary>
     public static long FirstDifference(ReadOnlySpan<byte> span, long index = 0)
     {

@@ -2,10 +2,13 @@ using System.Buffers;
 using System.Globalization;
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using JournalSample;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
+// replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
+// forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is killed
 // read PATH BUFFER                   reads the file and checks the pattern
 // copy [BYTES]                       copies standard input, or its first BYTES, to standard output
 // lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
@@ -16,7 +19,10 @@ try
 {
     return args[0] switch
     {
-        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), Enum.Parse<FlushGuarantee>(args[4])),
+        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
+        "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
+        "replacenew" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
+        "forever" => await GoOnAsync(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
         "lines" => await LinesAsync(FilePipeWriter.OpenStandardOutput(), args[1], int.Parse(args[2], CultureInfo.InvariantCulture), linesAFlush: 1),
@@ -35,9 +41,11 @@ catch (Exception e) when (e is IOException or UnauthorizedAccessException)
     return 3;
 }
 
-static async Task<int> WriteAsync(string path, long total, int chunk, FlushGuarantee guarantee)
+static FlushGuarantee GuaranteeOf(string[] arguments) => Enum.Parse<FlushGuarantee>(arguments[4]);
+
+static async Task<int> WriteAsync(string path, long total, int chunk, FilePipeWriterOptions options)
 {
-    FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { FlushGuarantee = guarantee });
+    FilePipeWriter writer = FilePipeWriter.Create(path, options);
     try
     {
         for (long index = 0; index < total; index += chunk)
@@ -92,6 +100,23 @@ static async Task<int> LinesAsync(FilePipeWriter writer, string text, int count,
 
     await writer.CompleteAsync();
     return 0;
+}
+
+static async Task<int> GoOnAsync(string folder)
+{
+    string path = Path.Combine(folder, "file");
+    await using Journal journal = await Journal.OpenAsync(Path.Combine(folder, "journal"));
+    Console.WriteLine($"recovered {journal.Recovered}");
+    int first = (int)journal.Recovered;
+    for (int number = first; ; number++)
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { Replace = true });
+        await writer.WriteAsync(Pattern.Version(number));
+        await writer.CompleteAsync();
+        Console.WriteLine($"replaced {number}");
+        await journal.AppendAsync(Pattern.Version(number));
+        Console.WriteLine($"appended {number}");
+    }
 }
 
 static async Task<int> ReadAsync(string path, int bufferSize)

@@ -1,4 +1,5 @@
 using System.Globalization;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Parsing;
 using FilePipelinesBenchmarks.Reading;
@@ -10,7 +11,7 @@ using Spectre.Console;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>pairs [--quick] [--suite read|write|small|lines|alignment|memory] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
+/// <c>pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
 /// minute, for tuning.
 /// </summary>
 internal static class Pairs
@@ -69,6 +70,14 @@ internal static class Pairs
         if (suite is null or "write")
         {
             await WriteAsync(folder, size is null ? 100 : int.Parse(size, CultureInfo.InvariantCulture), quick, all, preallocate);
+        }
+
+        if (suite is "replace")
+        {
+            await TableAsync(
+                "Replacing a file of 4 KiB",
+                [.. ((bool[])[false, true]).Select(isDurable => new Column(isDurable ? "durable" : "no sync", ReplaceWays.Of(folder.PathOf(isDurable ? "durable" : "written"), isDurable)))],
+                new PairedMeasurement(quick ? 7 : 31, quick ? 7 : 31, TimeSpan.FromMilliseconds(10)));
         }
 
         if (suite is null or "small")

@@ -2,6 +2,7 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Text;
 using FilePipelinesBenchmarks.Cold;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
 using Spectre.Console;
@@ -14,6 +15,7 @@ internal static class ReportCommand
     private const double DefaultMinutes = 7;
     private const int DelayRounds = 5;
     private const double DelayWeight = 0.3;
+    private const double CommitWeight = 0.6;
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
@@ -47,6 +49,7 @@ internal static class ReportCommand
         long start = Stopwatch.GetTimestamp();
         List<SectionResult> results = [];
         IReadOnlyList<WorkItemDelay> delays = [];
+        IReadOnlyList<CommitFigures> commits = [];
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
         {
@@ -55,7 +58,7 @@ internal static class ReportCommand
 
         await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
         {
-            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight;
+            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + CommitWeight;
             ProgressTask task = context.AddTask("all", maxValue: weights);
             double done = 0;
             foreach (ReportSection section in ReportPlan.Sections)
@@ -66,6 +69,8 @@ internal static class ReportCommand
                 task.Value = done;
             }
 
+            task.Description = "Commits";
+            commits = await CommitMeasurement.MeasureAsync(share => task.Value = done + (share * CommitWeight));
             if (PageCache.IsSupported)
             {
                 task.Description = "Delay of an unrelated work item";
@@ -75,8 +80,8 @@ internal static class ReportCommand
             task.Value = task.MaxValue;
         });
 
-        Page page = new ReportPage(results, delays, surroundings, Stopwatch.GetElapsedTime(start)).Write();
-        WriteFiles(page, results, delays, output);
+        Page page = new ReportPage(results, delays, commits, surroundings, Stopwatch.GetElapsedTime(start)).Write();
+        WriteFiles(page, results, delays, commits, output);
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
         return 0;
     }
@@ -123,7 +128,7 @@ internal static class ReportCommand
         })];
     }
 
-    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, string folder)
+    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, string folder)
     {
         Directory.CreateDirectory(folder);
         foreach (string old in Directory.EnumerateFiles(folder).Where(file => Path.GetExtension(file) is ".svg" or ".md" or ".html" or ".csv"))
@@ -151,6 +156,13 @@ internal static class ReportCommand
         }
 
         File.WriteAllText(Path.Join(folder, "figures.csv"), csv.ToString());
+        csv.Clear().Append("method,producers,commits_per_second_min,lower_quartile,median,upper_quartile,max,ratio_median,us_median,us_99th_percentile\n");
+        foreach (CommitFigures figures in commits)
+        {
+            csv.Append(CultureInfo.InvariantCulture, $"{Quoted(figures.Name)},{figures.Producers},{Fields(figures.PerSecond, "0")},{figures.Ratio.Median:0.0000},{figures.Median:0.0},{figures.NinetyNinth:0.0}\n");
+        }
+
+        File.WriteAllText(Path.Join(folder, "commits.csv"), csv.ToString());
         if (delays.Count > 0)
         {
             csv.Clear().Append("method,work_items,ms_median,ms_99th_percentile,ms_longest\n");

@@ -1,5 +1,6 @@
 using System.Globalization;
 using FilePipelinesBenchmarks.Charts;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Published;
 
@@ -15,14 +16,16 @@ internal sealed class ReportPage
 
     private readonly IReadOnlyDictionary<string, SectionResult> _results;
     private readonly IReadOnlyList<WorkItemDelay> _delays;
+    private readonly IReadOnlyList<CommitFigures> _commits;
     private readonly Surroundings _surroundings;
     private readonly TimeSpan _duration;
     private readonly Page _page = new();
 
-    internal ReportPage(IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, Surroundings surroundings, TimeSpan duration)
+    internal ReportPage(IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, Surroundings surroundings, TimeSpan duration)
     {
         _results = results.ToDictionary(result => result.Section.Key);
         _delays = delays;
+        _commits = commits;
         _surroundings = surroundings;
         _duration = duration;
     }
@@ -34,6 +37,7 @@ internal sealed class ReportPage
         Losses();
         Reading();
         Writing();
+        Durable();
         Parsing();
         Rest();
         Memory();
@@ -167,8 +171,40 @@ internal sealed class ReportPage
             Lines(result, ReportPlan.FlushSizes, []);
             Table(result);
         }
+    }
+
+    private void Durable()
+    {
+        _page.Heading(2, "Durable");
+        _page.Paragraph($"Records of {CommitWay.RecordSize} bytes, each on the device before its producer goes on to the next. The journal is `samples/Journal`: many producers, one `FilePipeWriter`, one sync for all that wait. Beside it every producer has a thread and a place of its own in one file, which has its blocks already, so that a sync writes the data alone; `FlushToDisk` is fsync(2), which also writes the file's times. A ratio compares the commits a second of one round: more is faster.");
+        _page.Picture(
+            "commits.svg",
+            BarChart.Draw("Commits a second (each group has its own scale)", [.. _commits.GroupBy(figures => figures.Producers).Select(group =>
+                new BarGroup(Producers(group.Key), [.. group.Select(figures => (figures.Name, figures.PerSecond.Median, figures.PerSecond.Median.ToString("N0", CultureInfo.InvariantCulture)))]))]),
+            "Bars: commits a second by each way, with 1, 8 and 64 producers");
+        _page.Table(
+            ["way", "producers", "commits a second", $"against {_commits[0].Name}", "half of them within", "99 of 100 within"],
+            _commits.Select(figures => (IReadOnlyList<string>)
+            [
+                Emphasised(figures.Name),
+                Producers(figures.Producers),
+                Emphasised(figures.Name, figures.PerSecond.Median.ToString("N0", CultureInfo.InvariantCulture)),
+                $"{Number(figures.Ratio.Median)} ({Number(figures.Ratio.LowerQuartile)}–{Number(figures.Ratio.UpperQuartile)})",
+                Time(figures.Median),
+                Time(figures.NinetyNinth),
+            ]));
+        if (_commits.All(figures => !figures.Name.StartsWith("SQLite", StringComparison.Ordinal)))
+        {
+            _page.Paragraph("SQLite was not built in: `-p:Sqlite=true` where Microsoft.Data.Sqlite restores.");
+        }
 
         Table(_results["durable"]);
+        if (_results.TryGetValue("replace", out SectionResult? replace))
+        {
+            Table(replace);
+        }
+
+        static string Producers(int count) => count == 1 ? "1 producer" : $"{count} producers";
     }
 
     private void Parsing()

@@ -1,5 +1,6 @@
 using FilePipelinesBenchmarks.Cold;
 using FilePipelinesBenchmarks.Copying;
+using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Memory;
@@ -59,6 +60,7 @@ internal static class ReportPlan
             Write(preallocate: false, 2.4),
             Write(preallocate: true, 1.8),
             Durable(),
+            .. OperatingSystem.IsLinux() ? (ReportSection[])[Replace()] : [],
             Parse<LineParser>("lines", "Lines counted, 64 MiB", TextFile.MakeLines),
             Parse<NdjsonParser>("ndjson", "NDJSON deserialised, 64 MiB", TextFile.MakeNdjson),
             Parse<CsvParser>("csv", "CSV parsed, 64 MiB", TextFile.MakeCsv),
@@ -122,6 +124,16 @@ internal static class ReportPlan
                 WriteCase point = new(folder.PathOf("durable.bin"), DurablePieces * (long)size, size, Preallocate: false);
                 return new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path));
             })]))]);
+
+    private static ReportSection Replace()
+        => new(
+            "replace",
+            "Replacing a file of 4 KiB",
+            "guarantee",
+            0.5,
+            new PairedMeasurement(7, 41, TimeSpan.FromMilliseconds(20)),
+            ReportText.ReplaceReason,
+            folder => [.. ((bool[])[false, true]).Select(isDurable => new Column(isDurable ? "durable" : "no sync", ReplaceWays.Of(folder.PathOf(isDurable ? "durable" : "written"), isDurable)))]);
 
     private static ReportSection Parse<TParser>(string key, string title, Func<TemporaryFolder, long, TextFile> make)
         where TParser : struct, ILineParser

@@ -16,6 +16,9 @@ internal static class ReportText
     internal const string DurableReason =
         "**Durable flushes.** One after the other, each is a sync, and the device takes most of the time; `FlushAsync` hands the sync to another thread and comes back, which `Flush(true)` does not: it blocks its thread. Flushes that wait together share one sync.";
 
+    internal const string ReplaceReason =
+        "**Replacing.** `CompleteAsync` hands its calls to another thread and comes back on one of the pool, `Complete` makes them on its own. Beside the calls of the baseline the library looks at the file that it has opened.";
+
     internal const string ParseReason =
         "**Parsers.** Where parsing takes most of the time, all ways that give bytes are alike.";
 

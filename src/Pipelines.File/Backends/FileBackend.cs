@@ -22,6 +22,9 @@ internal abstract class FileBackend
     /// <summary>What the file was when it was opened.</summary>
     internal FileProperties Properties { get; }
 
+    /// <summary>Whether opening has made the file, so that its name is as new as its bytes.</summary>
+    internal bool IsNew { get; set; }
+
     internal bool CanSeek => Properties.CanSeek;
 
     /// <summary>Open for appending: writes go to the end of the file, whatever offset they name.</summary>
@@ -84,6 +87,9 @@ internal abstract class FileBackend
 
     /// <summary>Whether <see cref="FileOperationKind.Copy"/> to that file may work.</summary>
     internal virtual bool CanCopyTo(FileBackend destination) => false;
+
+    /// <summary>Puts the name of the file on the device, waiting for it. On a thread that may wait; throws what it fails with.</summary>
+    internal virtual void SyncFolder() => FolderSync.Perform(Path);
 
     /// <summary>Refuses an offset where the file has none, and releases what the back end holds.</summary>
     /// <param name="offset">The offset that is asked for, bytes.</param>

@@ -21,19 +21,23 @@ internal static class FileBackends
         ArgumentException.ThrowIfNullOrEmpty(path);
         ThrowIfNotSupported(requested);
         string fullPath = Path.GetFullPath(path);
+        bool isNew = mode == FileMode.CreateNew || (mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append && !Path.Exists(fullPath));
         if (OperatingSystem.IsWindows() && requested != FilePipeBackend.Portable
             && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
         {
+            overlapped.IsNew = isNew;
             return overlapped;
         }
 
         SafeFileHandle handle = TryOpenLinux(fullPath, mode, access, share, options)
             ?? TryOpenForAppendingLinux(fullPath, mode, share, options, preallocationSize)
-            ?? TryMakeNewLinux(fullPath, mode, access, share, options, preallocationSize)
+            ?? (isNew ? TryMakeNewLinux(fullPath, mode, access, share, options, preallocationSize) : null)
             ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
         try
         {
-            return Choose(requested, handle, fullPath, appends: mode == FileMode.Append && TryAppend(handle));
+            FileBackend backend = Choose(requested, handle, fullPath, appends: mode == FileMode.Append && TryAppend(handle));
+            backend.IsNew = isNew;
+            return backend;
         }
         catch
         {
@@ -99,11 +103,12 @@ internal static class FileBackends
         }
     }
 
-    private static FileBackend Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends, bool sharesPosition = false)
+    /// <summary>The back end for an open file on this system, other than overlapped I/O.</summary>
+    internal static FileBackend Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
     {
         FileProperties properties = FileProperties.Of(handle, path);
         return HasThreadPoolBackend && requested != FilePipeBackend.Portable
-            ? new ThreadPoolBackend(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
+            ? new ThreadPoolBackend(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : new PortableBackend(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
     }
 
@@ -134,7 +139,7 @@ internal static class FileBackends
     /// </summary>
     private static SafeFileHandle? TryMakeNewLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
     {
-        if (!OperatingSystem.IsLinux() || mode != FileMode.Create || Path.Exists(fullPath))
+        if (!OperatingSystem.IsLinux() || mode != FileMode.Create)
         {
             return null;
         }
@@ -179,7 +184,8 @@ internal static class FileBackends
         return handle;
     }
 
-    private static void ThrowIfNotSupported(FilePipeBackend requested)
+    /// <summary>Refuses a back end that this system lacks.</summary>
+    internal static void ThrowIfNotSupported(FilePipeBackend requested)
     {
         switch (requested)
         {

@@ -9,6 +9,9 @@ internal enum FileOperationKind
     Write,
     Sync,
     Copy,
+
+    /// <summary>A call that waits and moves no bytes: a name, a folder's sync.</summary>
+    Step,
 }
 
 /// <summary>Whoever a finished operation is reported to: a reader, a writer, a copy.</summary>
@@ -53,6 +56,9 @@ internal abstract class FileOperation
     /// <inheritdoc cref="Destination"/>
     internal long DestinationOffset { get; private set; }
 
+    /// <summary>For <see cref="FileOperationKind.Step"/>: what is called.</summary>
+    internal Action? Step { get; private set; }
+
     /// <summary>How many bytes are asked for: the sum of the buffers, or of the copy.</summary>
     internal long Length { get; private set; }
 
@@ -90,6 +96,28 @@ internal abstract class FileOperation
         Destination = destination;
         DestinationOffset = destinationOffset;
         Length = length;
+    }
+
+    /// <summary>The owner sets it up anew: makes a call on a thread that may wait.</summary>
+    /// <param name="step">Throws what it fails with: an <see cref="IOException"/> or <see cref="UnauthorizedAccessException"/>.</param>
+    internal void BeginStep(Action step)
+    {
+        Begin(FileOperationKind.Step, offset: 0);
+        Step = step;
+    }
+
+    /// <summary>A back end performs the step, on a thread that may wait.</summary>
+    internal void PerformStep()
+    {
+        try
+        {
+            Step!();
+            Finish(0);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
+        {
+            Finish(e);
+        }
     }
 
     /// <summary>Adds memory to read into or write from; <paramref name="address"/> is its address where that never changes, else 0.</summary>
@@ -158,6 +186,7 @@ internal abstract class FileOperation
         Array.Clear(_buffers, 0, BufferCount);
         BufferCount = 0;
         Destination = null;
+        Step = null;
     }
 
     /// <summary>Records success. Called by whoever performs it, once, when the system no longer uses the memory.</summary>

@@ -172,6 +172,12 @@ internal sealed unsafe class OverlappedBackend : FileBackend
             return true;
         }
 
+        if (operation.Kind == FileOperationKind.Step)
+        {
+            operation.PerformStep();
+            return true;
+        }
+
         NativeOverlapped* overlapped = null;
         int error;
         uint transferred;

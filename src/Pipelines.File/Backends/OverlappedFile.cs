@@ -21,6 +21,18 @@ internal static unsafe class OverlappedFile
 
     /// <summary>CreateFileW with FILE_FLAG_OVERLAPPED.</summary>
     internal static SafeFileHandle Open(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+        => Open(fullPath, mode, access, share, options, preallocationSize, moreRights: 0, isOverlapped: true);
+
+    /// <summary>Makes a file that others may read, and that can be renamed while it is open.</summary>
+    /// <param name="temporaryPath">Its name for now.</param>
+    /// <param name="isOverlapped">With FILE_FLAG_OVERLAPPED.</param>
+    /// <param name="options">As for <see cref="Open(string, FileMode, FileAccess, FileShare, FileOptions, long)"/>.</param>
+    /// <param name="preallocationSize">Likewise, bytes.</param>
+    internal static SafeFileHandle OpenRenamable(string temporaryPath, bool isOverlapped, FileOptions options, long preallocationSize)
+        => Open(temporaryPath, FileMode.CreateNew, FileAccess.Write, FileShare.Read | FileShare.Delete, options, preallocationSize, Kernel32.DELETE, isOverlapped);
+
+    private static SafeFileHandle Open(
+        string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, uint moreRights, bool isOverlapped)
     {
         if ((share & ~(FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable)) != 0)
         {
@@ -42,10 +54,12 @@ internal static unsafe class OverlappedFile
             Size = (uint)sizeof(Kernel32.SecurityAttributes),
             InheritHandle = (share & FileShare.Inheritable) != 0 ? 1 : 0,
         };
-        uint rights = ((access & FileAccess.Read) != 0 ? Kernel32.GENERIC_READ : 0) | ((access & FileAccess.Write) == 0 ? 0 : mode == FileMode.Append ? Kernel32.AppendRights : Kernel32.GENERIC_WRITE);
+        uint rights = ((access & FileAccess.Read) != 0 ? Kernel32.GENERIC_READ : 0)
+            | ((access & FileAccess.Write) == 0 ? 0 : mode == FileMode.Append ? Kernel32.AppendRights : Kernel32.GENERIC_WRITE)
+            | moreRights;
 
         // Whoever waits at the other end of a named pipe must not act in our name, hence anonymous.
-        uint flags = (uint)options | Kernel32.FILE_FLAG_OVERLAPPED | Kernel32.SECURITY_SQOS_PRESENT | Kernel32.SECURITY_ANONYMOUS;
+        uint flags = (uint)(options & ~FileOptions.Asynchronous) | (isOverlapped ? Kernel32.FILE_FLAG_OVERLAPPED : 0) | Kernel32.SECURITY_SQOS_PRESENT | Kernel32.SECURITY_ANONYMOUS;
         FileMode disposition = mode == FileMode.Append ? FileMode.OpenOrCreate : mode;
 
         // An empty drive is an error here, not a dialog box.
@@ -97,7 +111,7 @@ internal static unsafe class OverlappedFile
         }
     }
 
-    private static string Extended(string fullPath)
+    internal static string Extended(string fullPath)
     {
         if ((fullPath.Length < MaxShortPath && fullPath[^1] is not (' ' or '.')) || fullPath.StartsWith(@"\\?\", StringComparison.Ordinal)
             || fullPath.StartsWith(@"\\.\", StringComparison.Ordinal) || fullPath.StartsWith(@"\??\", StringComparison.Ordinal))

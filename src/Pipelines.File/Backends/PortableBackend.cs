@@ -45,6 +45,12 @@ internal sealed class PortableBackend : FileBackend
     {
         do
         {
+            if (operation.Kind == FileOperationKind.Step)
+            {
+                operation.PerformStep();
+                continue;
+            }
+
             if (!TryBegin(operation))
             {
                 return;

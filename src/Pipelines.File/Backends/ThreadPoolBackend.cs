@@ -124,6 +124,8 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     internal override bool CanCopyTo(FileBackend destination)
         => _copies && Properties.IsRegular && CanSeek && destination is ThreadPoolBackend { WritesSequentially: false, Properties: { IsRegular: true, CanSeek: true } };
 
+    internal override void SyncFolder() => FolderSync.Perform(_calls, FileProperties.PathOf(Handle) ?? Path);
+
     /// <summary>The work item: performs the operation, waiting if it must, and goes on for as long as the owner has more.</summary>
     internal void PerformAndReport(ThreadPoolOperation operation)
     {
@@ -199,6 +201,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits in the poller.</summary>
     private bool Perform(ThreadPoolOperation operation)
     {
+        if (operation.Kind == FileOperationKind.Step)
+        {
+            operation.PerformStep();
+            return true;
+        }
+
         try
         {
             long result = operation.Kind switch

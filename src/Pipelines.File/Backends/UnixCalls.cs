@@ -8,7 +8,7 @@ namespace Pipelines.File.Backends;
 /// The system calls that <see cref="ThreadPoolBackend"/> makes, each with the answer that the kernel gives: the bytes, or the negative errno. Tests replace them
 /// to make a call fail, return short or stall.
 /// </summary>
-internal unsafe class UnixCalls
+internal unsafe partial class UnixCalls
 {
     internal static UnixCalls Default { get; } = new();
 

@@ -8,7 +8,7 @@ namespace Pipelines.File.Backends;
 /// The calls of Windows that <see cref="OverlappedBackend"/> makes, each with its Win32 error, 0 for TRUE. Tests replace them to make a call fail, return short,
 /// or finish at once where the system would not.
 /// </summary>
-internal unsafe class WindowsCalls
+internal unsafe partial class WindowsCalls
 {
     internal static WindowsCalls Default { get; } = new();
 

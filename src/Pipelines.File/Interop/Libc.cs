@@ -90,6 +90,8 @@ internal static unsafe partial class Libc
     [StructLayout(LayoutKind.Explicit, Size = 256)]
     internal struct FileStatus
     {
+        [FieldOffset(20)] internal uint User;
+        [FieldOffset(24)] internal uint Group;
         [FieldOffset(28)] internal ushort Mode;
         [FieldOffset(40)] internal long Size;
     }

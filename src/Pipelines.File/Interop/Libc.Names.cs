@@ -1,0 +1,78 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.Interop;
+
+/// <summary>The calls that concern names: making, linking, renaming and removing files, and the folders that hold the names.</summary>
+internal static unsafe partial class Libc
+{
+    internal const int ENOENT = 2;
+    internal const int EEXIST = 17;
+    internal const int ENOTDIR = 20;
+    internal const int ENOSPC = 28;
+
+
+    // Linux. O_CLOEXEC of macOS is not needed: where the kernel lacks the flag the runtime opens the file.
+    internal const int O_EXCLLinux = 0x80;
+    internal const int O_SYNCLinux = 0x101000;
+
+    internal const int AT_FDCWDLinux = -100;
+    internal const int AT_SYMLINK_NOFOLLOWLinux = 0x100;
+    internal const int AT_EACCESSLinux = 0x200;
+    internal const int AT_SYMLINK_FOLLOWLinux = 0x400;
+    internal const uint RENAME_NOREPLACELinux = 1;
+    internal const int W_OK = 2;
+    internal const uint STATX_MODE = 0x2;
+    internal const uint STATX_UID = 0x8;
+    internal const uint STATX_GID = 0x10;
+    internal const int S_IFLNK = 0xA000;
+
+    internal static int ENAMETOOLONG => OperatingSystem.IsLinux() ? 36 : 63;
+
+    /// <summary>open(2): O_TMPFILE with the O_DIRECTORY that it contains, whose number is not the same on every architecture.</summary>
+    internal static int O_TMPFILELinux
+        => 0x400000 | (RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000 : 0x10000);
+
+    /// <summary>O_CLOEXEC of this system.</summary>
+    internal static int O_CLOEXEC => OperatingSystem.IsMacOS() ? 0x1000000 : O_CLOEXECLinux;
+
+    /// <summary>open(2) with a mode. Linux only: elsewhere the variable argument is passed another way.</summary>
+    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int OpenLinux(string path, int flags, uint mode);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int FAccessAt(int folder, string path, int mode, int flags);
+
+    [LibraryImport(Library, EntryPoint = "geteuid")]
+    internal static partial uint GetEffectiveUser();
+
+    [LibraryImport(Library, EntryPoint = "fchmod", SetLastError = true)]
+    internal static partial int FChMod(SafeFileHandle file, uint mode);
+
+    [LibraryImport(Library, EntryPoint = "fchown", SetLastError = true)]
+    internal static partial int FChOwn(SafeFileHandle file, uint user, uint group);
+
+    [LibraryImport(Library, EntryPoint = "fallocate", SetLastError = true)]
+    internal static partial int FAllocate(SafeFileHandle file, int mode, long offset, long length);
+
+    [LibraryImport(Library, EntryPoint = "linkat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int LinkAt(int fromFolder, string from, int toFolder, string to, int flags);
+
+    [LibraryImport(Library, EntryPoint = "link", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Link(string from, string to);
+
+    [LibraryImport(Library, EntryPoint = "rename", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Rename(string from, string to);
+
+    [LibraryImport(Library, EntryPoint = "renameat2", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int RenameAt2(int fromFolder, string from, int toFolder, string to, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "unlink", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Unlink(string path);
+
+    [LibraryImport(Library, EntryPoint = "fsync", SetLastError = true)]
+    internal static partial int FSync(SafeFileHandle file);
+}

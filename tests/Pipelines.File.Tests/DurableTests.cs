@@ -1,0 +1,150 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.Backends;
+
+namespace FilePipelinesTests;
+
+/// <summary>What is synced, when, and what a sync that fails means.</summary>
+public sealed class DurableTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public DurableTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>A writer on a file that it has just made, with calls that are written down.</summary>
+    internal static FilePipeWriter Write(RecordedCalls calls, string path, FilePipeWriterOptions options)
+    {
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite);
+        calls.KnowNew(handle, path);
+        ThreadPoolBackend backend = new(handle, path, FileProperties.Of(handle, path), calls) { IsNew = true };
+        return FilePipeWriter.Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    [Fact]
+    public async Task FlushAsync_DurableOnANewFile_SyncsTheFolderOnceWithTheFirstSync()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.Equal("Make Sync SyncFolder", calls.Order);
+        await writer.WriteAsync(Pattern.Bytes(10, 10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal("Make Sync SyncFolder Sync", calls.Order);
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndEmpty_SyncsFileAndFolder()
+    {
+        RecordedCalls calls = new();
+        await Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable }).CompleteAsync();
+        Assert.Equal("Make Sync SyncFolder", calls.Order);
+    }
+
+    [Fact]
+    public async Task FlushAsync_FolderSyncFails_ThrowsThenAndLater()
+    {
+        RecordedCalls calls = new() { SyncFolderError = 5 };
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new());
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.Durable, _stop));
+        Assert.Contains("folder", e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
+    [Fact]
+    public async Task FlushAsync_SyncHasFailedOnce_EveryLaterFlushFailsWithoutAnotherSync()
+    {
+        // After a failed writeback the pages are clean: the next fdatasync would succeed, and the bytes are not on the device.
+        RecordedCalls calls = new() { SyncError = call => call == 2 ? 5 : 0 };
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10, 10), _stop));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.WriteBehind, _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10, 20), _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+        Assert.Equal(2, calls.Syncs);
+        Assert.Equal(20, new FileInfo(_folder.File("f")).Length);
+    }
+
+    [Fact]
+    public async Task FlushAsync_GuaranteeOfOneFlush_HoldsForEverythingSoFarAndForThatFlushOnly()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new());
+        for (int i = 0; i < 10; i++)
+        {
+            await writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop);
+        }
+
+        Assert.Equal(0, calls.Syncs);
+        await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        Assert.Equal(100, new FileInfo(_folder.File("f")).Length);
+        Assert.Equal(0, calls.Syncs);
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        Assert.Equal(1, calls.Syncs);
+
+        // Nothing has come since: nothing to sync.
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        await writer.WriteAsync(Pattern.Bytes(10, 100), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(1, calls.Syncs);
+    }
+
+    [Fact]
+    public async Task FlushAsync_LessThanTheOption_GetsTheOption()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Pattern.Fill(writer.GetSpan(10)[..10], 0);
+        writer.Advance(10);
+        await writer.FlushAsync(FlushGuarantee.WriteBehind, _stop);
+        Assert.Equal(1, calls.Syncs);
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(async () => await writer.FlushAsync((FlushGuarantee)3, _stop));
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndPreallocated_TheLengthIsSynced()
+    {
+        RecordedCalls calls = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = Write(calls, path, new() { FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.Equal(1, calls.Syncs);
+        await writer.CompleteAsync();
+        Assert.Equal(2, calls.Syncs);
+        Assert.Equal(10, new FileInfo(path).Length);
+    }
+
+    [Theory]
+    [InlineData(false, 1)]
+    [InlineData(true, 0)]
+    public async Task Durable_ByPath_SyncsTheFolderIfItHasMadeTheFile(bool isThere, int folderSyncs)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f");
+        if (isThere)
+        {
+            File.WriteAllBytes(path, [1]);
+        }
+
+        string trace = _folder.File("trace");
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"strace -f -y -o '{trace}' -e trace=fdatasync,fsync {ChildProcess.Command("write", path, "5000", "1000", "Durable")}");
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + error);
+        string[] syncs = [.. File.ReadLines(trace).Where(line => line.Contains("sync(", StringComparison.Ordinal))];
+        Assert.Equal(5, syncs.Count(line => line.Contains("fdatasync(", StringComparison.Ordinal) && line.Contains($"<{path}>", StringComparison.Ordinal)));
+        Assert.Equal(folderSyncs, syncs.Count(line => line.Contains(" fsync(", StringComparison.Ordinal) && line.Contains($"<{_folder.Path}>", StringComparison.Ordinal)));
+        if (!isThere)
+        {
+            Assert.Contains(" fsync(", syncs[1], StringComparison.Ordinal);
+        }
+    }
+}
