@@ -16,7 +16,7 @@ namespace Pipelines.File;
 /// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
 /// later read throws it again.
 /// </remarks>
-public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposable, IAsyncDisposable
+public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwner, IDisposable, IAsyncDisposable
 {
     /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerRead = 256 * 1024;
@@ -63,6 +63,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private bool _isCompleted;
     private bool _isReleased;
     private bool _isPaused;
+
+    private UnrecordedCounts _counts;
 
     // Whoever awaits CompleteAsync while a system call is under way.
     private TaskCompletionSource? _released;
@@ -290,6 +292,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         FileCopy? copy;
         PooledCompletion<ReadResult>? pending;
         Cancellation cancellation;
+        UnrecordedCounts counts;
         bool release;
         lock (_lock)
         {
@@ -302,12 +305,14 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             copy = _copy;
             pending = TakePending();
             cancellation = CancellationOfRead();
+            counts = _counts.Take();
 
             // Else whoever has the operation, or copies, releases everything when that ends.
             release = _stage == Stage.Idle;
         }
 
         Exception? poolError = release ? Release() : null;
+        counts.Record();
         copy?.Cancel(CompletedException());
         pending?.CompleteNow(default, CompletedException());
         cancellation.Request(_backend);
@@ -372,6 +377,19 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         return copy is null ? base.CopyToAsync(destination, cancellationToken) : CopyAsync(copy, destination, cancellationToken);
     }
 
+    bool IFileOperationOwner.RunsCallersCode => _options.Pool is not null;
+
+    void ICountsOwner.RecordCounts()
+    {
+        UnrecordedCounts counts;
+        lock (_lock)
+        {
+            counts = _counts.Take();
+        }
+
+        counts.Record();
+    }
+
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
     {
         PooledCompletion<ReadResult>? pending = null;
@@ -381,9 +399,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         FileOperation? next = null;
         bool release = false;
         operation.Clear();
-        FilePipeMetrics.Read(operation.Transferred);
         lock (_lock)
         {
+            _counts.Add(operation);
             freed = EndRead(operation);
             if (_isCompleted)
             {
@@ -416,6 +434,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         PooledCompletion<ReadResult>? pending = null;
         FileOperation? operation = null;
+        if (ReadsAhead)
+        {
+            // What was read ahead ended without anybody who waited for it.
+            ((ICountsOwner)this).RecordCounts();
+        }
+
         lock (_lock)
         {
             ThrowIfNotReadable();
@@ -706,16 +730,25 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         Exception? poolError = SegmentPool.Shared.Return(freed);
         _backend.Release(closeHandle: !_leaveOpen);
         TaskCompletionSource? released;
+        bool isCounting;
         lock (_lock)
         {
             _isReleased = true;
             released = _released;
+            isCounting = _counts.Any;
         }
 
-        // On the pool, as an awaiter's SynchronizationContext may be called.
-        if (released is not null)
+        // On the pool, as an awaiter's SynchronizationContext, or a listener of the meter, may be called.
+        if (released is not null || isCounting)
         {
-            ThreadPool.UnsafeQueueUserWorkItem(static released => released.TrySetResult(), released, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(
+                static reader =>
+                {
+                    ((ICountsOwner)reader).RecordCounts();
+                    reader._released?.TrySetResult();
+                },
+                this,
+                preferLocal: false);
         }
 
         return poolError;
@@ -830,7 +863,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
     private PooledCompletion<ReadResult> AddPending(int minimumSize, CancellationToken cancellationToken)
     {
-        PooledCompletion<ReadResult> pending = (_completions ??= new PooledCompletions<ReadResult>()).Rent();
+        PooledCompletion<ReadResult> pending = (_completions ??= new PooledCompletions<ReadResult>(this)).Rent();
         pending.CancellationToken = cancellationToken;
         _pending = pending;
         _pendingMinimum = minimumSize;

@@ -17,7 +17,7 @@ namespace Pipelines.File;
 /// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
 /// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
 /// </remarks>
-public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposable, IAsyncDisposable
+public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwner, IDisposable, IAsyncDisposable
 {
     /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerWrite = 512 * 1024;
@@ -36,7 +36,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     // The lock guards of it what WriteQueue says.
     private readonly WriteQueue _queue;
-    private readonly PendingFlushes _flushes = new();
+    private readonly PendingFlushes _flushes;
 
     // The drain: the back end's while _isDraining, else whoever's holds the lock.
     private FileOperation? _operation;
@@ -52,6 +52,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     private bool _isCompleted;
     private bool _isAborted;
     private bool _isReleased;
+    private UnrecordedCounts _counts;
 
     // Whoever awaits CompleteAsync while the drain runs.
     private TaskCompletionSource? _released;
@@ -63,6 +64,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         _offset = offset;
         _leaveOpen = leaveOpen;
         _isOpenedByPath = isOpenedByPath;
+        _flushes = new PendingFlushes(this);
 
         // Where one call writes one segment only, small segments would make small writes.
         int maxSegments = backend.MaxBuffersPerOperation;
@@ -224,6 +226,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
         }
 
+        RecordCounts();
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -246,6 +249,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             await released.ConfigureAwait(false);
         }
 
+        RecordCounts();
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -302,7 +306,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     /// <inheritdoc cref="CompleteAsync"/>
     public ValueTask DisposeAsync() => Volatile.Read(ref _isCompleted) ? default : CompleteAsync();
 
+    bool IFileOperationOwner.RunsCallersCode => _options.Pool is not null;
+
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
+
+    void ICountsOwner.RecordCounts() => RecordCounts();
 
     /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
@@ -312,9 +320,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         FileSegment? freed = null;
         Exception? error;
         bool isCanceled = false;
+        UnrecordedCounts counts;
         lock (_lock)
         {
             ThrowIfCompleted();
+            counts = _counts.Take();
             HandOver();
             error = _error;
             if (error is not null)
@@ -341,6 +351,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             Drain(drain, mayWait: false);
         }
 
+        counts.Record();
         if (pending is not null)
         {
             if (guarantee == FlushGuarantee.WriteBehind)
@@ -471,15 +482,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             FileOperation? next;
             FileSegment? freed;
             Exception? error;
-            int coalesced;
             bool release;
             operation.Clear();
-            Count(operation);
             lock (_lock)
             {
                 freed = EndDrain(operation);
                 error = _error;
-                coalesced = _coalesced;
+                _counts.Add(operation, _coalesced);
                 _coalesced = 0;
                 flushes = _flushes.TakeReached(_queue.Written, _synced, hasFailed: error is not null);
                 next = TryBeginDrain();
@@ -488,7 +497,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
             // What a caller's pool throws here concerns nobody who waits: the bytes are written.
             _ = SegmentPool.Shared.Return(freed);
-            FilePipeMetrics.FlushesCoalesced(coalesced);
             PendingFlushes.Complete(flushes, default, error, now: false);
             if (release)
             {
@@ -522,16 +530,15 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    private static void Count(FileOperation operation)
+    private void RecordCounts()
     {
-        if (operation.Kind == FileOperationKind.Write)
+        UnrecordedCounts counts;
+        lock (_lock)
         {
-            FilePipeMetrics.Wrote(operation.Transferred);
+            counts = _counts.Take();
         }
-        else if (operation is { Error: null, IsCanceled: false })
-        {
-            FilePipeMetrics.Synced();
-        }
+
+        counts.Record();
     }
 
     /// <summary>Whether the writer was aborted before; where it is completed already, nothing is begun.</summary>
@@ -611,12 +618,21 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
 
         _backend.Release(closeHandle: !_leaveOpen);
+        bool isCounting;
         lock (_lock)
         {
             _error ??= error;
             _isReleased = true;
             Monitor.PulseAll(_lock);
             _released?.TrySetResult();
+
+            // Nobody may come to record them any more.
+            isCounting = _isAborted && _counts.Any;
+        }
+
+        if (isCounting)
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(static writer => writer.RecordCounts(), this, preferLocal: false);
         }
     }
 

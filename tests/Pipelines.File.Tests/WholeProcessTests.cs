@@ -6,6 +6,7 @@ using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Backends;
+using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
 
