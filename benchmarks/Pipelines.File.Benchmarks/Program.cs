@@ -2,6 +2,7 @@ using BenchmarkDotNet.Running;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
+using FilePipelinesBenchmarks.Waiting;
 
 switch (args.FirstOrDefault())
 {
@@ -11,6 +12,8 @@ switch (args.FirstOrDefault())
         return await ReadOnly.RunAsync(args[1..]);
     case "report":
         return await ReportCommand.RunAsync(args[1..]);
+    case "waits":
+        return await WaitsCommand.RunAsync(args[1..]);
     default:
         BenchmarkSwitcher.FromAssembly(typeof(SuiteConfig).Assembly).Run(args, SuiteConfig.Make());
         return 0;

@@ -4,6 +4,7 @@ using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File;
 
@@ -147,6 +148,31 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         options.Validate();
         FileBackend backend = FileBackends.Open(options.Backend, path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions, preallocationSize: 0);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    /// <summary>
+    /// As <see cref="Create(string, FilePipeReaderOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
+    /// a thread.
+    /// </summary>
+    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
+    /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
+    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    /// <inheritdoc cref="Create(string, FilePipeReaderOptions?)" path="/exception"/>
+    public static ValueTask<FilePipeReader> OpenAsync(string path, FilePipeReaderOptions? options = null, CancellationToken cancellationToken = default)
+    {
+        options ??= FilePipeReaderOptions.Default;
+        options.Validate();
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        FileBackends.ThrowIfNotSupported(options.Backend);
+        string fullPath = Path.GetFullPath(path);
+        FifoOpening? fifo = FifoOpening.IsSupported(options.Backend, options.Share, options.FileOptions) ? new FifoOpening(fullPath, FileAccess.Read, options.Share) : null;
+        return PendingOpen<FilePipeReader>.StartAsync(
+            fullPath,
+            fifo,
+            handle => handle is null ? Create(fullPath, options) : Create(FileBackends.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),
+            static opened => opened.Complete(),
+            cancellationToken);
     }
 
     /// <summary>

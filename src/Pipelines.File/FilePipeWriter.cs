@@ -4,6 +4,7 @@ using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File;
 
@@ -115,6 +116,31 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         options.Validate();
         FileBackend backend = FileBackends.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    /// <summary>
+    /// As <see cref="Create(string, FilePipeWriterOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
+    /// a thread.
+    /// </summary>
+    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
+    /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
+    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    /// <inheritdoc cref="Create(string, FilePipeWriterOptions?)" path="/exception"/>
+    public static ValueTask<FilePipeWriter> OpenAsync(string path, FilePipeWriterOptions? options = null, CancellationToken cancellationToken = default)
+    {
+        options ??= FilePipeWriterOptions.Default;
+        options.Validate();
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        FileBackends.ThrowIfNotSupported(options.Backend);
+        string fullPath = Path.GetFullPath(path);
+        FifoOpening? fifo = options.Mode != FileMode.CreateNew && options.PreallocationSize == 0 && FifoOpening.IsSupported(options.Backend, options.Share, options.FileOptions) ? new FifoOpening(fullPath, FileAccess.Write, options.Share) : null;
+        return PendingOpen<FilePipeWriter>.StartAsync(
+            fullPath,
+            fifo,
+            handle => handle is null ? Create(fullPath, options) : Create(FileBackends.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),
+            static opened => opened.Abort(),
+            cancellationToken);
     }
 
     /// <summary>
@@ -692,6 +718,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         {
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
+            _operation.IsForSync = _flushes.WantsSync;
             _queue.BeginWrite(_operation, BytesPerWrite);
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;

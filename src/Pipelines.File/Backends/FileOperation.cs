@@ -67,6 +67,9 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     /// <summary>How many bytes are asked for: the sum of the buffers, or of the copy.</summary>
     internal long Length { get; private set; }
 
+    /// <summary>A write that a sync follows: it goes where the sync goes, so that one thread does both.</summary>
+    internal bool IsForSync { get; set; }
+
     internal int BufferCount { get; private set; }
 
     /// <summary>What came of it: the bytes that moved; 0 for a read is the end of the file.</summary>
@@ -82,7 +85,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     {
         FileOperationKind.Read => WaitKind.Read,
         FileOperationKind.Sync => WaitKind.Sync,
-        _ => WaitKind.Write,
+        _ => IsForSync ? WaitKind.Sync : WaitKind.Write,
     };
 
     IWaitingCall? IWaitingCall.NextCall { get; set; }
@@ -103,6 +106,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
         Kind = kind;
         Offset = offset;
         Length = 0;
+        IsForSync = false;
     }
 
     /// <summary>The owner sets it up anew: copies <paramref name="length"/> bytes from one file to another.</summary>

@@ -41,10 +41,9 @@ internal static unsafe partial class Libc
     internal const int EPOLL_CTL_MOD = 3;
     internal const uint EPOLLONESHOT = 1u << 30;
     internal const int EPOLL_CLOEXEC = 0x80000;
-    internal const int EFD_CLOEXEC = 0x80000;
-    internal const int EFD_NONBLOCK = 0x800;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
+    internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
     internal const uint STATX_SIZE = 0x200;
@@ -122,9 +121,6 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "epoll_wait", SetLastError = true)]
     internal static partial int EpollWait(int epoll, byte* events, int count, int timeoutMilliseconds);
 
-    [LibraryImport(Library, EntryPoint = "eventfd", SetLastError = true)]
-    internal static partial int EventFD(uint count, int flags);
-
     [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
     internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
 
@@ -169,6 +165,9 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
     internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
 
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);

@@ -28,7 +28,10 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
     private int _count;
     private bool _isRunning;
     private int _epoll;
-    private int _wake;
+    private int _wakeReadEnd;
+    private int _wakeWriteEnd;
+
+    // As in PollPoller: never more than one byte is in the pipe.
     private bool _isWoken;
     private uint _lastStamp;
 
@@ -149,33 +152,34 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
             throw LastError();
         }
 
-        int wake = Libc.EventFD(0, Libc.EFD_CLOEXEC | Libc.EFD_NONBLOCK);
-        if (wake < 0 || Libc.EpollControl(epoll, Libc.EPOLL_CTL_ADD, wake, (ushort)Libc.POLLIN, (ulong)WakeStamp << StampShift) != 0)
-        {
-            Exception error = LastError();
-            if (wake >= 0)
-            {
-                _ = Libc.Close(wake);
-            }
-
-            _ = Libc.Close(epoll);
-            throw error;
-        }
-
+        int* ends = stackalloc int[2];
+        bool hasPipe = false;
         try
         {
+            hasPipe = Libc.Pipe2(ends, Libc.O_CLOEXECLinux) == 0;
+            if (!hasPipe || Libc.EpollControl(epoll, Libc.EPOLL_CTL_ADD, ends[0], (ushort)Libc.POLLIN, (ulong)WakeStamp << StampShift) != 0)
+            {
+                throw LastError();
+            }
+
             StartThread(Run);
         }
         catch
         {
-            _ = Libc.Close(wake);
+            if (hasPipe)
+            {
+                _ = Libc.Close(ends[0]);
+                _ = Libc.Close(ends[1]);
+            }
+
             _ = Libc.Close(epoll);
             throw;
         }
 
         // The thread looks when the lock is free.
         _epoll = epoll;
-        _wake = wake;
+        _wakeReadEnd = ends[0];
+        _wakeWriteEnd = ends[1];
         _isWoken = false;
         _sleepsUntil = 0;
         _isRunning = true;
@@ -186,8 +190,8 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
         if (!_isWoken)
         {
             _isWoken = true;
-            ulong one = 1;
-            _ = Libc.Write(_wake, (byte*)&one, sizeof(ulong));
+            byte wake = 1;
+            _ = Libc.Write(_wakeWriteEnd, &wake, 1);
         }
     }
 
@@ -226,7 +230,8 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
                 {
                     _isRunning = false;
                     _timed.Clear();
-                    _ = Libc.Close(_wake);
+                    _ = Libc.Close(_wakeReadEnd);
+                    _ = Libc.Close(_wakeWriteEnd);
                     _ = Libc.Close(_epoll);
                     return;
                 }
@@ -248,9 +253,9 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
         int descriptor = (int)(uint)data;
         if (stamp == WakeStamp)
         {
-            ulong count;
+            byte drained;
             _isWoken = false;
-            _ = Libc.Read(_wake, (byte*)&count, sizeof(ulong));
+            _ = Libc.Read(_wakeReadEnd, &drained, 1);
             return;
         }
 

@@ -56,13 +56,18 @@ internal sealed class WaitingThreads
     private long _ended;
     private long _lastEnded;
 
+    // How many calls were queued so far, for the thread that spins.
+    private int _queued;
+    private bool _isSpinning;
+    private static readonly int s_spins = int.Parse(Environment.GetEnvironmentVariable("SPINS") ?? "0", CultureInfo.InvariantCulture);
+
     // Interlocked.
     private int _lastNumber;
 
     internal WaitingThreads(int limit)
     {
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
-        int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
+        int few = int.Parse(Environment.GetEnvironmentVariable("FEW") ?? "2", CultureInfo.InvariantCulture);
         _queues = [new(few, isForFew: true), new(few, isForFew: true), new(_limit, isForFew: false), new(_limit, isForFew: false)];
         Debug.Assert(_queues.Length == (int)WaitKind.Open + 1);
     }
@@ -105,6 +110,7 @@ internal sealed class WaitingThreads
         lock (_gate)
         {
             _queues[(int)call.WaitKind].Add(call);
+            _queued++;
             woken = FindHelp(out starts);
         }
 
@@ -186,25 +192,35 @@ internal sealed class WaitingThreads
             _waking--;
         }
 
+        bool maySpin = true;
         while (true)
         {
             WaitingQueue? queue;
             IWaitingCall? call = null;
             WaitingThread? woken = null;
             bool starts = false;
+            bool spins = false;
+            int queued = 0;
             int sleep = 0;
             lock (_gate)
             {
                 queue = FindWork();
-                if (queue is null)
-                {
-                    sleep = BecomeIdle(thread);
-                }
-                else
+                if (queue is not null)
                 {
                     call = queue.Take();
                     queue.UnderWay++;
                     woken = FindHelp(out starts);
+                }
+                else if (maySpin && !_isSpinning && s_spins > 0)
+                {
+                    // Nobody has to be woken for the next call.
+                    _isSpinning = spins = true;
+                    _waking++;
+                    queued = _queued;
+                }
+                else
+                {
+                    sleep = BecomeIdle(thread);
                 }
             }
 
@@ -212,11 +228,31 @@ internal sealed class WaitingThreads
             {
                 Help(woken, starts);
                 Perform(call, queue!);
+                maySpin = true;
+            }
+            else if (spins)
+            {
+                Spin(queued);
+                maySpin = false;
             }
             else if (!Sleep(thread, sleep))
             {
                 return;
             }
+        }
+    }
+
+    private void Spin(int queued)
+    {
+        for (int i = 0; i < s_spins && Volatile.Read(ref _queued) == queued; i++)
+        {
+            Thread.SpinWait(8);
+        }
+
+        lock (_gate)
+        {
+            _isSpinning = false;
+            _waking--;
         }
     }
 
