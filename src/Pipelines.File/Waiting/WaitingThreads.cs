@@ -33,8 +33,14 @@ internal sealed class WaitingThreads
     /// <summary>How long a call may wait for one of few threads before the queue is looked at, milliseconds.</summary>
     private const int LookMilliseconds = 2;
 
+    /// <summary>How long a thread that has written looks for the next call before it sleeps, microseconds.</summary>
+    private const int SpinMicroseconds = 25;
+
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
+
+    // With one processor nobody else would go on meanwhile.
+    private static readonly bool s_maySpin = Environment.ProcessorCount > 1;
 
     private readonly int _limit;
 
@@ -59,7 +65,6 @@ internal sealed class WaitingThreads
     // How many calls were queued so far, for the thread that spins.
     private int _queued;
     private bool _isSpinning;
-    private static readonly int s_spins = int.Parse(Environment.GetEnvironmentVariable("SPINS") ?? "0", CultureInfo.InvariantCulture);
 
     // Interlocked.
     private int _lastNumber;
@@ -67,7 +72,7 @@ internal sealed class WaitingThreads
     internal WaitingThreads(int limit)
     {
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
-        int few = int.Parse(Environment.GetEnvironmentVariable("FEW") ?? "2", CultureInfo.InvariantCulture);
+        int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
         _queues = [new(few, isForFew: true), new(few, isForFew: true), new(_limit, isForFew: false), new(_limit, isForFew: false)];
         Debug.Assert(_queues.Length == (int)WaitKind.Open + 1);
     }
@@ -192,7 +197,7 @@ internal sealed class WaitingThreads
             _waking--;
         }
 
-        bool maySpin = true;
+        bool hasWritten = false;
         while (true)
         {
             WaitingQueue? queue;
@@ -211,9 +216,9 @@ internal sealed class WaitingThreads
                     queue.UnderWay++;
                     woken = FindHelp(out starts);
                 }
-                else if (maySpin && !_isSpinning && s_spins > 0)
+                else if (hasWritten && !_isSpinning)
                 {
-                    // Nobody has to be woken for the next call.
+                    // A drain's next flush comes soon, and would wait for a thread that sleeps to wake up.
                     _isSpinning = spins = true;
                     _waking++;
                     queued = _queued;
@@ -228,12 +233,12 @@ internal sealed class WaitingThreads
             {
                 Help(woken, starts);
                 Perform(call, queue!);
-                maySpin = true;
+                hasWritten = s_maySpin && queue == _queues[(int)WaitKind.Write];
             }
             else if (spins)
             {
                 Spin(queued);
-                maySpin = false;
+                hasWritten = false;
             }
             else if (!Sleep(thread, sleep))
             {
@@ -242,11 +247,13 @@ internal sealed class WaitingThreads
         }
     }
 
+    /// <summary>Waits for a call without sleeping, for moments.</summary>
     private void Spin(int queued)
     {
-        for (int i = 0; i < s_spins && Volatile.Read(ref _queued) == queued; i++)
+        long begin = Stopwatch.GetTimestamp();
+        while (Volatile.Read(ref _queued) == queued && Stopwatch.GetElapsedTime(begin).TotalMicroseconds < SpinMicroseconds)
         {
-            Thread.SpinWait(8);
+            Thread.SpinWait(10);
         }
 
         lock (_gate)
