@@ -4,6 +4,7 @@ using System.Text;
 using FilePipelinesBenchmarks.Cold;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Waiting;
 using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Reporting;
@@ -14,6 +15,8 @@ internal static class ReportCommand
     private const double DefaultMinutes = 7;
     private const int DelayRounds = 5;
     private const double DelayWeight = 0.3;
+    private const double WaitsWeight = 2;
+    private const int WaitsRounds = 7;
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
@@ -47,6 +50,7 @@ internal static class ReportCommand
         long start = Stopwatch.GetTimestamp();
         List<SectionResult> results = [];
         IReadOnlyList<WorkItemDelay> delays = [];
+        WaitsResult? waits = null;
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
         {
@@ -55,7 +59,7 @@ internal static class ReportCommand
 
         await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
         {
-            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight;
+            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + WaitsWeight;
             ProgressTask task = context.AddTask("all", maxValue: weights);
             double done = 0;
             foreach (ReportSection section in ReportPlan.Sections)
@@ -70,13 +74,16 @@ internal static class ReportCommand
             {
                 task.Description = "Delay of an unrelated work item";
                 delays = await MeasureDelaysAsync();
+                task.Increment(DelayWeight);
+                task.Description = "What waits";
+                waits = await WaitsResult.MeasureAsync(WaitsRounds, () => task.Increment(WaitsWeight / WaitsResult.StepCount));
             }
 
             task.Value = task.MaxValue;
         });
 
-        Page page = new ReportPage(results, delays, surroundings, Stopwatch.GetElapsedTime(start)).Write();
-        WriteFiles(page, results, delays, output);
+        Page page = new ReportPage(results, delays, waits, surroundings, Stopwatch.GetElapsedTime(start)).Write();
+        WriteFiles(page, results, delays, waits, output);
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
         return 0;
     }
@@ -123,7 +130,7 @@ internal static class ReportCommand
         })];
     }
 
-    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, string folder)
+    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, WaitsResult? waits, string folder)
     {
         Directory.CreateDirectory(folder);
         foreach (string old in Directory.EnumerateFiles(folder).Where(file => Path.GetExtension(file) is ".svg" or ".md" or ".html" or ".csv"))
@@ -160,6 +167,20 @@ internal static class ReportCommand
             }
 
             File.WriteAllText(Path.Join(folder, "delays.csv"), csv.ToString());
+        }
+
+        if (waits is not null)
+        {
+            csv.Clear().Append("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n");
+            foreach ((bool isReads, int atOnce, IReadOnlyList<WaitingFigures> ways) in waits.Points)
+            {
+                foreach (WaitingFigures way in ways)
+                {
+                    csv.Append(CultureInfo.InvariantCulture, $"{(isReads ? "read" : "flush")},{atOnce},{Quoted(way.Way)},{way.OperationsPerSecond.Median:0},{way.Ratio.LowerQuartile:0.000},{way.Ratio.Median:0.000},{way.Ratio.UpperQuartile:0.000},{way.Median:0.000},{way.NinetyNinth:0.000},{way.CpuMicroseconds:0.0},{way.DelayMedian:0.000},{way.DelayNinetyNinth:0.000},{way.DelayLongest:0.000},{way.PoolThreads}\n");
+                }
+            }
+
+            File.WriteAllText(Path.Join(folder, "waits.csv"), csv.ToString());
         }
     }
 
