@@ -718,7 +718,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         {
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
-            _operation.IsForSync = _flushes.WantsSync;
+            _operation.NeedsOwnThread = _flushes.WantsSync || !_backend.CanSeek;
             _queue.BeginWrite(_operation, BytesPerWrite);
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;

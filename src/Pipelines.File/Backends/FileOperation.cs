@@ -67,8 +67,8 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     /// <summary>How many bytes are asked for: the sum of the buffers, or of the copy.</summary>
     internal long Length { get; private set; }
 
-    /// <summary>A write that a sync follows: it goes where the sync goes, so that one thread does both.</summary>
-    internal bool IsForSync { get; set; }
+    /// <summary>A write that goes where syncs go: one follows it, so that one thread does both, or it may wait for whoever reads it.</summary>
+    internal bool NeedsOwnThread { get; set; }
 
     internal int BufferCount { get; private set; }
 
@@ -84,8 +84,9 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     WaitKind IWaitingCall.WaitKind => Kind switch
     {
         FileOperationKind.Read => WaitKind.Read,
-        FileOperationKind.Sync => WaitKind.Sync,
-        _ => IsForSync ? WaitKind.Sync : WaitKind.Write,
+        FileOperationKind.Write when !NeedsOwnThread => WaitKind.Write,
+        FileOperationKind.Copy => WaitKind.Read,
+        _ => WaitKind.Sync,
     };
 
     IWaitingCall? IWaitingCall.NextCall { get; set; }
@@ -106,7 +107,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
         Kind = kind;
         Offset = offset;
         Length = 0;
-        IsForSync = false;
+        NeedsOwnThread = false;
     }
 
     /// <summary>The owner sets it up anew: copies <paramref name="length"/> bytes from one file to another.</summary>

@@ -7,7 +7,7 @@ namespace Pipelines.File.Backends;
 /// <summary>
 /// Windows: ReadFile and WriteFile with one overlapped for the life of the file, on the runtime's completion port. A read is begun on the caller's thread and
 /// finishes there where the system has the data; else its completion goes on with it. Writes and syncs, which Windows may perform within the call, are begun by
-/// the <see cref="Waiting.WaitingThreads"/>: a flush never writes, and no thread of the application's pool waits.
+/// the <see cref="Waiting.WaitingThreads"/>: a flush never writes, and no thread of the application's pool waits for it.
 /// </summary>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class OverlappedBackend : FileBackend

@@ -8,9 +8,11 @@ namespace Pipelines.File.Waiting;
 /// thread waits in the queue of its kind. No caller's code runs on them.
 /// </summary>
 /// <remarks>
-/// Reads and writes get few threads, since each takes what has come meanwhile without sleeping in between, and a thread that computes gains nothing from a second one beside
+/// <para>Reads get few threads, since each takes what has come meanwhile without sleeping in between, and a thread that computes gains nothing from a second one beside
 /// it; they get more only while calls stay in the queue although processors are idle, or nothing ends at all. Syncs and opens get a thread each. Every kind can have one
-/// thread, whatever the others do.
+/// thread, whatever the others do.</para>
+/// <para>Writes are mostly copied memory, and what a drain of large pieces needs is a thread that is awake: the application's pool, whose threads spin, helps with them, by a bounded
+/// number of work items. What it does not take within moments, being busy or stopped by a device that stalls, the waiting threads do, as many as are of use.</para>
 /// </remarks>
 internal sealed class WaitingThreads
 {
@@ -33,16 +35,15 @@ internal sealed class WaitingThreads
     /// <summary>How long a call may wait for one of few threads before the queue is looked at, milliseconds.</summary>
     private const int LookMilliseconds = 2;
 
-    /// <summary>How long a thread that has written looks for the next call before it sleeps, microseconds.</summary>
-    private const int SpinMicroseconds = 25;
-
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
 
-    // With one processor nobody else would go on meanwhile.
-    private static readonly bool s_maySpin = Environment.ProcessorCount > 1;
+    // Work items of the application's pool that write at the same time, at most: half of the threads that it has at the least. Windows may perform a write within the
+    // call for as long as the device takes, and gets none.
+    private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
 
     private readonly int _limit;
+    private readonly PoolHelper _helper;
 
     // Guards everything below, and every WaitingQueue; held for moments only.
     private readonly Lock _gate = new();
@@ -62,9 +63,11 @@ internal sealed class WaitingThreads
     private long _ended;
     private long _lastEnded;
 
-    // How many calls were queued so far, for the thread that spins.
-    private int _queued;
-    private bool _isSpinning;
+    // Work items that are queued or run, those of them that perform a call, how many writes were queued so far, and how many when the lookout began to sleep.
+    private int _helpers;
+    private int _helping;
+    private int _writes;
+    private int _writesAtLook;
 
     // Interlocked.
     private int _lastNumber;
@@ -73,7 +76,8 @@ internal sealed class WaitingThreads
     {
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
-        _queues = [new(few, isForFew: true), new(few, isForFew: true), new(_limit, isForFew: false), new(_limit, isForFew: false)];
+        _helper = new PoolHelper(this);
+        _queues = [new(few, isForFew: true), new(s_mostHelpers > 0 ? 0 : few, isForFew: true), new(_limit, isForFew: false), new(_limit, isForFew: false)];
         Debug.Assert(_queues.Length == (int)WaitKind.Open + 1);
     }
 
@@ -101,7 +105,7 @@ internal sealed class WaitingThreads
         {
             lock (_gate)
             {
-                return _queues.Sum(static queue => queue.UnderWay);
+                return _queues.Sum(static queue => queue.UnderWay) + _helping;
             }
         }
     }
@@ -111,15 +115,25 @@ internal sealed class WaitingThreads
     {
         WaitingThread? woken;
         bool starts;
+        bool isHelpWanted = false;
         call.QueuedAt = Stopwatch.GetTimestamp();
         lock (_gate)
         {
             _queues[(int)call.WaitKind].Add(call);
-            _queued++;
             woken = FindHelp(out starts);
+            if (call.WaitKind == WaitKind.Write)
+            {
+                _writes++;
+                isHelpWanted = _helpers < s_mostHelpers;
+                _helpers += isHelpWanted ? 1 : 0;
+            }
         }
 
         Help(woken, starts);
+        if (isHelpWanted)
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(_helper, preferLocal: false);
+        }
     }
 
     private static int ConfiguredLimit()
@@ -197,15 +211,12 @@ internal sealed class WaitingThreads
             _waking--;
         }
 
-        bool hasWritten = false;
         while (true)
         {
             WaitingQueue? queue;
             IWaitingCall? call = null;
             WaitingThread? woken = null;
             bool starts = false;
-            bool spins = false;
-            int queued = 0;
             int sleep = 0;
             lock (_gate)
             {
@@ -215,13 +226,6 @@ internal sealed class WaitingThreads
                     call = queue.Take();
                     queue.UnderWay++;
                     woken = FindHelp(out starts);
-                }
-                else if (hasWritten && !_isSpinning)
-                {
-                    // A drain's next flush comes soon, and would wait for a thread that sleeps to wake up.
-                    _isSpinning = spins = true;
-                    _waking++;
-                    queued = _queued;
                 }
                 else
                 {
@@ -233,12 +237,6 @@ internal sealed class WaitingThreads
             {
                 Help(woken, starts);
                 Perform(call, queue!);
-                hasWritten = s_maySpin && queue == _queues[(int)WaitKind.Write];
-            }
-            else if (spins)
-            {
-                Spin(queued);
-                hasWritten = false;
             }
             else if (!Sleep(thread, sleep))
             {
@@ -247,24 +245,62 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Waits for a call without sleeping, for moments.</summary>
-    private void Spin(int queued)
+    /// <summary>A work item of the application's pool: performs writes for as long as there are any.</summary>
+    private void HelpFromPool()
     {
-        long begin = Stopwatch.GetTimestamp();
-        while (Volatile.Read(ref _queued) == queued && Stopwatch.GetElapsedTime(begin).TotalMicroseconds < SpinMicroseconds)
+        WaitingQueue writes = _queues[(int)WaitKind.Write];
+        while (true)
         {
-            Thread.SpinWait(10);
-        }
+            IWaitingCall call;
+            lock (_gate)
+            {
+                if (writes.Count == 0)
+                {
+                    _helpers--;
+                    return;
+                }
 
-        lock (_gate)
-        {
-            _isSpinning = false;
-            _waking--;
+                call = writes.Take();
+                _helping++;
+            }
+
+            bool again = PerformWhileAlone(call, writes);
+            lock (_gate)
+            {
+                _helping--;
+                _ended++;
+            }
+
+            if (again)
+            {
+                Queue(call);
+            }
         }
     }
 
-    /// <summary>Performs the call for as long as it has more of its kind to do and nobody else waits.</summary>
     private void Perform(IWaitingCall call, WaitingQueue queue)
+    {
+        bool again = PerformWhileAlone(call, queue);
+        lock (_gate)
+        {
+            queue.UnderWay--;
+            _ended++;
+            if (again && queue == _queues[(int)call.WaitKind])
+            {
+                // This thread takes it, or what is before it, at once.
+                queue.Add(call);
+                again = false;
+            }
+        }
+
+        if (again)
+        {
+            Queue(call);
+        }
+    }
+
+    /// <summary>Performs the call for as long as it has more of its kind to do and nobody else waits. <see langword="true"/>: it has more to do.</summary>
+    private bool PerformWhileAlone(IWaitingCall call, WaitingQueue queue)
     {
         bool again;
         do
@@ -282,16 +318,7 @@ internal sealed class WaitingThreads
         }
         while (again && _queues[(int)call.WaitKind] == queue && queue.IsEmpty);
 
-        lock (_gate)
-        {
-            queue.UnderWay--;
-            _ended++;
-            if (again)
-            {
-                // This thread takes it, or what is before it, at once.
-                _queues[(int)call.WaitKind].Add(call);
-            }
-        }
+        return again;
     }
 
     /// <summary>Sleeps as an idle thread. <see langword="false"/>: it was idle for so long that it ends.</summary>
@@ -438,12 +465,14 @@ internal sealed class WaitingThreads
         thread.IsIdle = true;
         thread.NextIdle = _idle;
         _idle = thread;
-        if (!NeedsLookout())
+        if (!NeedsLookout() && (_lookout is not null || _writes == _writesAtLook))
         {
             return IdleMilliseconds;
         }
 
+        // Also while there are writes now and then, so that none of them has to wake anybody for that.
         _lookout = thread;
+        _writesAtLook = _writes;
         _lastCpu = Environment.CpuUsage.TotalTime;
         _lastLook = Stopwatch.GetTimestamp();
         _lastEnded = _ended;
@@ -469,5 +498,10 @@ internal sealed class WaitingThreads
         }
 
         thread.NextIdle = null;
+    }
+
+    private sealed class PoolHelper(WaitingThreads threads) : IThreadPoolWorkItem
+    {
+        void IThreadPoolWorkItem.Execute() => threads.HelpFromPool();
     }
 }
