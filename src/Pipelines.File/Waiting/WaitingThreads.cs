@@ -32,8 +32,11 @@ internal sealed class WaitingThreads
     /// <summary>How long a thread outlives its last call, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
 
-    /// <summary>How long a call may wait for one of few threads before the queue is looked at, milliseconds.</summary>
+    /// <summary>How often the queues are looked at while calls wait for one of few threads, milliseconds; how long one waits at the most where nothing else ends.</summary>
     private const int LookMilliseconds = 2;
+
+    /// <summary>How long a call may wait while others end, milliseconds: a queue that is served this fast gains nothing from more threads.</summary>
+    private const int PatientMilliseconds = 5;
 
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
@@ -449,10 +452,12 @@ internal sealed class WaitingThreads
     private void Look()
     {
         TimeSpan cpu = Environment.CpuUsage.TotalTime;
-        bool isComputing = _ended != _lastEnded && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
+        bool hasProgress = _ended != _lastEnded;
+        bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
+        int patience = hasProgress ? PatientMilliseconds : LookMilliseconds;
         foreach (WaitingQueue queue in _queues)
         {
-            if (queue.Count > 0 && !isComputing && Stopwatch.GetElapsedTime(queue.OldestQueuedAt).TotalMilliseconds >= LookMilliseconds)
+            if (queue.Count > 0 && !isComputing && Stopwatch.GetElapsedTime(queue.OldestQueuedAt).TotalMilliseconds >= patience)
             {
                 queue.Grow(_limit);
             }
