@@ -67,7 +67,9 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     /// <summary>How many bytes are asked for: the sum of the buffers, or of the copy.</summary>
     internal long Length { get; private set; }
 
-    /// <summary>A write that goes where syncs go: one follows it, so that one thread does both, or it may wait for whoever reads it.</summary>
+    /// <summary>
+    /// Goes where syncs go: a write that one follows, so that one thread does both, or that may wait for whoever reads it; a read that nothing has begun yet.
+    /// </summary>
     internal bool NeedsOwnThread { get; set; }
 
     internal int BufferCount { get; private set; }
@@ -83,7 +85,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
 
     WaitKind IWaitingCall.WaitKind => Kind switch
     {
-        FileOperationKind.Read => WaitKind.Read,
+        FileOperationKind.Read when !NeedsOwnThread => WaitKind.Read,
         FileOperationKind.Write when !NeedsOwnThread => WaitKind.Write,
         FileOperationKind.Copy => WaitKind.Read,
         _ => WaitKind.Sync,

@@ -88,6 +88,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     {
         ThreadPoolOperation started = (ThreadPoolOperation)operation;
         FilePipeMetrics.HandedOver(operation.Kind);
+        if (operation.Kind == FileOperationKind.Read && CanSeek && !_triesReads)
+        {
+            // No first try has begun to fetch the bytes (RWF_NOWAIT does, before it answers EAGAIN): the call waits for all of it.
+            operation.NeedsOwnThread = true;
+        }
+
         switch (CanSeek || operation.Kind is not (FileOperationKind.Read or FileOperationKind.Write) ? Readiness.Ready : WaitUntilReady(started))
         {
             case Readiness.Ready:
