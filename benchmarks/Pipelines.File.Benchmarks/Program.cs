@@ -3,6 +3,7 @@ using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
+using FilePipelinesBenchmarks.Waiting;
 
 switch (args.FirstOrDefault())
 {
@@ -16,6 +17,8 @@ switch (args.FirstOrDefault())
         return await ReadOnly.RunAsync(args[1..]);
     case "report":
         return await ReportCommand.RunAsync(args[1..]);
+    case "waits":
+        return await WaitsCommand.RunAsync(args[1..]);
     default:
         BenchmarkSwitcher.FromAssembly(typeof(SuiteConfig).Assembly).Run(args, SuiteConfig.Make());
         return 0;

@@ -88,8 +88,9 @@ async function showCounters() {
   const counters = document.getElementById("counters");
   counters.replaceChildren();
   for (const line of text.split("\n")) {
-    const match = /^pipelines_file_(\w+)_total(\{.*\})? (\d+)$/.exec(line);
-    if (match) {
+    // Counters and gauges, and of a histogram how many there were.
+    const match = /^pipelines_file_(\w+?)(?:_total)?(\{[^}]*\})? (\d+)$/.exec(line);
+    if (match && !match[1].endsWith("_bucket")) {
       const name = Object.assign(document.createElement("dt"), { textContent: match[1].replaceAll("_", " ") + (match[2] ?? "") });
       const value = Object.assign(document.createElement("dd"), { textContent: Number(match[3]).toLocaleString("en") });
       const pair = document.createElement("div");

@@ -76,7 +76,7 @@ internal sealed class DirectWrite : IFileOperationOwner
                     break;
                 }
 
-                FilePipeMetrics.Wrote(transferred);
+                FilePipeMetrics.Wrote(writes: 1, transferred);
                 _ = _destination.Skip(transferred);
                 written += transferred;
                 content = content.Slice(transferred);

@@ -257,6 +257,10 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
             _source.Start(operation);
             cancellation.Request(_source);
             await reported.ConfigureAwait(false);
+            if (operation.TakeFallback(out int errno) is { } call)
+            {
+                FilePipeMetrics.FellBack(call, errno);
+            }
         }
         while (operation.IsCanceled && Canceled is null); // What meant an earlier call and came too late: once more.
     }

@@ -4,6 +4,7 @@ using System.Runtime.ExceptionServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File;
 
@@ -16,7 +17,7 @@ namespace Pipelines.File;
 /// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
 /// later read throws it again.
 /// </remarks>
-public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposable, IAsyncDisposable
+public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwner, IDisposable, IAsyncDisposable
 {
     private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
 
@@ -48,6 +49,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     private Task<ReadResult>? _failedRead;
     private bool _isCompleted;
     private bool _isReleased;
+
+    private UnrecordedCounts _counts;
 
     // Whoever awaits CompleteAsync while a system call is under way.
     private TaskCompletionSource? _released;
@@ -117,6 +120,31 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         options.Validate();
         FileBackend backend = FileBackends.Open(options.Backend, path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions, preallocationSize: 0);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    /// <summary>
+    /// As <see cref="Create(string, FilePipeReaderOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
+    /// a thread.
+    /// </summary>
+    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
+    /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
+    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    /// <inheritdoc cref="Create(string, FilePipeReaderOptions?)" path="/exception"/>
+    public static ValueTask<FilePipeReader> OpenAsync(string path, FilePipeReaderOptions? options = null, CancellationToken cancellationToken = default)
+    {
+        options ??= FilePipeReaderOptions.Default;
+        options.Validate();
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        FileBackends.ThrowIfNotSupported(options.Backend);
+        string fullPath = Path.GetFullPath(path);
+        FifoOpening? fifo = FifoOpening.IsSupported(options.Backend, options.Share, options.FileOptions) ? new FifoOpening(fullPath, FileAccess.Read, options.Share) : null;
+        return PendingOpen<FilePipeReader>.StartAsync(
+            fullPath,
+            fifo,
+            handle => handle is null ? Create(fullPath, options) : Create(FileBackends.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),
+            static opened => opened.Complete(),
+            cancellationToken);
     }
 
     /// <summary>
@@ -274,6 +302,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         PooledCompletion<ReadResult>? pending;
         Cancellation cancellation;
+        UnrecordedCounts counts;
         bool release;
         lock (_lock)
         {
@@ -285,12 +314,14 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             _isCompleted = true;
             pending = TakePending();
             cancellation = _copy?.Cancel(CompletedException()) ?? CancellationOfRead();
+            counts = _counts.Take();
 
             // Else whoever has the operation, or copies, releases everything when that ends.
             release = _stage == Stage.Idle;
         }
 
         Exception? poolError = release ? Release() : null;
+        counts.Record();
         cancellation.Request(_backend);
         pending?.CompleteNow(default, CompletedException());
         if (poolError is not null)
@@ -354,6 +385,19 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         return copy is null ? base.CopyToAsync(destination, cancellationToken) : CopyAsync(copy, destination, cancellationToken);
     }
 
+    bool IFileOperationOwner.RunsCallersCode => _options.Pool is not null;
+
+    void ICountsOwner.RecordCounts()
+    {
+        UnrecordedCounts counts;
+        lock (_lock)
+        {
+            counts = _counts.Take();
+        }
+
+        counts.Record();
+    }
+
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
     {
         PooledCompletion<ReadResult>? pending = null;
@@ -363,9 +407,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
         FileOperation? next = null;
         bool release = false;
         operation.Clear();
-        FilePipeMetrics.Read(operation.Transferred);
         lock (_lock)
         {
+            _counts.Add(operation);
             freed = EndRead(operation);
             if (_isCompleted)
             {
@@ -398,6 +442,12 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
     {
         PooledCompletion<ReadResult>? pending = null;
         FileOperation? operation = null;
+        if (ReadsAhead)
+        {
+            // What was read ahead ended without anybody who waited for it.
+            ((ICountsOwner)this).RecordCounts();
+        }
+
         lock (_lock)
         {
             ThrowIfNotReadable();
@@ -678,16 +728,25 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
         _backend.Release(closeHandle: !_leaveOpen);
         TaskCompletionSource? released;
+        bool isCounting;
         lock (_lock)
         {
             _isReleased = true;
             released = _released;
+            isCounting = _counts.Any;
         }
 
-        // On the pool, as an awaiter's SynchronizationContext may be called.
-        if (released is not null)
+        // On the pool, as an awaiter's SynchronizationContext, or a listener of the meter, may be called.
+        if (released is not null || isCounting)
         {
-            ThreadPool.UnsafeQueueUserWorkItem(static released => released.TrySetResult(), released, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(
+                static reader =>
+                {
+                    ((ICountsOwner)reader).RecordCounts();
+                    reader._released?.TrySetResult();
+                },
+                this,
+                preferLocal: false);
         }
 
         return poolError;
@@ -727,7 +786,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
 
     private PooledCompletion<ReadResult> AddPending(int minimumSize, CancellationToken cancellationToken)
     {
-        PooledCompletion<ReadResult> pending = (_completions ??= new PooledCompletions<ReadResult>()).Rent();
+        PooledCompletion<ReadResult> pending = (_completions ??= new PooledCompletions<ReadResult>(this)).Rent();
         pending.CancellationToken = cancellationToken;
         _pending = pending;
         _pendingMinimum = minimumSize;

@@ -3,6 +3,7 @@ using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File;
 
@@ -16,7 +17,7 @@ namespace Pipelines.File;
 /// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
 /// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
 /// </remarks>
-public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposable, IAsyncDisposable
+public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwner, IDisposable, IAsyncDisposable
 {
     /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerWrite = 512 * 1024;
@@ -45,7 +46,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
     // The lock guards of it what WriteQueue says.
     private readonly WriteQueue _queue;
-    private readonly PendingFlushes _flushes = new();
+    private readonly PendingFlushes _flushes;
 
     // The drain: the back end's while _isDraining, else whoever's holds the lock.
     private FileOperation? _operation;
@@ -76,6 +77,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     private bool _isCompleted;
     private bool _isAborted;
     private bool _isReleased;
+    private UnrecordedCounts _counts;
 
     // Whoever awaits CompleteAsync while the drain runs.
     private TaskCompletionSource? _released;
@@ -92,6 +94,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
         // A file that was made or emptied is no more on the device than its first byte.
         _synced = isOpenedByPath && options.Mode != FileMode.Open ? -1 : 0;
+        _flushes = new PendingFlushes(this);
 
         // Where one call writes one segment only, small segments would make small writes.
         int maxSegments = backend.MaxBuffersPerOperation;
@@ -154,6 +157,31 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
         FileBackend backend = FileBackends.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    /// <summary>
+    /// As <see cref="Create(string, FilePipeWriterOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
+    /// a thread.
+    /// </summary>
+    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
+    /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
+    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    /// <inheritdoc cref="Create(string, FilePipeWriterOptions?)" path="/exception"/>
+    public static ValueTask<FilePipeWriter> OpenAsync(string path, FilePipeWriterOptions? options = null, CancellationToken cancellationToken = default)
+    {
+        options ??= FilePipeWriterOptions.Default;
+        options.Validate();
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        FileBackends.ThrowIfNotSupported(options.Backend);
+        string fullPath = Path.GetFullPath(path);
+        FifoOpening? fifo = !options.Replace && options.Mode != FileMode.CreateNew && options.PreallocationSize == 0 && FifoOpening.IsSupported(options.Backend, options.Share, options.FileOptions) ? new FifoOpening(fullPath, FileAccess.Write, options.Share) : null;
+        return PendingOpen<FilePipeWriter>.StartAsync(
+            fullPath,
+            fifo,
+            handle => handle is null ? Create(fullPath, options) : Create(FileBackends.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),
+            static opened => opened.Abort(),
+            cancellationToken);
     }
 
     /// <summary>
@@ -336,6 +364,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             }
         }
 
+        RecordCounts();
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -345,6 +374,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
     {
         bool wasAborted = BeginComplete(exception, mayWait: false);
         await WaitForReleaseAsync().ConfigureAwait(false);
+        RecordCounts();
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -423,7 +453,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         return CompleteAsync();
     }
 
+    bool IFileOperationOwner.RunsCallersCode => _options.Pool is not null;
+
     bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
+
+    void ICountsOwner.RecordCounts() => RecordCounts();
 
     /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
@@ -446,9 +480,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         FileSegment? freed = null;
         Exception? error;
         bool isCanceled = false;
+        UnrecordedCounts counts;
         lock (_lock)
         {
             ThrowIfCompleted();
+            counts = _counts.Take();
             HandOver();
             error = _error;
             if (error is not null)
@@ -475,6 +511,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             Drain(drain, mayWait: false);
         }
 
+        counts.Record();
         if (pending is not null)
         {
             if (guarantee == FlushGuarantee.WriteBehind)
@@ -637,15 +674,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             FileOperation? next;
             FileSegment? freed;
             Exception? error;
-            int coalesced;
             bool release;
             operation.Clear();
-            Count(operation);
             lock (_lock)
             {
                 freed = EndDrain(operation);
                 error = _error;
-                coalesced = _coalesced;
+                _counts.Add(operation, _coalesced);
                 _coalesced = 0;
                 flushes = _flushes.TakeReached(_queue.Written, _synced, hasFailed: error is not null);
                 next = TryBeginDrain();
@@ -654,7 +689,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
             // What a caller's pool throws here concerns nobody who waits: the bytes are written.
             _ = SegmentPool.Shared.Return(freed);
-            FilePipeMetrics.FlushesCoalesced(coalesced);
             PendingFlushes.Complete(flushes, default, error, now: false);
             if (release)
             {
@@ -688,16 +722,15 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
         }
     }
 
-    private static void Count(FileOperation operation)
+    private void RecordCounts()
     {
-        if (operation.Kind == FileOperationKind.Write)
+        UnrecordedCounts counts;
+        lock (_lock)
         {
-            FilePipeMetrics.Wrote(operation.Transferred);
+            counts = _counts.Take();
         }
-        else if (operation is { Kind: FileOperationKind.Sync, Error: null, IsCanceled: false })
-        {
-            FilePipeMetrics.Synced();
-        }
+
+        counts.Record();
     }
 
     /// <summary>Whether the writer was aborted before; where it is completed already, nothing is begun.</summary>
@@ -800,12 +833,21 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
 
         _unfinished?.Dispose();
         _backend.Release(closeHandle: !_leaveOpen);
+        bool isCounting;
         lock (_lock)
         {
             _error ??= error;
             _isReleased = true;
             Monitor.PulseAll(_lock);
             _released?.TrySetResult();
+
+            // Nobody may come to record them any more.
+            isCounting = _isAborted && _counts.Any;
+        }
+
+        if (isCounting)
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(static writer => writer.RecordCounts(), this, preferLocal: false);
         }
     }
 
@@ -853,6 +895,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, IDisposabl
             _writtenBefore = _queue.Written;
             _operation ??= _backend.Rent(this);
             _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
+            _operation.NeedsOwnThread = _flushes.WantsSync(long.MaxValue) || !_backend.CanSeek;
             _queue.BeginWrite(_operation, BytesPerWrite);
             _coalesced = Math.Max(0, _flushesInQueue - 1);
             _flushesInQueue = 0;

@@ -6,9 +6,10 @@ namespace Pipelines.File;
 /// <summary>
 /// The flushes of one writer that wait, oldest first. The writer's lock guards all of it. Whoever takes flushes out, under that lock, completes them afterwards without it.
 /// </summary>
-internal sealed class PendingFlushes
+/// <param name="counts">The writer.</param>
+internal sealed class PendingFlushes(ICountsOwner counts)
 {
-    private readonly PooledCompletions<FlushResult> _completions = new();
+    private readonly PooledCompletions<FlushResult> _completions = new(counts);
     private PooledCompletion<FlushResult>? _first;
     private PooledCompletion<FlushResult>? _last;
 

@@ -95,7 +95,11 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         SetResult(runContinuationsAsynchronously: true);
     }
 
-    void IThreadPoolWorkItem.Execute() => SetResult(runContinuationsAsynchronously: false);
+    void IThreadPoolWorkItem.Execute()
+    {
+        _pool.Counts?.RecordCounts();
+        SetResult(runContinuationsAsynchronously: false);
+    }
 
     ValueTaskSourceStatus IValueTaskSource<TResult>.GetStatus(short token) => _core.GetStatus(token);
 

@@ -1,11 +1,14 @@
 namespace Pipelines.File;
 
 /// <summary>The waits that one reader, writer or copy uses again and again. A loop needs two: the next wait begins in the continuation of the one before.</summary>
-internal sealed class PooledCompletions<TResult>
+/// <param name="counts">Whose counts are recorded before a wait that ends on another thread is over.</param>
+internal sealed class PooledCompletions<TResult>(ICountsOwner? counts = null)
 {
     // Guards _free.
     private readonly Lock _lock = new();
     private PooledCompletion<TResult>? _free;
+
+    internal ICountsOwner? Counts { get; } = counts;
 
     internal PooledCompletion<TResult> Rent()
     {

@@ -184,6 +184,10 @@ public sealed class SampleTests : IAsyncLifetime
 
         Assert.Matches("(?m)^# TYPE pipelines_file_pool_retained gauge$", metrics);
         Assert.Matches("(?m)^pipelines_file_pool_retained [1-9][0-9]*$", metrics);
+        // The upload was written by threads of the library's own.
+        Assert.Matches("(?m)^pipelines_file_waiting_threads [1-9][0-9]*$", metrics);
+        Assert.Matches("(?m)^pipelines_file_waiting_(queued|under_way) [0-9]+$", metrics);
+        Assert.Contains("# TYPE pipelines_file_waiting_time_seconds histogram", metrics, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -14,6 +14,8 @@ using Pipelines.File;
 // lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
 // append PATH TEXT COUNT             appends COUNT lines of TEXT and their number to a file that others append to, a flush after every hundred
 // handle DESCRIPTOR                  writes a line to a file that the shell has open, and tells Position before and after
+// starve FOLDER                      keeps both threads of its pool busy, and has the library go on meanwhile
+// leave FIFO                         ends while a call of the library waits
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
@@ -32,6 +34,8 @@ try
             int.Parse(args[3], CultureInfo.InvariantCulture),
             linesAFlush: 100),
         "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
+        "starve" => await StarveAsync(args[1]),
+        "leave" => await LeaveAsync(args[1]),
         _ => 2,
     };
 }
@@ -146,5 +150,96 @@ static async Task<int> ReadAsync(string path, int bufferSize)
 
     await reader.CompleteAsync();
     Console.WriteLine($"read {index}");
+    return 0;
+}
+
+static async Task<int> StarveAsync(string folder)
+{
+    string path = Path.Combine(folder, "written");
+    ThreadPool.SetMinThreads(2, 2);
+    ThreadPool.SetMaxThreads(2, 2);
+    FilePipeWriter writer = FilePipeWriter.Create(path);
+    FilePipeWriter durable = FilePipeWriter.Create(Path.Combine(folder, "durable"), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable });
+
+    // From here on the main thread is the only one of this program's that goes on.
+    using ManualResetEventSlim free = new();
+    using CountdownEvent busy = new(2);
+    for (int i = 0; i < 2; i++)
+    {
+        ThreadPool.UnsafeQueueUserWorkItem(
+            _ =>
+            {
+                busy.Signal();
+                free.Wait();
+            },
+            null);
+    }
+
+    busy.Wait();
+    for (int i = 0; i < 20; i++)
+    {
+        Pattern.Fill(writer.GetSpan(100_000)[..100_000], i * 100_000);
+        writer.Advance(100_000);
+        Task<FlushResult> flush = writer.FlushAsync().AsTask();
+
+        // What a flush hands over is written, whether or not anybody is told.
+        while (new FileInfo(path).Length < (i + 1) * 100_000)
+        {
+            Thread.Sleep(1);
+        }
+
+        if (!flush.IsCompleted)
+        {
+            return 5;
+        }
+    }
+
+    Console.WriteLine("written");
+    Task<FlushResult> synced = durable.WriteAsync(new byte[1000]).AsTask();
+    Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path).AsTask();
+    Thread.Sleep(200);
+    if (synced.IsCompleted || opening.IsCompleted)
+    {
+        // There is no thread that could have completed them.
+        return 6;
+    }
+
+    // Complete blocks, and needs no thread of the pool.
+    writer.Complete();
+    free.Set();
+    await synced;
+    Console.WriteLine("on the device");
+    await durable.CompleteAsync();
+    FilePipeReader reader = await opening;
+    Console.WriteLine("opened");
+    ReadResult result = await reader.ReadAtLeastAsync(2_000_000);
+    foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+    {
+        if (Pattern.FirstDifference(memory.Span, 0) == 0)
+        {
+            return 4;
+        }
+
+        break;
+    }
+
+    Console.WriteLine("read");
+    await reader.CompleteAsync();
+    Console.WriteLine("done");
+    return 0;
+}
+
+static async Task<int> LeaveAsync(string fifo)
+{
+    // open(2) for reading waits for a writer, and nothing ends that call; the other waits in the poller.
+    Task<FilePipeReader> blocked = FilePipeReader.OpenAsync(fifo, new FilePipeReaderOptions { Backend = FilePipeBackend.Portable }).AsTask();
+    Task<FilePipeReader> waiting = FilePipeReader.OpenAsync(fifo).AsTask();
+    await Task.Delay(200);
+    if (blocked.IsCompleted || waiting.IsCompleted)
+    {
+        return 5;
+    }
+
+    Console.WriteLine("left");
     return 0;
 }

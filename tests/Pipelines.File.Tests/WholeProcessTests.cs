@@ -6,6 +6,7 @@ using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Backends;
+using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
 
@@ -360,9 +361,15 @@ public sealed class WholeProcessTests : IDisposable
         Assert.Equal(2, wakeUp.Length);
 
         // The flags of a descriptor as open(2) has them (proc_pid_fdinfo(5)).
-        Assert.All(wakeUp, end => Assert.Matches(@"flags:\s*0*2\d{6}", File.ReadAllText(Path.Combine("/proc/self/fdinfo", end.Descriptor))));
+        Assert.All(wakeUp.Select(end => end.Descriptor).Append(Epoll()), end => Assert.Matches(@"flags:\s*0*2\d{6}", File.ReadAllText(Path.Combine("/proc/self/fdinfo", end))));
         reader.Complete();
         await Assert.ThrowsAsync<InvalidOperationException>(() => read);
+
+        // The epoll instance that waits for the FIFO has its inode number among what it waits for (proc_pid_fdinfo(5)).
+        string Epoll()
+            => Directory.GetFiles("/proc/self/fd").Select(fd => Path.GetFileName(fd)).Single(fd =>
+                new FileInfo("/proc/self/fd/" + fd).LinkTarget == "anon_inode:[eventpoll]"
+                && wakeUp.Any(end => File.ReadAllText("/proc/self/fdinfo/" + fd).Split('\n').Any(line => line.StartsWith("tfd:", StringComparison.Ordinal) && line.Split(' ', StringSplitOptions.RemoveEmptyEntries)[1] == end.Descriptor)));
 
         static IEnumerable<(string Descriptor, string Target)> Pipes()
             => Directory.GetFiles("/proc/self/fd").Select(fd => (Path.GetFileName(fd), new FileInfo(fd).LinkTarget ?? "")).Where(p => p.Item2.StartsWith("pipe:", StringComparison.Ordinal));

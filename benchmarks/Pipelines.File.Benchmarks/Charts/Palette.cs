@@ -21,7 +21,7 @@ internal static class Palette
         "FileStream to Pipe" => "#2f9e68",
         "RandomAccess.Read" or "RandomAccess.Write" => "#12a0ac",
         "RandomAccess.ReadAsync" or "RandomAccess.WriteAsync" => "#8b8f3c",
-        "pread(2)" or "pwrite(2)" or "already in memory" => "#b0705a",
+        "pread(2)" or "pwrite(2)" or "already in memory" or "a thread each" => "#b0705a",
         "StreamConnection.GetReader" => "#5c7cfa",
         "MemoryMappedPipeReader" => "#3d9970",
         _ => "#6b7bd0",

@@ -11,6 +11,9 @@ internal sealed class ThreadPoolProbe : IDisposable
     private readonly Thread _thread;
     private readonly ManualResetEventSlim _ran = new();
 
+    /// <summary>The most threads that the pool had at one of the work items.</summary>
+    internal int MostPoolThreads { get; private set; }
+
     // Milliseconds; the thread's until it has ended.
     private readonly List<double> _delays = [];
     private volatile bool _isStopped;
@@ -45,6 +48,7 @@ internal sealed class ThreadPoolProbe : IDisposable
             ThreadPool.UnsafeQueueUserWorkItem(static probe => probe._ran.Set(), this, preferLocal: false);
             _ran.Wait();
             _delays.Add(Stopwatch.GetElapsedTime(start).TotalMilliseconds);
+            MostPoolThreads = Math.Max(MostPoolThreads, ThreadPool.ThreadCount);
             Thread.Sleep(1);
         }
         while (!_isStopped);

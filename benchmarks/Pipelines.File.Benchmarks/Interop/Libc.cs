@@ -13,6 +13,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "pwrite", SetLastError = true)]
     internal static partial nint PWrite(int descriptor, byte* buffer, nuint length, long offset);
 
+    [LibraryImport(Library, EntryPoint = "mkfifo", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int MakeFifo(string path, uint mode);
+
     [LibraryImport(Library, EntryPoint = "posix_fadvise")]
     internal static partial int Advise(int descriptor, long offset, long length, int advice);
 

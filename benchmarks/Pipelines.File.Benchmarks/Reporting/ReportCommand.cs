@@ -5,6 +5,7 @@ using FilePipelinesBenchmarks.Cold;
 using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Waiting;
 using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Reporting;
@@ -16,6 +17,8 @@ internal static class ReportCommand
     private const int DelayRounds = 5;
     private const double DelayWeight = 0.3;
     private const double CommitWeight = 0.6;
+    private const double WaitsWeight = 2;
+    private const int WaitsRounds = 7;
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
@@ -50,6 +53,7 @@ internal static class ReportCommand
         List<SectionResult> results = [];
         IReadOnlyList<WorkItemDelay> delays = [];
         IReadOnlyList<CommitFigures> commits = [];
+        WaitsResult? waits = null;
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
         {
@@ -58,7 +62,7 @@ internal static class ReportCommand
 
         await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
         {
-            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + CommitWeight;
+            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + CommitWeight + WaitsWeight;
             ProgressTask task = context.AddTask("all", maxValue: weights);
             double done = 0;
             foreach (ReportSection section in ReportPlan.Sections)
@@ -75,13 +79,16 @@ internal static class ReportCommand
             {
                 task.Description = "Delay of an unrelated work item";
                 delays = await MeasureDelaysAsync();
+                task.Increment(DelayWeight);
+                task.Description = "What waits";
+                waits = await WaitsResult.MeasureAsync(WaitsRounds, () => task.Increment(WaitsWeight / WaitsResult.StepCount));
             }
 
             task.Value = task.MaxValue;
         });
 
-        Page page = new ReportPage(results, delays, commits, surroundings, Stopwatch.GetElapsedTime(start)).Write();
-        WriteFiles(page, results, delays, commits, output);
+        Page page = new ReportPage(results, delays, commits, waits, surroundings, Stopwatch.GetElapsedTime(start)).Write();
+        WriteFiles(page, results, delays, commits, waits, output);
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
         return 0;
     }
@@ -128,7 +135,7 @@ internal static class ReportCommand
         })];
     }
 
-    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, string folder)
+    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, string folder)
     {
         Directory.CreateDirectory(folder);
         foreach (string old in Directory.EnumerateFiles(folder).Where(file => Path.GetExtension(file) is ".svg" or ".md" or ".html" or ".csv"))
@@ -172,6 +179,20 @@ internal static class ReportCommand
             }
 
             File.WriteAllText(Path.Join(folder, "delays.csv"), csv.ToString());
+        }
+
+        if (waits is not null)
+        {
+            csv.Clear().Append("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n");
+            foreach ((bool isReads, int atOnce, IReadOnlyList<WaitingFigures> ways) in waits.Points)
+            {
+                foreach (WaitingFigures way in ways)
+                {
+                    csv.Append(CultureInfo.InvariantCulture, $"{(isReads ? "read" : "flush")},{atOnce},{Quoted(way.Way)},{way.OperationsPerSecond.Median:0},{way.Ratio.LowerQuartile:0.000},{way.Ratio.Median:0.000},{way.Ratio.UpperQuartile:0.000},{way.Median:0.000},{way.NinetyNinth:0.000},{way.CpuMicroseconds:0.0},{way.DelayMedian:0.000},{way.DelayNinetyNinth:0.000},{way.DelayLongest:0.000},{way.PoolThreads}\n");
+                }
+            }
+
+            File.WriteAllText(Path.Join(folder, "waits.csv"), csv.ToString());
         }
     }
 

@@ -3,6 +3,7 @@ using FilePipelinesBenchmarks.Charts;
 using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Published;
+using FilePipelinesBenchmarks.Waiting;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
@@ -17,15 +18,17 @@ internal sealed class ReportPage
     private readonly IReadOnlyDictionary<string, SectionResult> _results;
     private readonly IReadOnlyList<WorkItemDelay> _delays;
     private readonly IReadOnlyList<CommitFigures> _commits;
+    private readonly WaitsResult? _waits;
     private readonly Surroundings _surroundings;
     private readonly TimeSpan _duration;
     private readonly Page _page = new();
 
-    internal ReportPage(IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, Surroundings surroundings, TimeSpan duration)
+    internal ReportPage(IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, Surroundings surroundings, TimeSpan duration)
     {
         _results = results.ToDictionary(result => result.Section.Key);
         _delays = delays;
         _commits = commits;
+        _waits = waits;
         _surroundings = surroundings;
         _duration = duration;
     }
@@ -41,6 +44,7 @@ internal sealed class ReportPage
         Parsing();
         Rest();
         Memory();
+        Waits();
         Method();
         return _page;
     }
@@ -285,6 +289,63 @@ internal sealed class ReportPage
         // An array's header takes three words, and its end is rounded up to one.
         static double Beside(Measured measured, SectionResult result, (int Size, int Writes) point)
             => Math.Max(0, (measured.AllocatedBytes / result.Section.Operations) - ((((long)point.Size * point.Writes) + (4 * sizeof(long)) - 1) / sizeof(long) * sizeof(long)));
+    }
+
+    private void Waits()
+    {
+        if (_waits is null)
+        {
+            return;
+        }
+
+        _page.Heading(2, "What waits");
+        _page.Paragraph("Cold reads of 4 KiB at random places, and flushes of 512 B that are each on the device before the next one, many at once; beside them an unrelated work item, queued to the thread pool a millisecond after the one before was done. The measure is as many threads of one's own that block. This library makes such calls on threads of its own, and the thread pool stays free.");
+        foreach (bool isReads in (bool[])[true, false])
+        {
+            (bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)[] points = [.. _waits.Points.Where(point => point.IsReads == isReads)];
+            string what = isReads ? "Cold reads of 4 KiB" : "Durable flushes of 512 B";
+            _page.Picture(
+                isReads ? "waits-reads.svg" : "waits-flushes.svg",
+                BarChart.Draw(
+                    $"{what}: operations a second",
+                    [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median, $"{way.OperationsPerSecond.Median:N0}/s, work item {Number(way.DelayNinetyNinth)} ms"))]))]),
+                $"Bars: {what} a second by each way, with the delay of an unrelated work item (99 of 100 within)");
+            _page.Paragraph($"**{what}.** An operation's time is its median and what 99 of 100 take at most; so is the delay of the unrelated work item, with the longest.");
+            _page.Table(
+                ["at once", "way", "operations/s", "against threads of one's own", "one operation", "CPU of one", "delay of a work item", "pool threads"],
+                points.SelectMany(point => point.Ways.Select(way => (IReadOnlyList<string>)
+                [
+                    point.AtOnce.ToString(CultureInfo.InvariantCulture),
+                    Emphasised(way.Way),
+                    way.OperationsPerSecond.Median.ToString("N0", CultureInfo.InvariantCulture),
+                    Emphasised(way.Way, Number(way.Ratio.Median)) + $" ({Number(way.Ratio.LowerQuartile)}–{Number(way.Ratio.UpperQuartile)})",
+                    $"{Number(way.Median)}, {Number(way.NinetyNinth)} ms",
+                    $"{Number(way.CpuMicroseconds)} µs",
+                    $"{Number(way.DelayMedian)}, {Number(way.DelayNinetyNinth)}, {Number(way.DelayLongest)} ms",
+                    way.PoolThreads.ToString(CultureInfo.InvariantCulture),
+                ])));
+        }
+
+        WaitingFigures reads = At64(isReads: true);
+        WaitingFigures flushes = At64(isReads: false);
+        double wakeUps = _waits.Fifos[^1].Microseconds.Median / _waits.Fifos[0].Microseconds.Median;
+        _page.Paragraph("What it is held to, with 64 at once:");
+        _page.Table(
+            ["", "is to be", "this run", ""],
+            [
+                Bar("durable flushes against threads of one's own", "at least 0.85", flushes.Ratio.Median, flushes.Ratio.Median >= 0.85),
+                Bar("cold reads against threads of one's own", "at least 0.9", reads.Ratio.Median, reads.Ratio.Median >= 0.9),
+                Bar("unrelated work item, median, reads", "at most 0.2 ms", reads.DelayMedian, reads.DelayMedian <= 0.2),
+                Bar("unrelated work item, 99 of 100, reads", "at most 2 ms", reads.DelayNinetyNinth, reads.DelayNinetyNinth <= 2),
+                Bar("unrelated work item, median, flushes", "at most 0.2 ms", flushes.DelayMedian, flushes.DelayMedian <= 0.2),
+                Bar("unrelated work item, 99 of 100, flushes", "at most 2 ms", flushes.DelayNinetyNinth, flushes.DelayNinetyNinth <= 2),
+                Bar($"waking one of {_waits.Fifos[^1].Count:N0} idle FIFOs against one of {_waits.Fifos[0].Count}: {Number(_waits.Fifos[^1].Microseconds.Median)} and {Number(_waits.Fifos[0].Microseconds.Median)} µs", "at most 1.5", wakeUps, wakeUps <= 1.5),
+            ],
+            isText: true);
+
+        WaitingFigures At64(bool isReads) => _waits.Points.Single(point => point.IsReads == isReads && point.AtOnce == 64).Ways[^1];
+
+        IReadOnlyList<string> Bar(string what, string bar, double figure, bool isMet) => [what, bar, Number(figure), isMet ? "met" : "**missed**"];
     }
 
     private void Method()

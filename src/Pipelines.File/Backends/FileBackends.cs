@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using System.Runtime.Versioning;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Interop;
@@ -13,7 +14,7 @@ internal static class FileBackends
         || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
 
     // Its system calls are declared for 64-bit processes.
-    private static bool HasThreadPoolBackend => !OperatingSystem.IsWindows() && Environment.Is64BitProcess;
+    internal static bool HasThreadPoolBackend => !OperatingSystem.IsWindows() && Environment.Is64BitProcess;
 
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
     internal static FileBackend Open(FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
@@ -57,6 +58,31 @@ internal static class FileBackends
         }
 
         return Attach(requested, new SafeFileHandle(handle, ownsHandle: false), sharesPosition: true);
+    }
+
+    /// <summary>Takes one side of a FIFO that <see cref="Waiting.FifoOpening"/> has opened by its path; closes it where this throws.</summary>
+    internal static FileBackend OpenFifo(FilePipeBackend requested, SafeFileHandle handle, string fullPath)
+    {
+        try
+        {
+            return Choose(requested, handle, fullPath);
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Locks a file that was opened without the runtime, as it does: exclusively where others may do nothing with it, else shared (flock(2)).</summary>
+    /// <exception cref="IOException">Somebody else has it locked. The file stays open.</exception>
+    internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
+    {
+        int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
+        if (!s_isLockingDisabled && Libc.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0 && Marshal.GetLastPInvokeError() == Libc.EAGAIN)
+        {
+            throw new IOException($"The process cannot access the file '{fullPath}' because it is being used by another process.", Libc.EAGAIN);
+        }
     }
 
     /// <summary>Takes a handle of the caller's.</summary>
@@ -185,6 +211,7 @@ internal static class FileBackends
     }
 
     /// <summary>Refuses a back end that this system lacks.</summary>
+    /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>
     internal static void ThrowIfNotSupported(FilePipeBackend requested)
     {
         switch (requested)

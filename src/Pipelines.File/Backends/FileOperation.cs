@@ -1,4 +1,5 @@
 using Pipelines.File.Buffers;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File.Backends;
 
@@ -22,6 +23,12 @@ internal interface IFileOperationOwner
     /// set the operation up again and wants it performed by this very thread.
     /// </summary>
     bool OnCompleted(FileOperation operation);
+
+    /// <summary>
+    /// Whether <see cref="OnCompleted"/> may run a caller's code, that of its memory pool above all: then it is called on a thread of the application's pool, and
+    /// else on whatever thread the operation ends.
+    /// </summary>
+    bool RunsCallersCode => false;
 }
 
 /// <summary>
@@ -29,7 +36,7 @@ internal interface IFileOperationOwner
 /// It belongs to its owner until <see cref="FileBackend.Start"/>, to the back end until <see cref="IFileOperationOwner.OnCompleted"/>, and to the owner again from there on.
 /// Reusable, and pooled by its back end.
 /// </summary>
-internal abstract class FileOperation
+internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
 {
     /// <summary>The buffers of an operation that goes back to a pool as it is; one that had more lets go of them.</summary>
     internal const int MaxPooledBuffers = 256;
@@ -37,6 +44,10 @@ internal abstract class FileOperation
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
     private bool _needsPins;
+
+    // What the system has not supported while the operation was performed; whose the operation is.
+    private string? _fallbackCall;
+    private int _fallbackError;
 
     internal IFileOperationOwner? Owner { get; private set; }
 
@@ -62,6 +73,11 @@ internal abstract class FileOperation
     /// <summary>How many bytes are asked for: the sum of the buffers, or of the copy.</summary>
     internal long Length { get; private set; }
 
+    /// <summary>
+    /// Goes where syncs go: a write that one follows, so that one thread does both, or that may wait for whoever reads it; a read that nothing has begun yet.
+    /// </summary>
+    internal bool NeedsOwnThread { get; set; }
+
     internal int BufferCount { get; private set; }
 
     /// <summary>What came of it: the bytes that moved; 0 for a read is the end of the file.</summary>
@@ -72,6 +88,18 @@ internal abstract class FileOperation
 
     /// <summary>What came of it: ended by <see cref="FileBackend.Cancel"/> before anything moved.</summary>
     internal bool IsCanceled { get; private set; }
+
+    WaitKind IWaitingCall.WaitKind => Kind switch
+    {
+        FileOperationKind.Read when !NeedsOwnThread => WaitKind.Read,
+        FileOperationKind.Write when !NeedsOwnThread => WaitKind.Write,
+        FileOperationKind.Copy => WaitKind.Read,
+        _ => WaitKind.Sync,
+    };
+
+    IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+    long IWaitingCall.QueuedAt { get; set; }
 
     internal ReadOnlySpan<TransferBuffer> Buffers => _buffers.AsSpan(0, BufferCount);
 
@@ -87,6 +115,7 @@ internal abstract class FileOperation
         Kind = kind;
         Offset = offset;
         Length = 0;
+        NeedsOwnThread = false;
     }
 
     /// <summary>The owner sets it up anew: copies <paramref name="length"/> bytes from one file to another.</summary>
@@ -197,6 +226,53 @@ internal abstract class FileOperation
 
     /// <summary>Records that it was given up before anything moved.</summary>
     internal void FinishCanceled() => Finish(0, error: null, isCanceled: true);
+
+    /// <summary>Whoever performs it has fallen back to another call: for the counters.</summary>
+    internal void FellBack(string call, int error)
+    {
+        _fallbackCall = call;
+        _fallbackError = error;
+    }
+
+    /// <summary>What <see cref="FellBack"/> has said last, if anything.</summary>
+    internal string? TakeFallback(out int error)
+    {
+        string? call = _fallbackCall;
+        error = _fallbackError;
+        _fallbackCall = null;
+        return call;
+    }
+
+    /// <summary>Has it performed by a waiting thread.</summary>
+    internal void Queue() => WaitingThreads.Shared.Queue(this);
+
+    /// <summary>
+    /// Reports it from a thread of the library's own, which no caller's code may run on. <see langword="true"/>: the owner wants it performed again, by this very thread.
+    /// </summary>
+    internal bool Report()
+    {
+        if (!Owner!.RunsCallersCode)
+        {
+            return Owner.OnCompleted(this);
+        }
+
+        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+        return false;
+    }
+
+    /// <summary>The report that may run a caller's code.</summary>
+    void IThreadPoolWorkItem.Execute()
+    {
+        if (Owner!.OnCompleted(this))
+        {
+            Queue();
+        }
+    }
+
+    bool IWaitingCall.Perform() => Perform();
+
+    /// <summary>Performs it on a waiting thread and reports it, unless something else has yet to happen. <see langword="true"/>: it is to be performed again.</summary>
+    protected abstract bool Perform();
 
     /// <summary>Gives it back to its back end. Only its owner may, and only while no back end performs it.</summary>
     internal void Return()

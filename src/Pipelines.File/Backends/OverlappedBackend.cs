@@ -6,8 +6,8 @@ namespace Pipelines.File.Backends;
 
 /// <summary>
 /// Windows: ReadFile and WriteFile with one overlapped for the life of the file, on the runtime's completion port. A read is begun on the caller's thread and
-/// finishes there where the system has the data; else its completion goes on with it. Writes and syncs, which Windows may perform within the call, begin on a
-/// thread of the pool: a flush never writes.
+/// finishes there where the system has the data; else its completion goes on with it. Writes and syncs, which Windows may perform within the call, are begun by
+/// the <see cref="Waiting.WaitingThreads"/>: a flush never writes, and no thread of the application's pool waits for it.
 /// </summary>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class OverlappedBackend : FileBackend
@@ -78,9 +78,9 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         {
             started.Queue();
         }
-        else if (Leave(started) && Report(started))
+        else if (Leave(started))
         {
-            started.Queue();
+            ReportHere(started);
         }
     }
 
@@ -100,35 +100,38 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         base.Release(closeHandle);
     }
 
-    /// <summary>The work item: performs the operation, and goes on for as long as the owner has more and the system needs no time.</summary>
-    internal void PerformAndReport(OverlappedOperation operation)
+    /// <summary>Performs the operation on a waiting thread. <see langword="true"/>: it has finished within the call, and the owner has more.</summary>
+    internal bool PerformAndReport(OverlappedOperation operation)
     {
-        do
+        bool isFinished;
+        if (operation.TryIssue())
         {
-            bool isFinished;
-            if (operation.TryIssue())
-            {
-                isFinished = TryFinish(operation);
-            }
-            else
-            {
-                operation.FinishCanceled();
-                isFinished = true;
-            }
-
-            if (!isFinished && !Leave(operation))
-            {
-                return;
-            }
+            isFinished = TryFinish(operation);
         }
-        while (Report(operation));
+        else
+        {
+            operation.FinishCanceled();
+            isFinished = true;
+        }
+
+        if (!isFinished && !Leave(operation))
+        {
+            return false;
+        }
+
+        // The system's answer is there, and nothing of it is under way.
+        operation.Withdraw();
+        return operation.Report();
     }
 
-    /// <summary>The system's answer is there, and nothing of it is under way: tells the owner. What it answers is <see cref="IFileOperationOwner.OnCompleted"/>'s.</summary>
-    private static bool Report(OverlappedOperation operation)
+    /// <summary>Tells the owner, on a thread of the application's, as the runtime's completion port is served by its pool. What comes next may wait, and goes to a waiting thread.</summary>
+    private static void ReportHere(OverlappedOperation operation)
     {
         operation.Withdraw();
-        return operation.Owner!.OnCompleted(operation);
+        if (operation.Owner!.OnCompleted(operation))
+        {
+            operation.Queue();
+        }
     }
 
     /// <summary>The thread that made the call leaves the operation, see <see cref="OverlappedOperation.TryLeave"/>.</summary>
@@ -154,9 +157,9 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         OverlappedBackend backend = operation.Backend;
         backend._port.FreeNativeOverlapped(overlapped);
         backend.Record(operation, (int)error, transferred);
-        if (operation.TryArrive() && Report(operation))
+        if (operation.TryArrive())
         {
-            backend.PerformAndReport(operation);
+            ReportHere(operation);
         }
     }
 

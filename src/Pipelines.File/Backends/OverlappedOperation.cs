@@ -3,7 +3,7 @@ using System.Runtime.Versioning;
 namespace Pipelines.File.Backends;
 
 /// <summary>
-/// An operation of <see cref="OverlappedBackend"/>: the work item that begins it, its overlapped, and who has yet to come by before it is reported.
+/// An operation of <see cref="OverlappedBackend"/>: its overlapped, and who has yet to come by before it is reported.
 /// </summary>
 /// <remarks>
 /// <para>The race between "the call has returned" and "the completion has run" is settled here. Two have to come by before an operation is reported: the thread that
@@ -12,7 +12,7 @@ namespace Pipelines.File.Backends;
 /// <para>Which of the two frees the overlapped is no race: the answer of the call says whether a completion comes, and if it comes, it frees.</para>
 /// </remarks>
 [SupportedOSPlatform("windows")]
-internal sealed unsafe class OverlappedOperation : FileOperation, IThreadPoolWorkItem
+internal sealed unsafe class OverlappedOperation : FileOperation
 {
     // The bits of _state; above them is the generation that they are for.
 
@@ -106,11 +106,9 @@ internal sealed unsafe class OverlappedOperation : FileOperation, IThreadPoolWor
         }
     }
 
-    internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
-
-    void IThreadPoolWorkItem.Execute() => Backend.PerformAndReport(this);
-
     internal new void Lend(IFileOperationOwner owner) => base.Lend(owner);
+
+    protected override bool Perform() => Backend.PerformAndReport(this);
 
     protected override void Recycle() => Backend.Keep(this);
 

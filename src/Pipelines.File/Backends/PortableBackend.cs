@@ -12,10 +12,11 @@ internal sealed class PortableBackend : FileBackend
     // Never disposed: the handle is closed by itself, or left open.
     private FileStream? _sequential;
 
+    // Everywhere else the runtime's asynchronous calls are blocking ones on a thread of the application's pool; here they are made on a waiting thread at once.
+    private readonly bool _isOverlapped;
+
     internal PortableBackend(SafeFileHandle handle, string? path, FileProperties properties)
-        : base(handle, path, properties)
-    {
-    }
+        : base(handle, path, properties) => _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
 
@@ -40,34 +41,32 @@ internal sealed class PortableBackend : FileBackend
         // RandomAccess gives nothing up.
     }
 
-    /// <summary>The work item: performs the operation, and goes on for as long as the owner has more and the runtime needs no time.</summary>
-    internal void PerformAndReport(PortableOperation operation)
+    /// <summary>Begins the operation on a waiting thread. <see langword="true"/>: it has ended at once, and the owner has more.</summary>
+    internal bool PerformAndReport(PortableOperation operation)
     {
-        do
+        if (operation.Kind == FileOperationKind.Step)
         {
-            if (operation.Kind == FileOperationKind.Step)
-            {
-                operation.PerformStep();
-                continue;
-            }
-
-            if (!TryBegin(operation))
-            {
-                return;
-            }
-
+            operation.PerformStep();
+        }
+        else if (TryBegin(operation))
+        {
             End(operation);
         }
-        while (operation.Owner!.OnCompleted(operation));
+        else
+        {
+            return false;
+        }
+
+        return operation.Report();
     }
 
-    /// <summary>The runtime has finished what <see cref="TryBegin"/> began.</summary>
+    /// <summary>The runtime has finished what <see cref="TryBegin"/> began, on a thread of its pool.</summary>
     internal void OnFinished(PortableOperation operation)
     {
         End(operation);
         if (operation.Owner!.OnCompleted(operation))
         {
-            PerformAndReport(operation);
+            operation.Queue();
         }
     }
 
@@ -80,8 +79,17 @@ internal sealed class PortableBackend : FileBackend
             {
                 case FileOperationKind.Read:
                     Memory<byte> memory = MemoryMarshal.AsMemory(operation.FirstBuffer);
-                    return operation.TryFinishNow(CanSeek ? RandomAccess.ReadAsync(Handle, memory, operation.Offset) : Sequential(FileAccess.Read).ReadAsync(memory));
+                    return operation.TryFinishNow(
+                        !CanSeek ? Sequential(FileAccess.Read).ReadAsync(memory)
+                        : _isOverlapped ? RandomAccess.ReadAsync(Handle, memory, operation.Offset)
+                        : new ValueTask<int>(RandomAccess.Read(Handle, memory.Span, operation.Offset)));
                 case FileOperationKind.Write:
+                    if (CanSeek && !_isOverlapped)
+                    {
+                        RandomAccess.Write(Handle, operation.FirstBuffer.Span, operation.Offset);
+                        return operation.TryFinishNow(default(ValueTask));
+                    }
+
                     return operation.TryFinishNow(CanSeek ? RandomAccess.WriteAsync(Handle, operation.FirstBuffer, operation.Offset) : Sequential(FileAccess.Write).WriteAsync(operation.FirstBuffer));
                 case FileOperationKind.Sync when CanSeek:
                     RandomAccess.FlushToDisk(Handle);

@@ -4,10 +4,10 @@ using System.Runtime.ExceptionServices;
 namespace Pipelines.File.Backends;
 
 /// <summary>
-/// An operation of <see cref="PortableBackend"/>: the work item that begins it, and the wait for the runtime's call. The runtime's own source of that wait is pooled;
+/// An operation of <see cref="PortableBackend"/>, and its wait for the runtime's call. The runtime's own source of that wait is pooled;
 /// an async method of ours would not be.
 /// </summary>
-internal sealed class PortableOperation : FileOperation, IThreadPoolWorkItem
+internal sealed class PortableOperation : FileOperation
 {
     private static readonly OperationPool<PortableOperation> s_pool = new();
 
@@ -28,10 +28,6 @@ internal sealed class PortableOperation : FileOperation, IThreadPoolWorkItem
         operation.Lend(owner);
         return operation;
     }
-
-    internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
-
-    void IThreadPoolWorkItem.Execute() => _backend!.PerformAndReport(this);
 
     /// <summary>Whether the read is over; else the back end is told when it is.</summary>
     internal bool TryFinishNow(ValueTask<int> read)
@@ -79,6 +75,8 @@ internal sealed class PortableOperation : FileOperation, IThreadPoolWorkItem
                 return 0;
         }
     }
+
+    protected override bool Perform() => _backend!.PerformAndReport(this);
 
     protected override void Recycle()
     {

@@ -1,12 +1,13 @@
 using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Interop;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File.Backends;
 
 /// <summary>
-/// Unix. A read is tried without waiting (RWF_NOWAIT) on the caller's thread, which finishes it there when the page cache has the data; what has to wait becomes
-/// a work item of the thread pool. Files that can stay empty for ever (FIFOs, terminals, sockets) wait in <see cref="DescriptorPoller"/> and hold no thread.
+/// Unix. A read is tried without waiting (RWF_NOWAIT) on the caller's thread, which finishes it there when the page cache has the data; what has to wait is
+/// performed by one of the <see cref="WaitingThreads"/>. Files that can stay empty for ever (FIFOs, terminals, sockets) wait in <see cref="DescriptorPoller"/> and hold no thread.
 /// </summary>
 internal sealed unsafe class ThreadPoolBackend : FileBackend
 {
@@ -102,6 +103,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     {
         ThreadPoolOperation started = (ThreadPoolOperation)operation;
         FilePipeMetrics.HandedOver(operation.Kind);
+        if (operation.Kind == FileOperationKind.Read && CanSeek && !_triesReads)
+        {
+            // No first try has begun to fetch the bytes (RWF_NOWAIT does, before it answers EAGAIN): the call waits for all of it.
+            operation.NeedsOwnThread = true;
+        }
+
         switch (CanSeek || operation.Kind is not (FileOperationKind.Read or FileOperationKind.Write) ? Readiness.Ready : WaitUntilReady(started))
         {
             case Readiness.Ready:
@@ -115,7 +122,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override void Cancel(FileOperation operation, int generation)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryCancel((ThreadPoolOperation)operation, generation))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(((ThreadPoolOperation)operation).Wait, generation))
         {
             ReportCanceled((ThreadPoolOperation)operation);
         }
@@ -126,17 +133,17 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
 
     internal override void SyncFolder() => FolderSync.Perform(_calls, FileProperties.PathOf(Handle) ?? Path);
 
-    /// <summary>The work item: performs the operation, waiting if it must, and goes on for as long as the owner has more.</summary>
-    internal void PerformAndReport(ThreadPoolOperation operation)
+    /// <summary>Performs the operation, waiting if it must. <see langword="true"/>: the owner has more.</summary>
+    internal bool PerformAndReport(ThreadPoolOperation operation) => Perform(operation) && operation.Report();
+
+    /// <summary>The descriptor that the operation waited for is ready. On the poller's thread.</summary>
+    internal void OnReady(ThreadPoolOperation operation)
     {
-        do
+        // A call that never waits needs no other thread; whatever comes after it does, as others wait for this one.
+        if (!_isNonBlocking || PerformAndReport(operation))
         {
-            if (!Perform(operation))
-            {
-                return;
-            }
+            operation.Queue();
         }
-        while (operation.Owner!.OnCompleted(operation));
     }
 
     private void ReportCanceled(ThreadPoolOperation operation)
@@ -153,12 +160,12 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         try
         {
             return _calls.IsReady(Handle, EventsOf(operation)) ? Readiness.Ready
-                : DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)) ? Readiness.Waiting
+                : DescriptorPoller.Shared.TryAdd(operation.Wait, Handle, EventsOf(operation)) ? Readiness.Waiting
                 : Readiness.Canceled;
         }
         catch (Exception e) when (e is IOException or ObjectDisposedException)
         {
-            // No descriptor for the wake-up pipe, or none of the file: the work item meets the same and reports it.
+            // The system has no descriptor or thread to wait with, or the file is closed: who performs the operation meets the same and reports it.
             return Readiness.Ready;
         }
     }
@@ -223,7 +230,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             }
             else if (result == -Libc.EAGAIN && !CanSeek && operation.Kind is FileOperationKind.Read or FileOperationKind.Write)
             {
-                if (DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation)))
+                if (DescriptorPoller.Shared.TryAdd(operation.Wait, Handle, EventsOf(operation)))
                 {
                     return false;
                 }
@@ -247,7 +254,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         }
         catch (Exception e) when (e is ObjectDisposedException or IOException or NotSupportedException)
         {
-            // The caller has closed the handle under us, or there is no descriptor for the wake-up pipe.
+            // The caller has closed the handle under us, or the system has no descriptor or thread to wait with.
             operation.Finish(FileErrors.WithPath(e, Path));
         }
 
@@ -268,7 +275,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             if (IsUnknownCall(result))
             {
                 _triesReads = false;
-                FilePipeMetrics.FellBack("preadv2", (int)-result);
+                operation.FellBack("preadv2", (int)-result);
             }
         }
 
@@ -286,7 +293,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             }
 
             _triesWrites = false;
-            FilePipeMetrics.FellBack("pwritev2", (int)-result);
+            operation.FellBack("pwritev2", (int)-result);
         }
 
         return _calls.IsReady(Handle, Libc.POLLOUT) ? Call(operation, CallKind.WriteSome) : -Libc.EAGAIN;
@@ -354,7 +361,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
         {
             // EXDEV, EINVAL, EOPNOTSUPP, ENOSYS, EBADF (append-only), ETXTBSY, EPERM …: the ordinary way tells what is really wrong, if anything is.
             _copies = false;
-            FilePipeMetrics.FellBack("copy_file_range", (int)-result);
+            operation.FellBack("copy_file_range", (int)-result);
             return 0;
         }
 

@@ -1,28 +1,20 @@
-using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Waiting;
 
 namespace Pipelines.File.Backends;
 
-/// <summary>An operation of <see cref="ThreadPoolBackend"/>: it is the work item that performs it, and what <see cref="DescriptorPoller"/> waits for.</summary>
-internal sealed class ThreadPoolOperation : FileOperation, IThreadPoolWorkItem
+/// <summary>An operation of <see cref="ThreadPoolBackend"/>: what a waiting thread performs, and what waits for its descriptor before.</summary>
+internal sealed class ThreadPoolOperation : FileOperation, IDescriptorWaiter
 {
     private static readonly OperationPool<ThreadPoolOperation> s_pool = new();
 
     private ThreadPoolBackend? _backend;
 
-    /// <summary>The generation that was canceled while it did not wait. Guarded by the poller's lock.</summary>
-    internal int CanceledGeneration { get; set; } = -1;
+    private ThreadPoolOperation() => Wait = new DescriptorWait(this);
 
-    // What it waits for; guarded by the poller's lock while it waits there.
+    /// <summary>Where it waits for its descriptor; the poller guards it.</summary>
+    internal DescriptorWait Wait { get; }
 
-    /// <summary>Tells this wait from a later one of the same operation; 0 while it does not wait.</summary>
-    internal long WaitTicket { get; set; }
-
-    internal SafeFileHandle? WaitFile { get; set; }
-
-    internal int WaitDescriptor { get; set; }
-
-    /// <summary>POLLIN or POLLOUT.</summary>
-    internal short WaitEvents { get; set; }
+    int IDescriptorWaiter.Generation => Generation;
 
     internal static ThreadPoolOperation Rent(ThreadPoolBackend backend, IFileOperationOwner owner)
     {
@@ -32,12 +24,9 @@ internal sealed class ThreadPoolOperation : FileOperation, IThreadPoolWorkItem
         return operation;
     }
 
-    /// <summary>The descriptor that the operation waited for can be read or written.</summary>
-    internal void OnReady() => Queue();
+    void IDescriptorWaiter.OnReady() => _backend!.OnReady(this);
 
-    internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
-
-    void IThreadPoolWorkItem.Execute() => _backend!.PerformAndReport(this);
+    protected override bool Perform() => _backend!.PerformAndReport(this);
 
     protected override void Recycle()
     {

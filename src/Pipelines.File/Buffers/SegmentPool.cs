@@ -91,13 +91,13 @@ internal sealed class SegmentPool
             {
                 while (Volatile.Read(ref _retainedBytes) > value && _buckets[i].Pop() is { } segment)
                 {
-                    Drop(segment, "limit");
+                    Drop(segment);
                 }
             }
 
             if (value == 0)
             {
-                ClearSlots(all: true, "limit");
+                ClearSlots(all: true);
             }
         }
     }
@@ -218,7 +218,7 @@ internal sealed class SegmentPool
 
         if (isTime || isMemoryShort)
         {
-            ClearSlots(isMemoryShort, isMemoryShort ? "memory" : "idle");
+            ClearSlots(isMemoryShort);
             foreach (Bucket bucket in _buckets)
             {
                 for (FileSegment? segment = bucket.TakeIdle(all: isMemoryShort); segment is not null;)
@@ -227,7 +227,7 @@ internal sealed class SegmentPool
 
                     // A position that somebody has kept must not keep all the others, too.
                     segment.NextSegment = null;
-                    Drop(segment, isMemoryShort ? "memory" : "idle");
+                    Drop(segment);
                     segment = next;
                 }
             }
@@ -285,7 +285,7 @@ internal sealed class SegmentPool
         }
         else
         {
-            Drop(segment, "limit");
+            Drop(segment);
         }
     }
 
@@ -297,7 +297,7 @@ internal sealed class SegmentPool
     }
 
     /// <summary>Lets go of what threads keep that have not used it since the last time, or of all.</summary>
-    private void ClearSlots(bool all, string reason)
+    private void ClearSlots(bool all)
     {
         if (_slots is not null)
         {
@@ -307,7 +307,7 @@ internal sealed class SegmentPool
                 if ((all || !slot.IsUsed) && slot.Segment is { } segment)
                 {
                     slot.Segment = null;
-                    FilePipeMetrics.PoolReleased(segment.PooledSize, reason);
+                    FilePipeMetrics.PoolReleased(segment.PooledSize);
                 }
 
                 slot.IsUsed = false;
@@ -315,10 +315,10 @@ internal sealed class SegmentPool
         }
     }
 
-    private void Drop(FileSegment segment, string reason)
+    private void Drop(FileSegment segment)
     {
         Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
-        FilePipeMetrics.PoolReleased(segment.PooledSize, reason);
+        FilePipeMetrics.PoolReleased(segment.PooledSize);
     }
 
     /// <summary>Lets go of what the size that keeps the most keeps: the segment that comes back was in use until now, and those may never be again.</summary>
@@ -335,7 +335,7 @@ internal sealed class SegmentPool
 
         while (most != bucket && _buckets[most].Pop() is { } segment)
         {
-            Drop(segment, "limit");
+            Drop(segment);
             if (Volatile.Read(ref _retainedBytes) <= MaxRetainedBytes)
             {
                 return true;

@@ -40,9 +40,6 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int OpenLinux(string path, int flags, uint mode);
 
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
-
     [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int FAccessAt(int folder, string path, int mode, int flags);
 

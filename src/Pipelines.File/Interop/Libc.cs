@@ -23,6 +23,8 @@ internal static unsafe partial class Libc
     internal const int EROFS = 30;
     internal const int EPIPE = 32;
 
+    internal const int ENXIO = 6;
+
     internal const int ENOSYSLinux = 38;
     internal const int EOPNOTSUPPLinux = 95;
 
@@ -34,6 +36,14 @@ internal static unsafe partial class Libc
     internal const short POLLIN = 0x1;
     internal const short POLLOUT = 0x4;
 
+    internal const int EPOLL_CTL_ADD = 1;
+    internal const int EPOLL_CTL_DEL = 2;
+    internal const int EPOLL_CTL_MOD = 3;
+    internal const uint EPOLLONESHOT = 1u << 30;
+    internal const int EPOLL_CLOEXEC = 0x80000;
+    internal const uint SPLICE_F_NONBLOCK = 2;
+
+    internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
     internal const uint STATX_SIZE = 0x200;
@@ -68,6 +78,15 @@ internal static unsafe partial class Libc
     /// <summary>The most bytes that a pipe which poll(2) calls writable takes without waiting (PIPE_BUF of pipe(7): 4,096 on Linux, 512 in POSIX and on macOS).</summary>
     internal static int PipeBuf => OperatingSystem.IsLinux() ? 4096 : 512;
 
+    // struct epoll_event of epoll_ctl(2): the kernel packs it on x64, so that what a 32-bit process sees is the same there.
+    private static bool IsEpollEventPacked { get; } = RuntimeInformation.ProcessArchitecture == Architecture.X64;
+
+    /// <summary>Bytes of one event of epoll_wait(2), which begins with what happened.</summary>
+    internal static int EpollEventSize => IsEpollEventPacked ? 12 : 16;
+
+    /// <summary>Where an event's data begin, bytes.</summary>
+    internal static int EpollDataOffset => IsEpollEventPacked ? 4 : 8;
+
     /// <summary>open(2). Its number is not the same on every architecture.</summary>
     internal static int O_DIRECTLinux => RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm ? 0x10000 : 0x4000;
 
@@ -95,6 +114,24 @@ internal static unsafe partial class Libc
         [FieldOffset(28)] internal ushort Mode;
         [FieldOffset(40)] internal long Size;
     }
+
+    /// <summary>epoll_ctl(2).</summary>
+    internal static int EpollControl(int epoll, int operation, int descriptor, uint events, ulong data)
+    {
+        byte* packed = stackalloc byte[16];
+        *(uint*)packed = events;
+        *(ulong*)(packed + EpollDataOffset) = data;
+        return EpollControl(epoll, operation, descriptor, packed);
+    }
+
+    [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
+    internal static partial int EpollCreate(int flags);
+
+    [LibraryImport(Library, EntryPoint = "epoll_wait", SetLastError = true)]
+    internal static partial int EpollWait(int epoll, byte* events, int count, int timeoutMilliseconds);
+
+    [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
+    internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
 
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags);
@@ -146,6 +183,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
     internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
 
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
+
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
 
@@ -163,4 +203,7 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
     internal static partial int Close(int descriptor);
+
+    [LibraryImport(Library, EntryPoint = "epoll_ctl", SetLastError = true)]
+    private static partial int EpollControl(int epoll, int operation, int descriptor, byte* eventOfIt);
 }

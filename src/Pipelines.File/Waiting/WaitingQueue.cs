@@ -1,0 +1,75 @@
+namespace Pipelines.File.Waiting;
+
+/// <summary>The calls of one kind: those that wait for a thread, oldest first, and how many have one. <see cref="WaitingThreads"/> guards it.</summary>
+internal sealed class WaitingQueue
+{
+    private readonly int _fewest;
+    private IWaitingCall? _first;
+    private IWaitingCall? _last;
+
+    private int _count;
+
+    /// <param name="fewest">How many calls of this kind may be under way at once before more threads are of use.</param>
+    /// <param name="isForFew">Whether threads are woken for it one at a time.</param>
+    internal WaitingQueue(int fewest, bool isForFew)
+    {
+        Target = _fewest = fewest;
+        IsForFew = isForFew;
+    }
+
+    internal bool IsForFew { get; }
+
+    /// <summary>Calls that wait for a thread.</summary>
+    internal int Count => _count;
+
+    /// <summary>Whether there is none; may be asked without the lock, by who does not mind to be wrong just then.</summary>
+    internal bool IsEmpty => Volatile.Read(ref _count) == 0;
+
+    /// <summary>Calls that a thread performs.</summary>
+    internal int UnderWay { get; set; }
+
+    /// <summary>How many may be under way at once.</summary>
+    internal int Target { get; private set; }
+
+    /// <summary>Since when the oldest waits; only where there is one.</summary>
+    internal long OldestQueuedAt => _first!.QueuedAt;
+
+    internal void Add(IWaitingCall call)
+    {
+        call.NextCall = null;
+        if (_last is null)
+        {
+            _first = call;
+        }
+        else
+        {
+            _last.NextCall = call;
+        }
+
+        _last = call;
+        _count++;
+    }
+
+    /// <summary>The oldest. There is one.</summary>
+    internal IWaitingCall Take()
+    {
+        IWaitingCall call = _first!;
+        _first = call.NextCall;
+        call.NextCall = null;
+        if (_first is null)
+        {
+            _last = null;
+        }
+
+        if (--_count == 0 && Target > _fewest)
+        {
+            // Nobody waits for a thread: they are enough.
+            Target--;
+        }
+
+        return call;
+    }
+
+    /// <summary>Those that are under way wait rather than compute, and others wait behind them.</summary>
+    internal void Grow(int most) => Target = Math.Min(most, Target + Math.Max(1, Target / 2));
+}

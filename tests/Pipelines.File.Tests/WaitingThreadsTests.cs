@@ -1,0 +1,157 @@
+using Pipelines.File.Waiting;
+
+namespace FilePipelinesTests;
+
+/// <summary>The threads for calls that wait, with calls that do as they are told.</summary>
+public sealed class WaitingThreadsTests
+{
+    [Fact]
+    public async Task Queue_MoreCallsThanTheLimit_PerformsThemAllWithNoMoreThreads()
+    {
+        WaitingThreads threads = new(limit: 8);
+        using ManualResetEventSlim stall = new();
+        Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(WaitKind.Sync, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Array.ForEach(calls, threads.Queue);
+        await Eventually.TrueAsync(() => threads.UnderWayCount >= 5);
+        Assert.InRange(threads.ThreadCount, 5, 8);
+        Assert.Equal(1000, threads.UnderWayCount + threads.QueuedCount);
+
+        // Another kind is not held up.
+        Call read = new(WaitKind.Read, static () => { });
+        threads.Queue(read);
+        await read.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        Assert.InRange(threads.ThreadCount, 5, 8);
+        stall.Set();
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Queue_EveryKindStalled_StillPerformsOneOfEach()
+    {
+        WaitingThreads threads = new(limit: 4);
+        using ManualResetEventSlim stall = new();
+        List<Call> calls = [];
+        foreach (WaitKind kind in Enum.GetValues<WaitKind>())
+        {
+            for (int i = 0; i < 10; i++)
+            {
+                calls.Add(new Call(kind, () => stall.Wait(TestContext.Current.CancellationToken)));
+                threads.Queue(calls[^1]);
+            }
+        }
+
+        await Eventually.TrueAsync(() => calls.GroupBy(call => ((IWaitingCall)call).WaitKind).All(kind => kind.Any(call => call.HasBegun)));
+        Assert.Equal(4, threads.ThreadCount);
+        stall.Set();
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Queue_ReadsThatAllStall_GetMoreThreadsThanAtFirst()
+    {
+        WaitingThreads threads = new(limit: 16);
+        using ManualResetEventSlim stall = new();
+        Call[] calls = [.. Enumerable.Range(0, 12).Select(_ => new Call(WaitKind.Read, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Array.ForEach(calls, threads.Queue);
+
+        // Nothing is queued any more, so that only a thread of theirs can see that nothing goes on.
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
+        stall.Set();
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Perform_SaysThereIsMoreOfAnotherKind_IsPerformedAgainAsThat()
+    {
+        WaitingThreads threads = new(limit: 4);
+        List<WaitKind> kinds = [];
+        TaskCompletionSource done = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        Changing call = new(kinds, done);
+        threads.Queue(call);
+        await done.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        Assert.Equal([WaitKind.Write, WaitKind.Write, WaitKind.Sync], kinds);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Threads_Idle_EndAfterSomeSeconds()
+    {
+        WaitingThreads threads = new(limit: 8);
+        Call[] calls = [.. Enumerable.Range(0, 100).Select(_ => new Call(WaitKind.Sync, static () => { }))];
+        Array.ForEach(calls, threads.Queue);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
+        Call again = new(WaitKind.Open, static () => { });
+        threads.Queue(again);
+        await again.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Queue_FromManyThreads_PerformsEachCallOnce()
+    {
+        WaitingThreads threads = new(limit: 6);
+        Call[] calls = [.. Enumerable.Range(0, 40_000).Select(i => new Call((WaitKind)(i % 4), static () => Thread.SpinWait(20)))];
+        await Task.WhenAll(Enumerable.Range(0, 4).Select(part => Task.Run(() =>
+        {
+            for (int i = part; i < calls.Length; i += 4)
+            {
+                threads.Queue(calls[i]);
+                if (i % 1000 == part)
+                {
+                    // So that the threads become idle now and then.
+                    Thread.Sleep(1);
+                }
+            }
+        })));
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(30), TestContext.Current.CancellationToken);
+        Assert.All(calls, call => Assert.Equal(1, call.Times));
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    private sealed class Call(WaitKind kind, Action perform) : IWaitingCall
+    {
+        private int _times;
+
+        public TaskCompletionSource Performed { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public int Times => Volatile.Read(ref _times);
+
+        public bool HasBegun => Times > 0;
+
+        WaitKind IWaitingCall.WaitKind => kind;
+
+        IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+        long IWaitingCall.QueuedAt { get; set; }
+
+        bool IWaitingCall.Perform()
+        {
+            Interlocked.Increment(ref _times);
+            perform();
+            Performed.TrySetResult();
+            return false;
+        }
+    }
+
+    private sealed class Changing(List<WaitKind> kinds, TaskCompletionSource done) : IWaitingCall
+    {
+        public WaitKind WaitKind => kinds.Count < 2 ? WaitKind.Write : WaitKind.Sync;
+
+        IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+        long IWaitingCall.QueuedAt { get; set; }
+
+        bool IWaitingCall.Perform()
+        {
+            kinds.Add(WaitKind);
+            if (kinds.Count == 3)
+            {
+                done.SetResult();
+                return false;
+            }
+
+            return true;
+        }
+    }
+}
