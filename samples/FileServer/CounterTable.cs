@@ -21,6 +21,7 @@ internal sealed class CounterTable : IDisposable
                 {
                     Histogram<double> histogram => new HistogramValues(histogram),
                     ObservableUpDownCounter<long> => new GaugeValues(),
+                    ObservableCounter<long> => new ObservedCounterValues(),
                     _ => new CounterValues(),
                 }));
             }
@@ -81,13 +82,17 @@ internal sealed class CounterTable : IDisposable
         private protected virtual double Combine(double sum, double value) => sum + value;
     }
 
-    private sealed class GaugeValues : CounterValues
+    /// <summary>What is observed is the sum itself.</summary>
+    private class ObservedCounterValues : CounterValues
+    {
+        private protected override double Combine(double sum, double value) => value;
+    }
+
+    private sealed class GaugeValues : ObservedCounterValues
     {
         internal override string Type => "gauge";
 
         internal override string Suffix => string.Empty;
-
-        private protected override double Combine(double sum, double value) => value;
     }
 
     /// <summary>Counts by the boundaries that the instrument advises; the lock of each label's counts guards them.</summary>

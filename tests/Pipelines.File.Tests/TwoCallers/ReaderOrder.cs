@@ -155,6 +155,12 @@ internal sealed class ReaderOrder : Order
         {
             Wait wait = _waits[i];
             SpinUntil(static state => state.Order.IsSettled(state.Wait), (Order: this, Wait: wait), static state => state.Order.Fail($"{state.Wait.Kind} does not end"));
+            if (wait.Kind == WaitKind.Completion && Backend.Releases > 0)
+            {
+                // A work item says so, a moment after the release.
+                SpinUntil(static state => state.Wait.IsCompleted, (Order: this, Wait: wait), static state => state.Order.Fail("CompleteAsync is not over although everything is released"));
+            }
+
             if (wait.IsCompleted)
             {
                 // Ended, and by nothing that happened: seen by what the result is checked for.
@@ -164,7 +170,6 @@ internal sealed class ReaderOrder : Order
             else
             {
                 Require(wait.Kind == WaitKind.Completion || Backend.Started is not null, "somebody waits, and nothing is under way");
-                Require(wait.Kind != WaitKind.Completion || Backend.Releases == 0, "CompleteAsync is over when everything is released");
                 Require(wait.Kind != WaitKind.Copy || !(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked, "the back end is asked to give up a copy that was canceled");
                 i++;
             }

@@ -183,6 +183,8 @@ internal sealed class ScriptedBackend : FileBackend
         /// <summary>The use of it that was to be given up.</summary>
         internal int CanceledGeneration { get; set; } = -1;
 
+        protected override bool Perform() => throw new InvalidOperationException("It is scripted: no thread of the library's performs it.");
+
         protected override void Recycle()
         {
             _backend._order.Require(!IsReturned && _backend._lent != this, "an operation is given back once, and when the system is done with it");
