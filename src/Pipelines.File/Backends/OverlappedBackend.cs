@@ -137,18 +137,13 @@ internal sealed unsafe class OverlappedBackend : FileBackend
     /// <summary>The thread that made the call leaves the operation, see <see cref="OverlappedOperation.TryLeave"/>.</summary>
     private bool Leave(OverlappedOperation operation)
     {
-        if (operation.TryLeave(out bool isCancelWanted))
+        // Before it leaves: until then nobody reports, so that the file is not closed, for the owner's part, while this call still holds its handle.
+        if (operation.IsCancelWanted)
         {
-            return true;
-        }
-
-        if (isCancelWanted)
-        {
-            // If the next call is under way by now it is that one which ends, and its owner repeats it.
             CancelIssued(operation);
         }
 
-        return false;
+        return operation.TryLeave();
     }
 
     private static void OnCompletion(uint error, uint transferred, NativeOverlapped* overlapped)

@@ -73,14 +73,12 @@ internal sealed unsafe class OverlappedOperation : FileOperation
 
     /// <summary>
     /// The thread that made the call leaves the operation. <see langword="true"/>: the completion was here before, and reporting is this thread's.
-    /// <see langword="false"/>: the completion will report, or has by now; <paramref name="isCancelWanted"/>: a cancellation may have come before the call was made.
+    /// <see langword="false"/>: the completion will report, or has by now.
     /// </summary>
-    internal bool TryLeave(out bool isCancelWanted)
-    {
-        long state = Interlocked.Or(ref _state, Left);
-        isCancelWanted = (state & CancelWanted) != 0;
-        return (state & Arrived) != 0;
-    }
+    internal bool TryLeave() => (Interlocked.Or(ref _state, Left) & Arrived) != 0;
+
+    /// <summary>Whether a cancellation has come that may have found no call to cancel. Asked after the call was made, before <see cref="TryLeave"/>.</summary>
+    internal bool IsCancelWanted => (Volatile.Read(ref _state) & (CancelWanted | Arrived)) == CancelWanted;
 
     /// <summary>The completion has run. <see langword="true"/>: reporting is this thread's.</summary>
     internal bool TryArrive() => (Interlocked.Or(ref _state, Arrived) & Left) != 0;

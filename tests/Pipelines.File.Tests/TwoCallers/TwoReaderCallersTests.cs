@@ -22,7 +22,9 @@ public sealed class TwoReaderCallersTests
     [Theory]
     [MemberData(nameof(Situations))]
     public async Task TwoCalls_InEveryOrderWithTheEvents_LoseNothingAndEnd(ReaderSituation situation, bool hasCallersPool)
-        => await OrderThread.RunAsync(() =>
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
+        await OrderThread.RunAsync(() =>
         {
             Stopwatch time = Stopwatch.StartNew();
             long orders = 0;
@@ -43,4 +45,5 @@ public sealed class TwoReaderCallersTests
 
             Console.WriteLine($"{orders} orders of two calls of a reader: {situation}, {(hasCallersPool ? "a caller's pool" : "own pool")}, {time.ElapsedMilliseconds} ms.");
         });
+    }
 }
