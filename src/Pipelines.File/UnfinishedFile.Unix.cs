@@ -17,6 +17,9 @@ internal abstract partial class UnfinishedFile
         private const uint PermissionBits = 0xFFF;
         private const uint SetIdBits = 0xC00;
 
+        /// <summary>As many as Linux follows (path_resolution(7)).</summary>
+        private const int MaxLinks = 40;
+
         // A file without a name gets one through /proc.
         private static readonly bool s_canLinkNameless = OperatingSystem.IsLinux() && Directory.Exists("/proc/self/fd");
 
@@ -138,6 +141,50 @@ internal abstract partial class UnfinishedFile
             }
 
             return target;
+        }
+
+        /// <summary>
+        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away from the path's text, finds another file where a
+        /// folder on the way is a link, too.
+        /// </summary>
+        private protected override void FollowLink()
+        {
+            for (int links = 0; OperatingSystem.IsLinux(); links++)
+            {
+                string name = Path.GetFileName(TargetPath);
+                if (name is "" or "." or "..")
+                {
+                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
+                }
+
+                int descriptor = Libc.Open(Folder, Libc.O_PATHLinux | Libc.O_CLOEXECLinux);
+                if (descriptor < 0)
+                {
+                    throw Failed(-Marshal.GetLastPInvokeError());
+                }
+
+                using SafeFileHandle folder = new(descriptor, ownsHandle: true);
+                if (FileProperties.PathOf(folder) is not { } realFolder)
+                {
+                    // There is no /proc.
+                    break;
+                }
+
+                TargetPath = Path.Combine(realFolder, name);
+                if (new FileInfo(TargetPath).LinkTarget is not { } target)
+                {
+                    return;
+                }
+
+                if (links == MaxLinks)
+                {
+                    throw FileErrors.FromErrno(Libc.ELOOPLinux, TargetPath);
+                }
+
+                TargetPath = Path.Combine(realFolder, target);
+            }
+
+            base.FollowLink();
         }
 
         // faccessat(2): a file that may not be written is not replaced either, though the folder would allow it.

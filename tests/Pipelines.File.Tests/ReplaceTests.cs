@@ -238,6 +238,21 @@ public sealed class ReplaceTests : IDisposable
     }
 
     [Fact]
+    public async Task CompleteAsync_RelativeLinkInALinkedFolder_TheFileThatTheSystemMeansIsReplaced()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        Directory.CreateDirectory(_folder.File("real/inner"));
+        File.WriteAllBytes(_folder.File("real/target"), s_old);
+        File.CreateSymbolicLink(_folder.File("real/inner/link"), "../target");
+        Directory.CreateSymbolicLink(_folder.File("folder"), "real/inner");
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("folder/link"), new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.False(File.Exists(_folder.File("target")), "Another file than the one that the link means.");
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("real/target")));
+    }
+
+    [Fact]
     public async Task CompleteAsync_SymbolicLink_ItsTargetIsReplaced()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");

@@ -16,6 +16,9 @@ internal static unsafe partial class Libc
     internal const int O_EXCLLinux = 0x80;
     internal const int O_SYNCLinux = 0x101000;
 
+    internal const int O_PATHLinux = 0x200000;
+    internal const int ELOOPLinux = 40;
+
     internal const int AT_FDCWDLinux = -100;
     internal const int AT_SYMLINK_NOFOLLOWLinux = 0x100;
     internal const int AT_EACCESSLinux = 0x200;
