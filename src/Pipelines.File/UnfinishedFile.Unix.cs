@@ -16,6 +16,7 @@ internal abstract partial class UnfinishedFile
         private const uint DefaultMode = 0x1B6; // 0666, less the umask
         private const uint PermissionBits = 0xFFF;
         private const uint SetIdBits = 0xC00;
+        private const uint GroupBits = 0x38;
 
         /// <summary>As many as Linux follows (path_resolution(7)).</summary>
         private const int MaxLinks = 40;
@@ -208,6 +209,12 @@ internal abstract partial class UnfinishedFile
                     bits = Libc.FChOwn(handle, replaced.User, replaced.Group) == 0 || Libc.FChOwn(handle, uint.MaxValue, replaced.Group) == 0 ? bits : bits & ~SetIdBits;
                 }
 
+                if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle))
+                {
+                    // With a list the group's bits are the most that anybody in it may, and without it they would be the group's own.
+                    bits &= ~GroupBits;
+                }
+
                 if (Libc.FChMod(handle, bits) != 0)
                 {
                     int errno = Marshal.GetLastPInvokeError();
@@ -217,6 +224,42 @@ internal abstract partial class UnfinishedFile
             }
 
             return handle;
+        }
+
+        /// <summary>
+        /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has none. <see langword="false"/>: there is one, and the
+        /// file could not get it.
+        /// </summary>
+        private bool TryCopyAccessList(SafeFileHandle handle)
+        {
+            // 8 bytes an entry; an extended attribute is no longer than 64 KiB (xattr(7)).
+            Span<byte> list = stackalloc byte[512];
+            long length;
+            fixed (byte* first = list)
+            {
+                length = Libc.GetXAttr(TargetPath, Libc.AccessListLinux, first, list.Length);
+            }
+
+            if (length < 0 && Marshal.GetLastPInvokeError() == Libc.ERANGELinux)
+            {
+                list = new byte[64 * 1024];
+                fixed (byte* first = list)
+                {
+                    length = Libc.GetXAttr(TargetPath, Libc.AccessListLinux, first, list.Length);
+                }
+            }
+
+            if (length < 0)
+            {
+                // No list, or a file system without any.
+                _ = Libc.FRemoveXAttr(handle, Libc.AccessListLinux);
+                return true;
+            }
+
+            fixed (byte* first = list)
+            {
+                return Libc.FSetXAttr(handle, Libc.AccessListLinux, first, (nint)length, 0) == 0;
+            }
         }
 
         private SafeFileHandle MakeFile(bool writesThrough, uint mode)
