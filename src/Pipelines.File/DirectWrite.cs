@@ -41,13 +41,21 @@ internal sealed class DirectWrite : IFileOperationOwner
     /// </summary>
     /// <param name="destination">The writer.</param>
     /// <param name="content">The memory.</param>
-    /// <param name="cancellationToken">Ends it before the next of its writes.</param>
+    /// <param name="cancellationToken">Ends it before the next of its writes, without an exception: the caller has to know how much is written.</param>
     internal static async ValueTask<long> WriteAsync(FilePipeWriter destination, ReadOnlySequence<byte> content, CancellationToken cancellationToken)
     {
-        // Nothing of the writer's may be on its way.
-        return FileCopy.GoesOn(await destination.FlushAsExactlyAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false))
-            ? await new DirectWrite(destination).WriteAsync(content, cancellationToken).ConfigureAwait(false)
-            : 0;
+        destination.BeginDirect();
+        try
+        {
+            // Nothing of the writer's may be on its way.
+            return FileCopy.GoesOn(await destination.FlushDirectAsync(cancellationToken).ConfigureAwait(false))
+                ? await new DirectWrite(destination).WriteAsync(content, cancellationToken).ConfigureAwait(false)
+                : 0;
+        }
+        finally
+        {
+            destination.EndDirect();
+        }
     }
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
@@ -62,9 +70,8 @@ internal sealed class DirectWrite : IFileOperationOwner
         FileOperation operation = _file.Rent(this);
         try
         {
-            while (!content.IsEmpty)
+            while (!content.IsEmpty && !cancellationToken.IsCancellationRequested)
             {
-                cancellationToken.ThrowIfCancellationRequested();
                 operation.Begin(FileOperationKind.Write, _destination.Skip(0));
                 AddTo(operation, content);
                 operation.Pin();

@@ -82,9 +82,10 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     {
         CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(
             static (state, token) => ((FileCopy)state!).OnTokenCanceled(token), this);
+        FilePipeWriter? file = destination as FilePipeWriter;
+        file?.BeginCopy();
         try
         {
-            FilePipeWriter? file = destination as FilePipeWriter;
             bool goesOn = file is null || await CopyRangesAsync(file, cancellationToken).ConfigureAwait(false);
             while (goesOn && Copied < _length)
             {
@@ -108,6 +109,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         }
         finally
         {
+            file?.EndCopy();
             registration.Unregister();
         }
     }
@@ -199,6 +201,24 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
     {
+        if (!_source.CanCopyTo(destination.FileBackend))
+        {
+            return true;
+        }
+
+        destination.BeginDirect();
+        try
+        {
+            return await CopyRangesDirectlyAsync(destination, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            destination.EndDirect();
+        }
+    }
+
+    private async ValueTask<bool> CopyRangesDirectlyAsync(FilePipeWriter destination, CancellationToken cancellationToken)
+    {
         while (_source.CanCopyTo(destination.FileBackend))
         {
             ThrowIfCanceled(cancellationToken);
@@ -209,7 +229,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
             }
 
             // Nothing of the writer's may be on its way: the copy goes past its memory.
-            if (!GoesOn(await destination.FlushAsExactlyAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false)))
+            if (!GoesOn(await destination.FlushDirectAsync(cancellationToken).ConfigureAwait(false)))
             {
                 return false;
             }

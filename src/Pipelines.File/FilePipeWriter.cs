@@ -35,6 +35,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     // Interlocked: 1 while a call of the caller's that takes bytes or flushes them is under way, so that a second one at once is told, and changes nothing.
     private int _isInCall;
 
+    // Interlocked: copies into this writer that are under way, from one of their writes to the next.
+    private int _copiesUnderWay;
+
     // With Replace: what gives the file its name in the end.
     private readonly UnfinishedFile? _unfinished;
 
@@ -528,6 +531,22 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
             : default;
     }
 
+    /// <summary>A copy into this writer begins, which takes several of its calls: it is not whole until <see cref="EndCopy"/>.</summary>
+    internal void BeginCopy() => Interlocked.Increment(ref _copiesUnderWay);
+
+    internal void EndCopy() => Interlocked.Decrement(ref _copiesUnderWay);
+
+    /// <summary>
+    /// A copy past the writer's own memory begins: no other call may come until <see cref="EndDirect"/>, which is to follow in any case.
+    /// </summary>
+    /// <exception cref="InvalidOperationException">Another call is under way: <see cref="EndDirect"/> must not follow.</exception>
+    internal void BeginDirect() => Enter();
+
+    internal void EndDirect() => Leave();
+
+    /// <summary>Has everything written, between <see cref="BeginDirect"/> and <see cref="EndDirect"/>.</summary>
+    internal ValueTask<FlushResult> FlushDirectAsync(CancellationToken cancellationToken) => FlushCoreAsync(FlushGuarantee.Written, cancellationToken);
+
     /// <summary>For a copy past the writer's own memory: that <paramref name="bytes"/> have gone to the file, and the file offset of the next byte. Everything is written.</summary>
     internal long Skip(long bytes)
     {
@@ -745,14 +764,19 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
                 return _isAborted;
             }
 
-            if (exception is null)
+            Volatile.Write(ref _isCompleted, true);
+            if (exception is null && _unfinished is not null && IsAmidAWrite())
+            {
+                // What is there is a part of what was to be: the name is for the whole only.
+                _error ??= new InvalidOperationException("The writer was completed while a write or a copy into it was under way, so its file is not whole and has not got its name. Await that first.");
+            }
+            else if (exception is null)
             {
                 HandOver();
                 _takesName = _unfinished is not null;
                 _trims = (_takesName || _options.FlushGuarantee == FlushGuarantee.Durable) && HasRoomBehind(_queue.Flushed);
             }
 
-            Volatile.Write(ref _isCompleted, true);
             drain = TryBeginDrain();
             release = !_isDraining;
         }
@@ -767,6 +791,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
 
         return false;
+    }
+
+    /// <summary>Whether a call that takes bytes is under way, or a copy of several. Asked once the writer is completed: a call that begins later takes none.</summary>
+    private bool IsAmidAWrite()
+    {
+        // Enter has a fence between its mark and its look at _isCompleted; this is the other side's.
+        Interlocked.MemoryBarrier();
+        return Volatile.Read(ref _isInCall) != 0 || Volatile.Read(ref _copiesUnderWay) != 0;
     }
 
     private ValueTask WaitForReleaseAsync()

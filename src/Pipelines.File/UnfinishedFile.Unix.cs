@@ -16,6 +16,10 @@ internal abstract partial class UnfinishedFile
         private const uint DefaultMode = 0x1B6; // 0666, less the umask
         private const uint PermissionBits = 0xFFF;
         private const uint SetIdBits = 0xC00;
+        private const uint GroupBits = 0x38;
+
+        /// <summary>As many as Linux follows (path_resolution(7)).</summary>
+        private const int MaxLinks = 40;
 
         // A file without a name gets one through /proc.
         private static readonly bool s_canLinkNameless = OperatingSystem.IsLinux() && Directory.Exists("/proc/self/fd");
@@ -140,6 +144,50 @@ internal abstract partial class UnfinishedFile
             return target;
         }
 
+        /// <summary>
+        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away from the path's text, finds another file where a
+        /// folder on the way is a link, too.
+        /// </summary>
+        private protected override void FollowLink()
+        {
+            for (int links = 0; OperatingSystem.IsLinux(); links++)
+            {
+                string name = Path.GetFileName(TargetPath);
+                if (name is "" or "." or "..")
+                {
+                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
+                }
+
+                int descriptor = Libc.Open(Folder, Libc.O_PATHLinux | Libc.O_CLOEXECLinux);
+                if (descriptor < 0)
+                {
+                    throw Failed(-Marshal.GetLastPInvokeError());
+                }
+
+                using SafeFileHandle folder = new(descriptor, ownsHandle: true);
+                if (FileProperties.PathOf(folder) is not { } realFolder)
+                {
+                    // There is no /proc.
+                    break;
+                }
+
+                TargetPath = Path.Combine(realFolder, name);
+                if (new FileInfo(TargetPath).LinkTarget is not { } target)
+                {
+                    return;
+                }
+
+                if (links == MaxLinks)
+                {
+                    throw FileErrors.FromErrno(Libc.ELOOPLinux, TargetPath);
+                }
+
+                TargetPath = Path.Combine(realFolder, target);
+            }
+
+            base.FollowLink();
+        }
+
         // faccessat(2): a file that may not be written is not replaced either, though the folder would allow it.
         private bool MayWrite()
             => OperatingSystem.IsLinux()
@@ -161,6 +209,12 @@ internal abstract partial class UnfinishedFile
                     bits = Libc.FChOwn(handle, replaced.User, replaced.Group) == 0 || Libc.FChOwn(handle, uint.MaxValue, replaced.Group) == 0 ? bits : bits & ~SetIdBits;
                 }
 
+                if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle))
+                {
+                    // With a list the group's bits are the most that anybody in it may, and without it they would be the group's own.
+                    bits &= ~GroupBits;
+                }
+
                 if (Libc.FChMod(handle, bits) != 0)
                 {
                     int errno = Marshal.GetLastPInvokeError();
@@ -170,6 +224,42 @@ internal abstract partial class UnfinishedFile
             }
 
             return handle;
+        }
+
+        /// <summary>
+        /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has none. <see langword="false"/>: there is one, and the
+        /// file could not get it.
+        /// </summary>
+        private bool TryCopyAccessList(SafeFileHandle handle)
+        {
+            // 8 bytes an entry; an extended attribute is no longer than 64 KiB (xattr(7)).
+            Span<byte> list = stackalloc byte[512];
+            long length;
+            fixed (byte* first = list)
+            {
+                length = Libc.GetXAttr(TargetPath, Libc.AccessListLinux, first, list.Length);
+            }
+
+            if (length < 0 && Marshal.GetLastPInvokeError() == Libc.ERANGELinux)
+            {
+                list = new byte[64 * 1024];
+                fixed (byte* first = list)
+                {
+                    length = Libc.GetXAttr(TargetPath, Libc.AccessListLinux, first, list.Length);
+                }
+            }
+
+            if (length < 0)
+            {
+                // No list, or a file system without any.
+                _ = Libc.FRemoveXAttr(handle, Libc.AccessListLinux);
+                return true;
+            }
+
+            fixed (byte* first = list)
+            {
+                return Libc.FSetXAttr(handle, Libc.AccessListLinux, first, (nint)length, 0) == 0;
+            }
         }
 
         private SafeFileHandle MakeFile(bool writesThrough, uint mode)

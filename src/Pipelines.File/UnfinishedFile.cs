@@ -101,6 +101,6 @@ internal abstract partial class UnfinishedFile : IDisposable
     private FileExistsException Exists(Exception? cause = null) => FileExistsException.At(TargetPath, cause);
 
     /// <summary>Goes through the symbolic link that has the name.</summary>
-    private protected void FollowLink()
+    private protected virtual void FollowLink()
         => TargetPath = System.IO.File.ResolveLinkTarget(TargetPath, returnFinalTarget: true)?.FullName ?? TargetPath;
 }

@@ -2,6 +2,7 @@ using System.Runtime.Versioning;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Interop;
 
 namespace FilePipelinesTests;
 
@@ -235,6 +236,54 @@ public sealed class ReplaceTests : IDisposable
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FileOptions = FileOptions.DeleteOnClose }));
         using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Replace = true }));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_RelativeLinkInALinkedFolder_TheFileThatTheSystemMeansIsReplaced()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        Directory.CreateDirectory(_folder.File("real/inner"));
+        File.WriteAllBytes(_folder.File("real/target"), s_old);
+        File.CreateSymbolicLink(_folder.File("real/inner/link"), "../target");
+        Directory.CreateSymbolicLink(_folder.File("folder"), "real/inner");
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("folder/link"), new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.False(File.Exists(_folder.File("target")), "Another file than the one that the link means.");
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("real/target")));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_FileWithAnAccessList_TheGroupGetsNoMoreThanItHad()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Needs access lists.");
+        string path = _folder.File("f", s_old);
+
+        // acl(5): the owner and user 12345 may read and write, the group nothing; the mode shows the mask of the list in the group's place.
+        byte[] list = [2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 57, 48, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 16, 0, 6, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255];
+        Assert.SkipUnless(SetAccessList(path, list), "The file system has no access lists.");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(list, AccessListOf(path));
+
+        static unsafe bool SetAccessList(string path, byte[] list)
+        {
+            using SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
+            fixed (byte* first = list)
+            {
+                return Libc.FSetXAttr(handle, Libc.AccessListLinux, first, list.Length, 0) == 0;
+            }
+        }
+
+        static unsafe byte[] AccessListOf(string path)
+        {
+            byte[] list = new byte[100];
+            fixed (byte* first = list)
+            {
+                return list[..(int)Math.Max(0, Libc.GetXAttr(path, Libc.AccessListLinux, first, list.Length))];
+            }
+        }
     }
 
     [Fact]

@@ -420,7 +420,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
 
     /// <summary>
     /// Writes what lies between <see cref="Position"/> and the end to a pipe and flushes it, a segment at a time; Position is then the end, or behind the last segment
-    /// that was flushed where the reader has gone or the flush was canceled. Into a <see cref="FilePipeWriter"/> much content goes without a copy: the system writes the
+    /// that was flushed where the reader has gone or the flush was canceled, or behind all that the writer has, where it is a <see cref="FilePipeWriter"/>. Into a <see cref="FilePipeWriter"/> much content goes without a copy: the system writes the
     /// segments themselves, and has them when this completes.
     /// </summary>
     /// <param name="destination">Where to. It is not completed.</param>
@@ -433,7 +433,7 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
         ArgumentNullException.ThrowIfNull(destination);
         ThrowIfDisposed();
         return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
-            : Place < End ? CopyToPipeAsync(destination, cancellationToken)
+            : Place < End ? destination is FilePipeWriter file ? CopyToFileAsync(file, cancellationToken) : CopyToPipeAsync(destination, cancellationToken)
             : Task.CompletedTask;
     }
 
@@ -526,24 +526,48 @@ public sealed class PooledMemoryStream : Stream, IBufferWriter<byte>
         }
     }
 
+    private async Task CopyToFileAsync(FilePipeWriter destination, CancellationToken cancellationToken)
+    {
+        destination.BeginCopy();
+        try
+        {
+            if (DirectWrite.CanWrite(destination, End - Place))
+            {
+                MoveTo(Place + await DirectWrite.WriteAsync(destination, Sequence.Slice(Place), cancellationToken).ConfigureAwait(false));
+                cancellationToken.ThrowIfCancellationRequested();
+                if (Place == End)
+                {
+                    _ = FileCopy.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+                    return;
+                }
+            }
+
+            await CopyToPipeAsync(destination, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            destination.EndCopy();
+        }
+    }
+
     private async Task CopyToPipeAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         long position = Place;
-        if (destination is FilePipeWriter file && DirectWrite.CanWrite(file, End - position))
-        {
-            position += await DirectWrite.WriteAsync(file, Sequence.Slice(position), cancellationToken).ConfigureAwait(false);
-            MoveTo(position);
-            if (position == End)
-            {
-                _ = FileCopy.GoesOn(await file.FlushAsync(cancellationToken).ConfigureAwait(false));
-                return;
-            }
-        }
-
         foreach (ReadOnlyMemory<byte> memory in Sequence.Slice(position))
         {
-            FlushResult result = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
             position += memory.Length;
+            FlushResult result;
+            try
+            {
+                result = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+            }
+            catch (OperationCanceledException) when (destination is FilePipeWriter)
+            {
+                // It has taken the bytes, and writes them once: a second copy goes on behind them.
+                MoveTo(position);
+                throw;
+            }
+
             MoveTo(position);
             if (!FileCopy.GoesOn(result))
             {

@@ -16,6 +16,11 @@ internal static unsafe partial class Libc
     internal const int O_EXCLLinux = 0x80;
     internal const int O_SYNCLinux = 0x101000;
 
+    internal const int ERANGELinux = 34;
+    internal const string AccessListLinux = "system.posix_acl_access";
+    internal const int O_PATHLinux = 0x200000;
+    internal const int ELOOPLinux = 40;
+
     internal const int AT_FDCWDLinux = -100;
     internal const int AT_SYMLINK_NOFOLLOWLinux = 0x100;
     internal const int AT_EACCESSLinux = 0x200;
@@ -51,6 +56,15 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "fchown", SetLastError = true)]
     internal static partial int FChOwn(SafeFileHandle file, uint user, uint group);
+
+    [LibraryImport(Library, EntryPoint = "getxattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial nint GetXAttr(string path, string name, byte* value, nint length);
+
+    [LibraryImport(Library, EntryPoint = "fsetxattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int FSetXAttr(SafeFileHandle file, string name, byte* value, nint length, int flags);
+
+    [LibraryImport(Library, EntryPoint = "fremovexattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int FRemoveXAttr(SafeFileHandle file, string name);
 
     [LibraryImport(Library, EntryPoint = "fallocate", SetLastError = true)]
     internal static partial int FAllocate(SafeFileHandle file, int mode, long offset, long length);

@@ -1,0 +1,105 @@
+using FilePipelinesChild;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>What comes to a writer while bytes go to its file past its own memory.</summary>
+public sealed class CopyUnderWayTests : IDisposable
+{
+    private const int Length = 20_000_000;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public CopyUnderWayTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task CompleteAsync_ReplaceWhileACopyIsUnderWay_ThrowsAndTheOldFileStays(bool isMemory)
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        using ManualResetEventSlim begun = new();
+        using ManualResetEventSlim goOn = new();
+        ScriptedCalls calls = new() { OnWrite = Wait, OnCopy = Wait };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        Task copy = isMemory ? MemoryOf(Length).CopyToAsync(writer, _stop) : calls.Read(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
+        if (!isMemory)
+        {
+            Assert.SkipUnless(begun.Wait(5000, _stop), "There is no copy_file_range here.");
+        }
+
+        begun.Wait(_stop);
+        Task completion = writer.CompleteAsync().AsTask();
+        goOn.Set();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => completion);
+        Assert.NotNull(await Record.ExceptionAsync(() => copy));
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+
+        long? Wait(int call)
+        {
+            begun.Set();
+            goOn.Wait();
+            return null;
+        }
+    }
+
+    [Fact]
+    public async Task WriteAsync_WhileMemoryIsWrittenDirectly_ThrowsAndNothingIsLost()
+    {
+        string path = _folder.File("f");
+        using ManualResetEventSlim begun = new();
+        using ManualResetEventSlim goOn = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                begun.Set();
+                goOn.Wait();
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(path);
+        Task copy = MemoryOf(Length).CopyToAsync(writer, _stop);
+        begun.Wait(_stop);
+        Exception? overlap = await Record.ExceptionAsync(async () => await writer.WriteAsync(new byte[] { 1 }, _stop));
+        goOn.Set();
+        Assert.IsType<InvalidOperationException>(overlap);
+        await copy;
+        await writer.CompleteAsync();
+        Assert.True(Pattern.Bytes(Length).AsSpan().SequenceEqual(File.ReadAllBytes(path)));
+    }
+
+    [Theory]
+    [InlineData(Length)]
+    [InlineData(1000)]
+    public async Task CopyToAsync_CanceledAndRepeated_WritesEveryByteOnce(int length)
+    {
+        string path = _folder.File("f");
+        using CancellationTokenSource cancel = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                cancel.Cancel();
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Written });
+        PooledMemoryStream stream = MemoryOf(length);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => stream.CopyToAsync(writer, cancel.Token));
+        await stream.CopyToAsync(writer, _stop);
+        await writer.CompleteAsync();
+        Assert.True(Pattern.Bytes(length).AsSpan().SequenceEqual(File.ReadAllBytes(path)), $"{new FileInfo(path).Length} bytes");
+    }
+
+    private static PooledMemoryStream MemoryOf(int length)
+    {
+        PooledMemoryStream stream = new();
+        stream.Write(Pattern.Bytes(length));
+        stream.Position = 0;
+        return stream;
+    }
+}
