@@ -146,6 +146,23 @@ public sealed class OpenAsyncTests : IDisposable
         Assert.Equal(before, OpenHandles.Of(fifo.Path));
     }
 
+    [Theory]
+    [InlineData(FileMode.Create)]
+    [InlineData(FileMode.Append)]
+    public async Task OpenAsync_FifoReplacedByAFileWhileItWaits_WritesAsTheModeSays(FileMode mode)
+    {
+        string path = Fifo.Make(_folder);
+        Task<FilePipeWriter> opening = FilePipeWriter.OpenAsync(path, new() { Mode = mode }, _stop).AsTask();
+        await Task.Delay(60, _stop);
+        Assert.False(opening.IsCompleted);
+        File.Move(_folder.File("f", "0123456789"u8.ToArray()), path, overwrite: true);
+        FilePipeWriter writer = await opening.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.WriteAsync("new"u8.ToArray(), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(mode == FileMode.Append ? "0123456789new" : "new", await File.ReadAllTextAsync(path, _stop));
+        await OpenHandles.NoneAsync(path);
+    }
+
     [Fact]
     public async Task ReadAsync_HandleClosedByItsOwnerWhileItWaits_StillEndsAndThenReleasesIt()
     {

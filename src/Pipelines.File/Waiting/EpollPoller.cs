@@ -83,8 +83,12 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
         registration.First = wait;
         if (isKnown)
         {
-            Arm(ref registration, wait.Descriptor, wait.Events, Libc.EPOLL_CTL_MOD);
-            return;
+            // Always told to the kernel: the number may mean another file by now, where the handle of an earlier wait does not own it and its owner has closed it. That
+            // file is not registered (ENOENT).
+            if (Arm(ref registration, wait.Descriptor, wait.Events, Libc.EPOLL_CTL_MOD) == 0 || Marshal.GetLastPInvokeError() != Libc.ENOENT)
+            {
+                return;
+            }
         }
 
         registration.Stamp = ++_lastStamp == WakeStamp ? ++_lastStamp : _lastStamp;
@@ -94,7 +98,13 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
         }
 
         int error = Marshal.GetLastPInvokeError();
-        _registrations.Remove(wait.Descriptor);
+        registration.First = wait.NextOfDescriptor;
+        wait.NextOfDescriptor = null;
+        if (registration.First is null)
+        {
+            _registrations.Remove(wait.Descriptor);
+        }
+
         if (error != Libc.EPERM)
         {
             throw LastError();
@@ -135,11 +145,6 @@ internal sealed unsafe class EpollPoller : DescriptorPoller
     private int Arm(ref Registration registration, int descriptor, short events, int operation)
     {
         uint armed = registration.Armed | (ushort)events;
-        if (armed == registration.Armed)
-        {
-            return 0;
-        }
-
         registration.Armed = armed;
         return Libc.EpollControl(_epoll, operation, descriptor, armed | Libc.EPOLLONESHOT, ((ulong)registration.Stamp << StampShift) | (uint)descriptor);
     }

@@ -67,6 +67,14 @@ internal sealed unsafe class FifoOpening : IDisposable
             }
 
             Handle = new SafeFileHandle(descriptor, ownsHandle: true);
+            if (!FileProperties.Of(Handle, _path).IsFifo)
+            {
+                // The name means another file by now, which this way of opening would neither truncate nor append to.
+                Dispose();
+                isForOrdinaryWay = true;
+                return null;
+            }
+
             FileBackends.Lock(Handle, _path, _share);
         }
 

@@ -157,10 +157,12 @@ internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
             return;
         }
 
-        pending.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
         if (_fifo is not null && DescriptorPoller.Shared.TryCancel(_wait, OnlyGeneration))
         {
             _fifo.Dispose();
         }
+
+        // Last, as it throws what the awaiter's SynchronizationContext throws.
+        pending.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
     }
 }

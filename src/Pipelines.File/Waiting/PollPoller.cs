@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using Pipelines.File.Interop;
 
 namespace Pipelines.File.Waiting;
@@ -5,6 +6,11 @@ namespace Pipelines.File.Waiting;
 /// <summary>With poll(2), which every Unix has: each wake-up costs as much as there are waits.</summary>
 internal sealed unsafe class PollPoller : DescriptorPoller
 {
+    /// <summary>What a process can be expected to have open at the least.</summary>
+    private const int PieceLength = 64;
+
+    private const int PieceMilliseconds = 5;
+
     private readonly List<DescriptorWait> _waits = [];
     private bool _isRunning;
     private int _wakeWriteEnd;
@@ -107,7 +113,12 @@ internal sealed unsafe class PollPoller : DescriptorPoller
             int ready;
             fixed (Libc.PollDescriptor* first = descriptors)
             {
-                ready = Libc.Poll(first, (nuint)(count + 1), count == 0 ? LingerMilliseconds : TimeoutUntil(due));
+                int timeout = count == 0 ? LingerMilliseconds : TimeoutUntil(due);
+                ready = Libc.Poll(first, (nuint)(count + 1), timeout);
+                if (ready < 0 && Marshal.GetLastPInvokeError() != Libc.EINTR)
+                {
+                    ready = PollInPieces(first, count + 1, timeout);
+                }
             }
 
             if (ready > 0 && descriptors[0].ReturnedEvents != 0)
@@ -129,6 +140,30 @@ internal sealed unsafe class PollPoller : DescriptorPoller
             {
                 return;
             }
+        }
+    }
+
+    /// <summary>
+    /// For what poll(2) refuses at once: more entries than the process may have files open (EINVAL), which several waits for one file, or a limit that was lowered, come to; or more
+    /// than it has memory for (ENOMEM). Looks at them from time to time.
+    /// </summary>
+    private static int PollInPieces(Libc.PollDescriptor* descriptors, int count, int timeout)
+    {
+        long due = timeout < 0 ? long.MaxValue : Environment.TickCount64 + timeout;
+        while (true)
+        {
+            int ready = 0;
+            for (int i = 0; i < count; i += PieceLength)
+            {
+                ready += Math.Max(0, Libc.Poll(descriptors + i, (nuint)Math.Min(PieceLength, count - i), 0));
+            }
+
+            if (ready > 0 || Environment.TickCount64 >= due)
+            {
+                return ready;
+            }
+
+            Thread.Sleep(PieceMilliseconds);
         }
     }
 
