@@ -17,6 +17,7 @@ internal abstract partial class UnfinishedFile
         private const uint PermissionBits = 0xFFF;
         private const uint SetIdBits = 0xC00;
         private const uint GroupBits = 0x38;
+        private const uint SetUserBit = 0x800;
 
         /// <summary>As many as Linux follows (path_resolution(7)).</summary>
         private const int MaxLinks = 40;
@@ -205,8 +206,11 @@ internal abstract partial class UnfinishedFile
                 uint bits = replaced.Mode & PermissionBits;
                 if (replaced.User != Libc.GetEffectiveUser() || (bits & SetIdBits) != 0 || replaced.Group != GroupOf(handle))
                 {
-                    // The owner where the process may; else set-user-ID and set-group-ID would be those of another.
-                    bits = Libc.FChOwn(handle, replaced.User, replaced.Group) == 0 || Libc.FChOwn(handle, uint.MaxValue, replaced.Group) == 0 ? bits : bits & ~SetIdBits;
+                    // Owner and group where the process may. Else set-user-ID, set-group-ID and the group's bits would be those of another.
+                    if (Libc.FChOwn(handle, replaced.User, replaced.Group) != 0)
+                    {
+                        bits &= Libc.FChOwn(handle, uint.MaxValue, replaced.Group) == 0 ? ~SetUserBit : ~(SetIdBits | GroupBits);
+                    }
                 }
 
                 if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle))

@@ -231,7 +231,7 @@ public sealed class MemoryThatIsOutTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool });
         Pattern.Fill(writer.GetSpan(500)[..500], 0);
         writer.Advance(500);
-        Assert.Throws<InvalidOperationException>(() => writer.GetMemory(2000));
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory(200_000));
         Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
         await writer.CompleteAsync();
         Assert.Equal(0, pool.Rented);
@@ -244,7 +244,7 @@ public sealed class MemoryThatIsOutTests : IDisposable
         List<FilePipeReader> readers = [];
         for (int i = 0; i < 4; i++)
         {
-            FilePipeReader reader = FilePipeReader.Create(_folder.File("other", new byte[Length]), new() { BufferSize = ReaderSegment });
+            FilePipeReader reader = FilePipeReader.Create(_folder.File($"other{i}", new byte[Length]), new() { BufferSize = ReaderSegment });
             _ = await reader.ReadAtLeastAsync(Length, _stop);
             readers.Add(reader);
         }
