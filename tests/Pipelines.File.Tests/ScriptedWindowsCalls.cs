@@ -125,6 +125,7 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
             return error;
         }
 
+        transferred = (uint)overlapped->InternalHigh;
         return 0;
     }
 

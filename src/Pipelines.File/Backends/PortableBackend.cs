@@ -9,6 +9,9 @@ namespace Pipelines.File.Backends;
 /// </summary>
 internal sealed class PortableBackend : FileBackend
 {
+    // A multiple of the sector of every device that is common, bytes.
+    private const int DeviceBlock = 4096;
+
     // Never disposed: the handle is closed by itself, or left open.
     private FileStream? _sequential;
 
@@ -23,6 +26,9 @@ internal sealed class PortableBackend : FileBackend
     internal override int MaxBuffersPerOperation => 1;
 
     internal override bool EndsOperations => CanSeek;
+
+    // A disk or volume of Windows is read in whole sectors.
+    internal override int ReadGranularity => OperatingSystem.IsWindows() && CanSeek && !Properties.IsRegular ? DeviceBlock : 1;
 
     internal override FileOperation Rent(IFileOperationOwner owner) => PortableOperation.Rent(this, owner);
 
