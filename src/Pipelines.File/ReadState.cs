@@ -39,12 +39,14 @@ internal sealed class ReadState
         _offset = offset;
         _knownLength = backend.Properties.Length;
         _granularity = backend.ReadGranularity;
-        _alignment = backend.ReadAlignment;
+
+        // What a caller's pool gives has the sizes that it has.
+        _alignment = options.Pool is null ? backend.ReadAlignment : 1;
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
 
         // Where one call fills one segment only, it is that segment which is large.
         int segmentSize = backend.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
-        Chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation, BytesPerRead, backend.ReadAlignment);
+        Chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation, BytesPerRead, _alignment);
     }
 
     /// <summary>What is known of the end of the file, which is not for ever: a file may grow, and a FIFO get another writer.</summary>

@@ -48,7 +48,7 @@ internal sealed class ReadChain
     /// <param name="segmentSize">Bytes of a segment.</param>
     /// <param name="maxSegments">How many segments one read fills.</param>
     /// <param name="bytesPerRead">Bytes that one read asks for, where the file has as many.</param>
-    /// <param name="alignment">Where reads had better begin: at multiples of this, file offset in bytes.</param>
+    /// <param name="alignment">With the library's own pool, where reads had better begin: at multiples of this, file offset in bytes.</param>
     internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments, int bytesPerRead, int alignment = 1)
     {
         _alignment = alignment;
@@ -115,7 +115,7 @@ internal sealed class ReadChain
             bool isExact = _alignment > 1 && (operation.Offset + operation.Length + size) % _alignment == 0;
             FileSegment segment = _pool is null
                 ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), _segmentSize))
-                : SegmentPool.Shared.Rent(isExact ? size : _segmentSize, _pool);
+                : SegmentPool.Shared.Rent(_segmentSize, _pool);
             segment.Chain = this;
             bytes -= AddForRead(operation, segment, bytes);
         }
