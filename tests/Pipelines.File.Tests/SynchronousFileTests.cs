@@ -152,6 +152,39 @@ public sealed class SynchronousFileTests
         }
     }
 
+    [Fact]
+    public async Task ReadAsync_OverlappedPipeOfTheCallers_NothingThatIsWrittenIsNoEnd()
+    {
+        string name = $"pipelines-file-{Guid.NewGuid():N}";
+        using NamedPipeServerStream server = new(name, PipeDirection.Out, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.None, 4096, 4096);
+        FilePipeReader reader = FilePipeReader.Create(OverlappedFile.Open($@"\\.\pipe\{name}", FileMode.Open, FileAccess.Read, FileShare.None, FileOptions.None, preallocationSize: 0));
+        Assert.Equal(FilePipeBackend.Portable, reader.Backend);
+        server.WaitForConnection();
+        using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        Assert.Equal(0, WindowsCalls.Default.WriteBlocking(handle, 0, 0, out _));
+        server.Write(Pattern.Bytes(10));
+        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        Assert.Equal(10, result.Buffer.Length);
+        reader.AdvanceTo(result.Buffer.End);
+        server.Dispose();
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_NothingIsWritten_IsNoEnd()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.Out);
+        FilePipeReader reader = Reader(server);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        Assert.Equal(0, WindowsCalls.Default.WriteBlocking(handle, 0, 0, out _));
+        server.Write(Pattern.Bytes(10));
+        Assert.Equal(10, (await read.WaitAsync(TimeSpan.FromSeconds(30), _stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
     private static FilePipeReader Reader(AnonymousPipeServerStream server, WindowsCalls? calls = null)
         => FilePipeReader.Create(Backend(server, calls), new(), leaveOpen: false);
 

@@ -118,7 +118,15 @@ internal sealed class PortableBackend : FileBackend
     {
         try
         {
-            operation.Finish(operation.TakeResult());
+            long transferred = operation.TakeResult();
+            if (transferred == 0 && operation.Kind == FileOperationKind.Read && !CanSeek && OperatingSystem.IsWindows() && WindowsCalls.Default.IsPipeThatGoesOn(Handle))
+            {
+                // Somebody has written nothing into the pipe, which the runtime gives as the end of it: the owner asks again.
+                operation.FinishCanceled();
+                return;
+            }
+
+            operation.Finish(transferred);
         }
         catch (Exception e) when (IsOfTheFile(e))
         {
