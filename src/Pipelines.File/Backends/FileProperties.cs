@@ -49,11 +49,13 @@ internal readonly struct FileProperties
             throw FileErrors.FromWin32(Kernel32.ERROR_ACCESS_DENIED, path);
         }
 
+        bool isDevice = path is not null && OverlappedFile.IsDevice(path);
         try
         {
-            return OfAny(handle) with { IsReadWithinTheCall = (attributes & WithinTheCall) != 0 };
+            FileProperties properties = OfAny(handle);
+            return properties with { IsRegular = properties.IsRegular && !isDevice, IsReadWithinTheCall = (attributes & WithinTheCall) != 0 };
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException && path is not null && OverlappedFile.IsDevice(path))
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException && isDevice)
         {
             // A disk, or a volume, that does not tell how long it is.
             return new FileProperties { CanSeek = true };

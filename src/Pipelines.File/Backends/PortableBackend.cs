@@ -9,8 +9,9 @@ namespace Pipelines.File.Backends;
 /// </summary>
 internal sealed class PortableBackend : FileBackend
 {
-    // A multiple of the sector of every device that is common, bytes.
-    private const int DeviceBlock = 4096;
+    // The sectors of common devices, bytes. One whose length is no multiple of the larger one has the smaller.
+    private const int LargeSector = 4096;
+    private const int SmallSector = 512;
 
     // Never disposed: the handle is closed by itself, or left open.
     private FileStream? _sequential;
@@ -28,7 +29,8 @@ internal sealed class PortableBackend : FileBackend
     internal override bool EndsOperations => CanSeek;
 
     // A disk or volume of Windows is read in whole sectors.
-    internal override int ReadGranularity => OperatingSystem.IsWindows() && CanSeek && !Properties.IsRegular ? DeviceBlock : 1;
+    internal override int ReadGranularity
+        => !OperatingSystem.IsWindows() || !CanSeek || Properties.IsRegular ? 1 : Properties.Length % LargeSector == 0 ? LargeSector : SmallSector;
 
     internal override FileOperation Rent(IFileOperationOwner owner) => PortableOperation.Rent(this, owner);
 
