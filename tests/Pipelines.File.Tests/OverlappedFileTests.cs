@@ -337,6 +337,50 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
     }
 
+    [Fact]
+    public async Task WriteAsync_FlushesThatGoOutAsTheyCome_KeepTheSegmentsSmall()
+    {
+        ScriptedWindowsCalls calls = new();
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        for (int i = 0; i < 300; i++)
+        {
+            Assert.InRange(writer.GetMemory().Length, 1, FilePipeWriterOptions.DefaultMinimumBufferSize);
+            await writer.WriteAsync(new byte[10_000], _stop);
+        }
+
+        await writer.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Abort_WriteToAFileThatStalls_IsGivenUp(bool isCompleting)
+    {
+        string path = _folder.File("f");
+        SafeFileHandle handle = OverlappedFile.Open(path, FileMode.Create, FileAccess.Write, FileShare.Read, FileOptions.None, preallocationSize: 0);
+        StalledCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(new OverlappedBackend(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
+        Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
+        writer.Advance(1000);
+        Task completing = Task.CompletedTask;
+        if (isCompleting)
+        {
+            completing = Task.Run(() => writer.Complete(), _stop);
+        }
+        else
+        {
+            await writer.FlushAsync(_stop);
+        }
+
+        await calls.IsStalled.Task.WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        writer.Abort();
+        Exception? thrown = await Record.ExceptionAsync(() => completing.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Assert.Equal(isCompleting, thrown is OperationCanceledException);
+        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        Assert.True(handle.IsClosed);
+    }
+
     [Theory]
     [InlineData(CallFinish.Real)]
     [InlineData(CallFinish.AtOnce)]
@@ -493,6 +537,29 @@ public sealed class OverlappedFileTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create("NUL", new() { Mode = FileMode.Open, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Durable });
         await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
         await writer.CompleteAsync();
+    }
+
+    /// <summary>A device that takes nothing until the write is given up.</summary>
+    private sealed class StalledCalls : WindowsCalls
+    {
+        private readonly TaskCompletionSource _canceled = new();
+
+        public TaskCompletionSource IsStalled { get; } = new();
+
+        internal override unsafe int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        {
+            transferred = 0;
+            return Kernel32.ERROR_IO_PENDING;
+        }
+
+        internal override unsafe int Wait(nint file, NativeOverlapped* overlapped, out uint transferred)
+        {
+            IsStalled.TrySetResult();
+            transferred = 0;
+            return _canceled.Task.Wait(TimeSpan.FromSeconds(60)) ? Kernel32.ERROR_OPERATION_ABORTED : 0;
+        }
+
+        internal override unsafe void Cancel(SafeFileHandle file, NativeOverlapped* overlapped) => _canceled.TrySetResult();
     }
 
     private static (NamedPipeServerStream Server, string Path) Pipe(PipeDirection direction, PipeTransmissionMode mode = PipeTransmissionMode.Byte)

@@ -65,7 +65,7 @@ internal abstract class FileBackend
     /// <summary>Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.</summary>
     internal virtual int ReadAlignment => 1;
 
-    /// <summary>The bytes up to which a writer's segments grow with what it has taken, where a write takes one segment only; 0: they do not grow.</summary>
+    /// <summary>The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not grow.</summary>
     internal virtual int LargestWriteSegment => 0;
 
     /// <summary>An operation for this back end, which its owner gives back with <see cref="FileOperation.Return"/>.</summary>

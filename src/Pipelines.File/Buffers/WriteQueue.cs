@@ -33,7 +33,7 @@ internal sealed class WriteQueue
     /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
     /// <param name="segmentSize">Bytes of a segment.</param>
     /// <param name="maxSegmentsPerWrite">How many segments one write takes.</param>
-    /// <param name="largestSegment">Bytes up to which segments of the library's own pool grow with what the writer has taken; 0: they do not.</param>
+    /// <param name="largestSegment">Bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do not.</param>
     /// <param name="keepsFlushesWhole">
     /// Whether the bytes of a flush, <see cref="MaxWholeFlush"/> at most, go out in one write, as a file that others append to needs it. They lie within one segment then, and a write
     /// takes whole segments.
@@ -214,8 +214,11 @@ internal sealed class WriteQueue
         return list;
     }
 
-    /// <summary>A writer that has taken little gets little; each further segment is at most as large as all before it.</summary>
-    private int GrownSize() => _largestSegment > 0 && Advanced > 0 ? 1 << BitOperations.Log2((ulong)Math.Min(Advanced, _largestSegment)) : 0;
+    /// <summary>
+    /// As much as waits to be written, so that a writer whose bytes go out as they come keeps small segments. <see cref="Written"/> may be moving, which changes the size only.
+    /// </summary>
+    private int GrownSize()
+        => _largestSegment > 0 && Advanced - Written is long waiting and > 0 ? 1 << BitOperations.Log2((ulong)Math.Min(waiting, _largestSegment)) : 0;
 
     /// <summary>Takes out the segments, but for the tail, that end before <paramref name="position"/>.</summary>
     private FileSegment? TakeBefore(long position)
