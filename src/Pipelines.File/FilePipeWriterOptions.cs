@@ -31,7 +31,8 @@ public sealed class FilePipeWriterOptions
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set.
+    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set. Windows: FILE_FLAG_NO_BUFFERING (0x20000000), and a handle that is open with it,
+    /// throw <see cref="NotSupportedException"/>.
     /// </summary>
     public FileOptions FileOptions { get; init; }
 
