@@ -331,19 +331,11 @@ internal sealed unsafe class OverlappedBackend : FileBackend
     /// <summary><see langword="false"/>: this file's system does not know the call, or it has failed, which the other call then tells.</summary>
     private bool TrySyncData(FileOperation operation)
     {
-        try
+        int status = _calls.SyncData(Handle);
+        _syncsData = status == 0;
+        if (!_syncsData)
         {
-            int status = _calls.SyncData(Handle);
-            _syncsData = status == 0;
-            if (!_syncsData)
-            {
-                operation.FellBack(nameof(NtDll) + "." + nameof(NtDll.FlushBuffersFileEx), status);
-            }
-        }
-        catch (EntryPointNotFoundException)
-        {
-            // Windows before version 8.
-            _syncsData = false;
+            operation.FellBack("NtFlushBuffersFileEx", status);
         }
 
         return _syncsData;

@@ -78,6 +78,11 @@ internal unsafe partial class WindowsCalls
     /// </summary>
     internal virtual int SyncData(SafeFileHandle file)
     {
+        if (!NtDll.HasFlushBuffersFileEx)
+        {
+            return NtDll.STATUS_NOT_IMPLEMENTED;
+        }
+
         NtDll.IoStatusBlock status;
         return NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status);
     }
