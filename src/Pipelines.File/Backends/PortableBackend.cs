@@ -34,7 +34,26 @@ internal sealed class PortableBackend : FileBackend
 
     internal override FileOperation Rent(IFileOperationOwner owner) => PortableOperation.Rent(this, owner);
 
-    internal override bool TryPerform(FileOperation operation, bool mayWait) => false;
+    internal override bool TryPerform(FileOperation operation, bool mayWait)
+    {
+        if (!mayWait || !CanSeek || operation.Kind != FileOperationKind.Write)
+        {
+            return false;
+        }
+
+        // Also where the handle is overlapped: the runtime waits in place then, and needs no thread of the pool for it.
+        try
+        {
+            RandomAccess.Write(Handle, operation.FirstBuffer.Span, operation.Offset);
+            operation.Finish(operation.FirstBuffer.Length);
+        }
+        catch (Exception e) when (IsOfTheFile(e))
+        {
+            operation.Finish(FileErrors.WithPath(e, Path));
+        }
+
+        return true;
+    }
 
     internal override void Start(FileOperation operation)
     {
