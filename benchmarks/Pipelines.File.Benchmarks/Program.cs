@@ -11,6 +11,8 @@ switch (args.FirstOrDefault())
         return await Alone.RunAsync(args[1..]);
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
+    case "counts":
+        return await ReadCounts.RunAsync(args[1..]);
     case "durable":
         return await CommitMeasurement.RunAsync(args[1..]);
     case "read":

@@ -62,6 +62,12 @@ internal abstract class FileBackend
     /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
     internal virtual int ReadGranularity => 1;
 
+    /// <summary>Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.</summary>
+    internal virtual int ReadAlignment => 1;
+
+    /// <summary>The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not grow.</summary>
+    internal virtual int LargestWriteSegment => 0;
+
     /// <summary>An operation for this back end, which its owner gives back with <see cref="FileOperation.Return"/>.</summary>
     internal abstract FileOperation Rent(IFileOperationOwner owner);
 

@@ -247,7 +247,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     }
 
     /// <summary>Has it performed by a waiting thread.</summary>
-    internal void Queue() => WaitingThreads.Shared.Queue(this);
+    internal virtual void Queue() => WaitingThreads.Shared.Queue(this);
 
     /// <summary>
     /// Reports it from a thread of the library's own, which no caller's code may run on. <see langword="true"/>: the owner wants it performed again, by this very thread.
