@@ -11,6 +11,11 @@ namespace FilePipelinesBenchmarks.Reporting;
 /// <summary><c>report [--quick] [--minutes N] [--output FOLDER]</c>: measures every chapter and writes benchmarks/report/, or with --quick benchmarks/report-quick/.</summary>
 internal static class ReportCommand
 {
+    /// <summary>How much longer than it should a chapter may take before it is given up.</summary>
+    private static readonly TimeSpan s_patience = TimeSpan.FromMinutes(4);
+
+    private static readonly string s_endless = $"it did not end within {s_patience.TotalMinutes} minutes more than it should take";
+
     private const string Usage = "report [--quick] [--minutes N] [--output FOLDER]";
 
     internal static async Task<int> RunAsync(string[] arguments)
@@ -56,68 +61,66 @@ internal static class ReportCommand
             surroundings = Surroundings.Look(repository ?? Environment.CurrentDirectory, folder.Path);
         }
 
-        (IReadOnlyList<ReportChapter> chapters, List<(string Title, string Error)> failures) = await MeasureAsync(ReportPlan.MakeChapters(scale, serving), TimeSpan.FromMinutes(minutes ?? scale.Minutes));
-        WriteFigures(chapters, output);
-        Page page = new ReportPage(chapters, failures, surroundings, Stopwatch.GetElapsedTime(start), scale).Write();
+        IReadOnlyList<ChapterRun> runs = await MeasureAsync(ReportPlan.MakeChapters(scale, serving), TimeSpan.FromMinutes(minutes ?? scale.Minutes));
+        foreach (ChapterRun run in runs)
+        {
+            AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{run.Duration.TotalSeconds,6:0.0} s  {run.Chapter.Title}{(run.Error is null ? string.Empty : $": failed, {run.Error}")}"));
+        }
+
+        WriteFigures([.. runs.Where(run => run.Error is null).Select(run => run.Chapter)], output);
+        Page page = new ReportPage(runs, surroundings, scale).Write();
         WritePage(page, output);
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
-        foreach ((string title, string error) in failures)
-        {
-            await Console.Error.WriteLineAsync($"{title} was not measured: {error}");
-        }
-        return failures.Count == 0 ? 0 : 1;
+        return runs.All(run => run.Error is null) ? 0 : 1;
     }
 
-    private static async Task<(IReadOnlyList<ReportChapter> Chapters, List<(string Title, string Error)> Failures)> MeasureAsync(IReadOnlyList<ReportChapter> all, TimeSpan time)
+    private static async Task<IReadOnlyList<ChapterRun>> MeasureAsync(IReadOnlyList<ReportChapter> all, TimeSpan time)
     {
         long start = Stopwatch.GetTimestamp();
-        List<ReportChapter> measured = [];
-        List<(string Title, string Error)> failures = [];
-        List<(string Title, TimeSpan Time)> durations = [];
+        List<ChapterRun> runs = [];
         await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
         {
             Queue<ReportChapter> left = new(all.Where(chapter => chapter.IsSupported));
             ProgressTask progress = context.AddTask("all", maxValue: left.Sum(chapter => chapter.Weight));
+            bool goesOn = false;
             while (left.Count > 0)
             {
-                ReportChapter chapter = left.Peek();
-                long chapterStart = Stopwatch.GetTimestamp();
+                // What one chapter leaves over, or takes beyond its share, is the next ones'.
+                double share = left.Peek().Weight / Math.Max(1, left.Sum(chapter => chapter.Weight));
+                TimeSpan rest = time - Stopwatch.GetElapsedTime(start);
+                ReportChapter chapter = left.Dequeue();
                 double before = progress.Value;
                 progress.Description = chapter.Title.EscapeMarkup();
-
-                // What one chapter leaves over, or takes beyond its share, is the next ones'.
-                TimeSpan share = Max(TimeSpan.Zero, time - Stopwatch.GetElapsedTime(start)) * (chapter.Weight / Math.Max(1, left.Sum(each => each.Weight)));
-                try
-                {
-                    Task measuring = Task.Run(() => chapter.MeasureAsync(new Allowance(share, part => progress.Value = before + (part * chapter.Weight))));
-                    await measuring.WaitAsync(Max(TimeSpan.FromMinutes(4), share * 3));
-                    measured.Add(chapter);
-                }
-                catch (TimeoutException e)
-                {
-                    // It goes on, and would disturb whatever is measured beside it.
-                    failures.Add((chapter.Title, e.Message));
-                    failures.AddRange(left.Skip(1).Select(next => (next.Title, "what was measured before it does not end")));
-                    return;
-                }
-                catch (Exception e)
-                {
-                    failures.Add((chapter.Title, e.Message));
-                }
-
-                durations.Add((chapter.Title, Stopwatch.GetElapsedTime(chapterStart)));
+                runs.Add(goesOn
+                    ? new ChapterRun(chapter, TimeSpan.Zero, 0, "a chapter before it does not end")
+                    : await MeasureAsync(chapter, new Allowance(rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero, part => progress.Value = before + (part * chapter.Weight))));
+                goesOn |= runs[^1].Error == s_endless;
                 progress.Value = before + chapter.Weight;
-                left.Dequeue();
             }
         });
-        foreach ((string title, TimeSpan duration) in durations)
+        return runs;
+    }
+
+    private static async Task<ChapterRun> MeasureAsync(ReportChapter chapter, Allowance allowance)
+    {
+        long start = Stopwatch.GetTimestamp();
+        MachineUse before = MachineUse.Now();
+        string? error = null;
+        try
         {
-            AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{duration.TotalSeconds,6:0.0} s  {title}"));
+            await Task.Run(() => chapter.MeasureAsync(allowance)).WaitAsync(allowance.Time + s_patience);
+        }
+        catch (TimeoutException)
+        {
+            // It is still at work, and would disturb whatever is measured beside it.
+            error = s_endless;
+        }
+        catch (Exception e)
+        {
+            error = e.Message;
         }
 
-        return (measured, failures);
-
-        static TimeSpan Max(TimeSpan one, TimeSpan other) => one > other ? one : other;
+        return new ChapterRun(chapter, Stopwatch.GetElapsedTime(start), MachineUse.Now().OthersSince(before), error);
     }
 
     private static void WriteFigures(IReadOnlyList<ReportChapter> chapters, string folder)

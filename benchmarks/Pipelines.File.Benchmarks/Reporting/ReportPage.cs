@@ -4,28 +4,25 @@ using FilePipelinesBenchmarks.Measuring;
 namespace FilePipelinesBenchmarks.Reporting;
 
 /// <summary>Turns what was measured into the page that is read: the first table, where the library loses, the chapters, and how it was measured.</summary>
-/// <param name="chapters">Those that were measured.</param>
-/// <param name="failures">Those that were not, and why.</param>
+/// <param name="runs">The chapters, and how they went.</param>
 /// <param name="surroundings">The machine.</param>
-/// <param name="duration">How long it took.</param>
 /// <param name="scale">How much was measured.</param>
-internal sealed class ReportPage(
-    IReadOnlyList<ReportChapter> chapters,
-    IReadOnlyList<(string Title, string Error)> failures,
-    Surroundings surroundings,
-    TimeSpan duration,
-    ReportScale scale)
+internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings surroundings, ReportScale scale)
 {
     internal const string Title = "Files through pipelines, measured";
 
+    // Others that use more than this share of the processors are told on the first page.
+    private const double Disturbing = 0.1;
+
     private readonly Page _page = new();
+    private readonly IReadOnlyList<ReportChapter> _chapters = [.. runs.Where(run => run.Error is null).Select(run => run.Chapter)];
 
     internal Page Write()
     {
         _page.Heading(1, Title);
         First();
         Losses();
-        foreach (ReportChapter chapter in chapters)
+        foreach (ReportChapter chapter in _chapters)
         {
             _page.Heading(2, chapter.Title);
             chapter.Write(_page);
@@ -40,7 +37,7 @@ internal sealed class ReportPage(
         _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd}, commit `{surroundings.Commit}`, {surroundings.Machine}, {surroundings.System}, {surroundings.FileSystem}, {surroundings.Runtime}."));
         _page.Table(
             ["question", "this library", "the best of .NET", "the best of the others", "ratio", "where it loses"],
-            chapters.SelectMany(chapter => chapter.Headlines).Select(line => (IReadOnlyList<string>)
+            _chapters.SelectMany(chapter => chapter.Headlines).Select(line => (IReadOnlyList<string>)
             [
                 line.Question,
                 line.Own.Length == 0 ? "–" : $"**{line.Own}**",
@@ -57,10 +54,18 @@ internal sealed class ReportPage(
             _page.Paragraph("**This is the quick report**: fewer points and rounds, and smaller files where a title says so. Its figures are for a first look; what is within a tenth of each other is equal.");
         }
 
-        if (failures.Count > 0)
+        ChapterRun[] failed = [.. runs.Where(run => run.Error is not null)];
+        if (failed.Length > 0)
         {
             _page.Paragraph("**Not measured**, because it failed:");
-            _page.List(failures.Select(failure => $"{failure.Title}: {failure.Error}"));
+            _page.List(failed.Select(run => $"{run.Chapter.Title}: {run.Error}"));
+        }
+
+        ChapterRun[] disturbed = [.. runs.Where(run => run.OthersUse > Disturbing)];
+        if (disturbed.Length > 0)
+        {
+            _page.Paragraph("**The machine was not quiet.** So much of its processors was used by others, the kernel's own threads among them, while these chapters were measured:");
+            _page.List(disturbed.Select(run => $"{run.Chapter.Title}: {Percent(run.OthersUse)}"));
         }
     }
 
@@ -70,7 +75,7 @@ internal sealed class ReportPage(
         _page.Heading(2, "Where it loses");
         List<IReadOnlyList<string>> rows = [];
         List<string> reasons = [];
-        foreach (SectionResult result in chapters.SelectMany(chapter => chapter.Grids))
+        foreach (SectionResult result in _chapters.SelectMany(chapter => chapter.Grids))
         {
             int before = rows.Count;
             foreach (string method in result.Methods.Where(Origins.IsOwn))
@@ -101,6 +106,8 @@ internal sealed class ReportPage(
         _page.List(reasons);
     }
 
+    private static string Percent(double share) => string.Create(CultureInfo.InvariantCulture, $"{share * 100:0} %");
+
     private void Method()
     {
         _page.Heading(2, "How it was measured");
@@ -113,7 +120,8 @@ internal sealed class ReportPage(
                 [".NET", surroundings.Runtime],
                 ["commit", $"`{surroundings.Commit}`"],
                 ["packages of others", string.Join(", ", Packages.Versions)],
-                ["when", string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {duration.TotalMinutes:0.0} minutes")],
+                ["when", string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes")],
+                ["used by others meanwhile", $"{Percent(runs.Sum(run => run.OthersUse * run.Duration.TotalSeconds) / Math.Max(1, runs.Sum(run => run.Duration.TotalSeconds)))} of all processors"],
             ],
             isText: true);
         _page.List(

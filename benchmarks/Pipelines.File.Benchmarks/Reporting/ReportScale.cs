@@ -8,7 +8,7 @@ internal sealed record ReportScale(bool IsQuick)
     internal static ReportScale Full { get; } = new(IsQuick: false);
 
     /// <summary>Minutes that the report aims at.</summary>
-    internal double Minutes => IsQuick ? 0.8 : 9;
+    internal double Minutes => IsQuick ? 0.8 : 8.5;
 
     /// <summary>Rounds of one point, at least.</summary>
     internal int MinRounds => IsQuick ? 3 : 5;

@@ -83,7 +83,7 @@ internal sealed class MemoryChapter(ReportScale scale) : GridChapter(MakeSection
     private static List<ReportSection> MakeSections(ReportScale scale) =>
     [
         Built(scale, "memory-bytes", "Content of arrays built in memory, then ToArray", "writes × bytes", scale.Points(s_arrays, 1, 4), MemoryWays.Bytes, 45),
-        Built(scale, "memory-doubles", "Content of doubles built in memory, then ToArray", "doubles", scale.Points(s_doubles, 1), MemoryWays.Doubles, 30),
+        Built(scale, "memory-doubles", "Content of doubles built in memory, then ToArray", "doubles", scale.Points(s_doubles, 1), MemoryWays.Doubles, 20),
         ToFile(scale),
     ];
 
@@ -111,10 +111,10 @@ internal sealed class MemoryChapter(ReportScale scale) : GridChapter(MakeSection
             Key,
             "Content of arrays built in memory, then CopyToAsync to a new file",
             "writes × bytes",
-            55,
+            30,
             MeasurementOf(scale, Key),
             Reason,
-            folder => [.. scale.Points(s_arrays, 4).Select(point => new Column(NameOf(point), [.. MemoryWays.Files.Select(way =>
+            folder => [.. scale.Points([s_arrays[0], s_arrays[2], s_arrays[4], s_arrays[5]], 2).Select(point => new Column(NameOf(point), [.. MemoryWays.Files.Select(way =>
             {
                 MemoryCase content = new(point.Size, point.Writes, 1, folder.PathOf("content.bin"));
                 return new Candidate(way.Name, () => way.RunAsync(content), () => File.Delete(content.Path));

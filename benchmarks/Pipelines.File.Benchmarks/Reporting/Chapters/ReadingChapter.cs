@@ -23,7 +23,7 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
 
     internal override void Write(Page page)
     {
-        page.Paragraph("A file of incrementing 64-bit integers is opened, read to its end and closed; the last eight bytes of every buffer are looked at, and have to be the integer that stands there. Dashed, faint lines are the figures of 2019 (Windows 10, .NET Core 2.1); the pale stroke behind a dot spans the quartiles.");
+        page.Paragraph("A file of incrementing 64-bit integers is opened, read to its end and closed; the last eight bytes of every buffer are looked at, and have to be the integer that stands there. Dashed, faint lines are the figures of 2019 (Windows 10, .NET Core 2.1); the pale stroke behind a dot spans the quartiles. `MemoryMappedPipeReader` is favoured here: of a buffer of 256 KiB it touches one page, where every other way has brought all of it.");
         WriteMeans(page);
         foreach ((int MiB, bool IsAsynchronous) grid in _grids)
         {
