@@ -24,8 +24,9 @@ internal static class Palette
         "pread(2)" or "pwrite(2)" or "already in memory" or "a thread each" => "#b0705a",
         "FileStreamSync, CreateNew" => "#4d8df5",
         "StreamConnection.GetReader" => "#5c7cfa",
-        "MemoryMappedPipeReader" => "#3d9970",
-        "Nerdbank UseStrictPipeReader" => "#c2588a",
+        "MemoryMappedPipeReader" => "#74a312",
+        "Nerdbank UsePipeReader" or "Nerdbank UsePipeWriter" => "#a07a2c",
+        "Nerdbank UseStrictPipeReader" => "#c4566b",
         _ => "#6b7bd0",
     };
 }
