@@ -61,6 +61,6 @@ internal sealed record Headline(string Question, string Own, string Net, string 
             return best.Way is null ? string.Empty : $"{Figures.Count(best.PerSecond)}/s ({best.Way})";
         }
 
-        static (string Way, double PerSecond) OwnOf(IReadOnlyList<(string Way, double PerSecond)> ways) => ways.Single(way => Origins.IsOwn(way.Way));
+        static (string Way, double PerSecond) OwnOf(IReadOnlyList<(string Way, double PerSecond)> ways) => ways.First(way => Origins.IsOwn(way.Way));
     }
 }

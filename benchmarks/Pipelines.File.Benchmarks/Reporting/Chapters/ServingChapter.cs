@@ -1,4 +1,5 @@
 using System.Globalization;
+using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Reporting.Chapters;
 
@@ -61,18 +62,25 @@ internal sealed class ServingChapter(string? path) : ReportChapter
         }
     }
 
-    // The rows "file | server | requests/s | …" by file, that of 64 KiB last.
+    // The rows "file | server | requests/s | …" by file, that of 64 KiB last. Kestrel as it comes, the same with this library, and nginx: what else there is explains them.
     private IEnumerable<(string Point, IReadOnlyList<(string Way, double PerSecond)> Ways)> Points()
         => _lines.Where(line => line.StartsWith('|'))
             .Select(CellsOf)
-            .Where(cells => cells.Length >= 3 && double.TryParse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture, out _))
+            .Where(cells => cells.Length >= 3 && WayOf(cells[1]) is not null && double.TryParse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture, out _))
             .GroupBy(cells => cells[0])
             .Select(file => (
                 file.Key,
-                (IReadOnlyList<(string, double)>)[.. file.Select(cells => (WayOf(cells[1]), double.Parse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture)))]))
+                (IReadOnlyList<(string Way, double)>)[.. file.Select(cells => (WayOf(cells[1])!, double.Parse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture)))]))
+            .Where(point => point.Item2.Any(way => Origins.IsOwn(way.Way)) && point.Item2.Any(way => Origins.IsRival(way.Way)))
             .OrderBy(point => point.Key == "64 KiB");
 
-    private static string WayOf(string server) => server.Contains("UseFilePipelines", StringComparison.Ordinal) ? "FilePipelines" : server;
+    private static string? WayOf(string server) => server switch
+    {
+        "Kestrel, UseStaticFiles" => server,
+        _ when server.EndsWith("with UseFilePipelines", StringComparison.Ordinal) => "FilePipelines",
+        _ when server.StartsWith("nginx", StringComparison.Ordinal) => server,
+        _ => null,
+    };
 
     private static string[] CellsOf(string line) => line.Trim('|', ' ').Split('|', StringSplitOptions.TrimEntries);
 }
