@@ -1,6 +1,7 @@
 using BenchmarkDotNet.Running;
 using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
 using FilePipelinesBenchmarks.Waiting;
@@ -19,6 +20,8 @@ switch (args.FirstOrDefault())
         return await ReadOnly.RunAsync(args[1..]);
     case "report":
         return await ReportCommand.RunAsync(args[1..]);
+    case TruncatedMapping.Command:
+        return TruncatedMapping.Run();
     case "waits":
         return await WaitsCommand.RunAsync(args[1..]);
     default:
