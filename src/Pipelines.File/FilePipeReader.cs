@@ -106,6 +106,8 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     /// <exception cref="ObjectDisposedException">Asked for the first time after the file was closed, where opening did not tell (Windows).</exception>
     public FileIdentity Identity => _backend.Identity;
 
+    internal FileBackend FileBackend => _backend;
+
     private bool ReadsAhead => _options.PauseReadAheadThreshold > 0;
 
     /// <summary>Opens a file for reading and puts a reader on it, which closes it when it is completed.</summary>
