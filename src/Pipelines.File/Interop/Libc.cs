@@ -46,7 +46,9 @@ internal static unsafe partial class Libc
     internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
+    internal const uint STATX_INO = 0x100;
     internal const uint STATX_SIZE = 0x200;
+    internal const uint STATX_BTIME = 0x800;
     internal const int S_IFMT = 0xF000;
     internal const int S_IFIFO = 0x1000;
     internal const int S_IFCHR = 0x2000;
@@ -109,10 +111,16 @@ internal static unsafe partial class Libc
     [StructLayout(LayoutKind.Explicit, Size = 256)]
     internal struct FileStatus
     {
+        [FieldOffset(0)] internal uint Mask;
         [FieldOffset(20)] internal uint User;
         [FieldOffset(24)] internal uint Group;
         [FieldOffset(28)] internal ushort Mode;
+        [FieldOffset(32)] internal ulong Number;
         [FieldOffset(40)] internal long Size;
+        [FieldOffset(80)] internal long BirthSeconds;
+        [FieldOffset(88)] internal uint BirthNanoseconds;
+        [FieldOffset(136)] internal uint DeviceMajor;
+        [FieldOffset(140)] internal uint DeviceMinor;
     }
 
     /// <summary>epoll_ctl(2).</summary>
