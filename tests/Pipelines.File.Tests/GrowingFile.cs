@@ -1,7 +1,9 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Text;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Interop;
 
 namespace FilePipelinesTests;
 
@@ -24,7 +26,7 @@ internal sealed class GrowingFile : IDisposable
 
     public string Path { get; }
 
-    public long Length => _stream.Length;
+    public long Length => RandomAccess.GetLength(_stream.SafeFileHandle);
 
     /// <summary>How a follower is opened.</summary>
     public static FilePipeReaderOptions Options(long offset = 0, long readAhead = 0, long? length = null)
@@ -42,7 +44,7 @@ internal sealed class GrowingFile : IDisposable
         _stream = Open(Path);
     }
 
-    public void Cut(long length) => _stream.SetLength(length);
+    public void Cut(long length) => RandomAccess.SetLength(_stream.SafeFileHandle, length);
 
     public void Dispose() => _stream.Dispose();
 
@@ -92,6 +94,16 @@ internal sealed class GrowingFile : IDisposable
         return waiting;
     }
 
+    // O_APPEND on Linux, as programs that log have it: FileMode.Append alone writes where the end once was, also after a cut.
     private static FileStream Open(string path)
-        => new(path, new FileStreamOptions { Mode = FileMode.Append, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            return new FileStream(path, new FileStreamOptions { Mode = FileMode.Append, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+        }
+
+        int descriptor = Libc.Open(path, Libc.O_WRONLY | Libc.O_CREATLinux | Libc.O_APPENDLinux | Libc.O_CLOEXECLinux, Libc.NewFileMode);
+        Assert.True(descriptor >= 0, path);
+        return new FileStream(new SafeFileHandle(descriptor, ownsHandle: true), FileAccess.Write, bufferSize: 0);
+    }
 }

@@ -4,6 +4,7 @@ using System.Text;
 using FilePipelinesBenchmarks.Cold;
 using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
+using FilePipelinesBenchmarks.Follow;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Waiting;
 using Spectre.Console;
@@ -19,6 +20,7 @@ internal static class ReportCommand
     private const double CommitWeight = 0.6;
     private const double WaitsWeight = 2;
     private const int WaitsRounds = 7;
+    private const double FollowWeight = 0.8;
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
@@ -54,6 +56,7 @@ internal static class ReportCommand
         IReadOnlyList<WorkItemDelay> delays = [];
         IReadOnlyList<CommitFigures> commits = [];
         WaitsResult? waits = null;
+        IReadOnlyList<FollowFigures> follows = [];
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
         {
@@ -62,7 +65,7 @@ internal static class ReportCommand
 
         await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
         {
-            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + CommitWeight + WaitsWeight;
+            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + CommitWeight + WaitsWeight + FollowWeight;
             ProgressTask task = context.AddTask("all", maxValue: weights);
             double done = 0;
             foreach (ReportSection section in ReportPlan.Sections)
@@ -82,13 +85,15 @@ internal static class ReportCommand
                 task.Increment(DelayWeight);
                 task.Description = "What waits";
                 waits = await WaitsResult.MeasureAsync(WaitsRounds, () => task.Increment(WaitsWeight / WaitsResult.StepCount));
+                task.Description = "Follow";
+                follows = await FollowMeasurement.RunAsync(() => task.Increment(FollowWeight / FollowMeasurement.StepCount));
             }
 
             task.Value = task.MaxValue;
         });
 
-        Page page = new ReportPage(results, delays, commits, waits, surroundings, Stopwatch.GetElapsedTime(start)).Write();
-        WriteFiles(page, results, delays, commits, waits, output);
+        Page page = new ReportPage(results, delays, commits, waits, follows, surroundings, Stopwatch.GetElapsedTime(start)).Write();
+        WriteFiles(page, results, delays, commits, waits, follows, output);
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
         return 0;
     }
@@ -135,7 +140,7 @@ internal static class ReportCommand
         })];
     }
 
-    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, string folder)
+    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, IReadOnlyList<FollowFigures> follows, string folder)
     {
         Directory.CreateDirectory(folder);
         foreach (string old in Directory.EnumerateFiles(folder).Where(file => Path.GetExtension(file) is ".svg" or ".md" or ".html" or ".csv"))
@@ -179,6 +184,11 @@ internal static class ReportCommand
             }
 
             File.WriteAllText(Path.Join(folder, "delays.csv"), csv.ToString());
+        }
+
+        if (follows.Count > 0)
+        {
+            File.WriteAllText(Path.Join(folder, "follow.csv"), FollowSection.ToCsv(follows));
         }
 
         if (waits is not null)

@@ -1,6 +1,7 @@
 using System.Globalization;
 using FilePipelinesBenchmarks.Charts;
 using FilePipelinesBenchmarks.Durable;
+using FilePipelinesBenchmarks.Follow;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Published;
 using FilePipelinesBenchmarks.Waiting;
@@ -19,16 +20,18 @@ internal sealed class ReportPage
     private readonly IReadOnlyList<WorkItemDelay> _delays;
     private readonly IReadOnlyList<CommitFigures> _commits;
     private readonly WaitsResult? _waits;
+    private readonly IReadOnlyList<FollowFigures> _follows;
     private readonly Surroundings _surroundings;
     private readonly TimeSpan _duration;
     private readonly Page _page = new();
 
-    internal ReportPage(IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, Surroundings surroundings, TimeSpan duration)
+    internal ReportPage(IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, IReadOnlyList<FollowFigures> follows, Surroundings surroundings, TimeSpan duration)
     {
         _results = results.ToDictionary(result => result.Section.Key);
         _delays = delays;
         _commits = commits;
         _waits = waits;
+        _follows = follows;
         _surroundings = surroundings;
         _duration = duration;
     }
@@ -45,6 +48,11 @@ internal sealed class ReportPage
         Rest();
         Memory();
         Waits();
+        if (_follows.Count > 0)
+        {
+            FollowSection.Write(_page, _follows);
+        }
+
         Method();
         return _page;
     }

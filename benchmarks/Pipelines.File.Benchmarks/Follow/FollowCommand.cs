@@ -1,0 +1,17 @@
+namespace FilePipelinesBenchmarks.Follow;
+
+/// <summary><c>follow</c>: how late lines are, and what idle files cost, as CSV. Linux.</summary>
+internal static class FollowCommand
+{
+    internal static async Task<int> RunAsync(string[] arguments)
+    {
+        if (arguments.Length > 0)
+        {
+            await Console.Error.WriteLineAsync($"follow does not understand '{arguments[0]}': it takes no arguments.");
+            return 2;
+        }
+
+        Console.Write(FollowSection.ToCsv(await FollowMeasurement.RunAsync(static () => { })));
+        return 0;
+    }
+}
