@@ -9,8 +9,8 @@ internal static class FollowMeasurement
     /// <summary>How many files are idle.</summary>
     internal const int IdleFiles = 1000;
 
-    private const int Lines = 1000;
-    private const int WarmUpLines = 100;
+    private const int Lines = 400;
+    private const int WarmUpLines = 50;
 
     // No multiple of the polls' interval, so that lines come at any moment of it.
     private const int MillisecondsBetween = 3;
@@ -71,7 +71,6 @@ internal static class FollowMeasurement
             await File.WriteAllTextAsync(path, "a line\n");
         }
 
-        int threads = Process.GetCurrentProcess().Threads.Count;
         await using IFollowWay way = start(paths);
         Task first = way.NextLineAsync();
         await Task.Delay(SettleMilliseconds);
@@ -79,9 +78,9 @@ internal static class FollowMeasurement
         long begin = Stopwatch.GetTimestamp();
         await Task.Delay(IdleMilliseconds);
         double cores = (way.Cpu - cpu) / Stopwatch.GetElapsedTime(begin) * 100;
-        int more = way.Threads - (way.Cpu.Ticks > 0 && way.Threads >= threads ? threads : 0);
+        int threads = way.Threads;
         await File.AppendAllTextAsync(paths[0], "the last\n");
         await first;
-        return (cores, more);
+        return (cores, threads);
     }
 }

@@ -9,7 +9,6 @@ namespace Pipelines.File.Backends;
 internal abstract class FileBackend
 {
     private readonly string? _path;
-    private FileIdentity? _identity;
 
     protected FileBackend(SafeFileHandle handle, string? path, FileProperties properties)
     {
@@ -51,17 +50,7 @@ internal abstract class FileBackend
     /// <summary>Which file it is; <see langword="default"/> where the system does not tell.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
     internal virtual FileIdentity Identity
-    {
-        get
-        {
-            if (_identity is null)
-            {
-                _identity = Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
-            }
-
-            return _identity.Value;
-        }
-    }
+        => Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
     internal string? Path => _path ?? FileProperties.PathOf(Handle);
