@@ -13,6 +13,9 @@ internal sealed class GrowingFile : IDisposable
     /// <summary>Short, so that a file which has lost its name is left soon.</summary>
     public static readonly TimeSpan Interval = TimeSpan.FromMilliseconds(25);
 
+    /// <summary>Where the system tells of growth, nothing else is to: no look for a day.</summary>
+    public static readonly TimeSpan LongInterval = OperatingSystem.IsLinux() ? TimeSpan.FromDays(1) : Interval;
+
     private static readonly TimeSpan s_limit = TimeSpan.FromSeconds(60);
 
     private FileStream _stream;
@@ -44,7 +47,18 @@ internal sealed class GrowingFile : IDisposable
         _stream = Open(Path);
     }
 
-    public void Cut(long length) => RandomAccess.SetLength(_stream.SafeFileHandle, length);
+    public void Cut(long length)
+    {
+        if (OperatingSystem.IsLinux())
+        {
+            RandomAccess.SetLength(_stream.SafeFileHandle, length);
+            return;
+        }
+
+        // The stream writes where it takes the end to be.
+        _stream.SetLength(length);
+        _stream.Position = length;
+    }
 
     public void Dispose() => _stream.Dispose();
 
@@ -99,7 +113,9 @@ internal sealed class GrowingFile : IDisposable
     {
         if (!OperatingSystem.IsLinux())
         {
-            return new FileStream(path, new FileStreamOptions { Mode = FileMode.Append, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+            FileStream stream = new(path, new FileStreamOptions { Mode = FileMode.OpenOrCreate, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+            stream.Position = stream.Length;
+            return stream;
         }
 
         int descriptor = Libc.Open(path, Libc.O_WRONLY | Libc.O_CREATLinux | Libc.O_APPENDLinux | Libc.O_CLOEXECLinux, Libc.NewFileMode);
