@@ -88,6 +88,14 @@ public sealed partial class TailTests : IDisposable
         const int Lines = 40_000;
         string output = _folder.File("output");
         using GrowingFile file = new(_folder.File("log"));
+        using (Process first = Start("--no-prefix --checkpoint state log >> output"))
+        {
+            // What is rotated before it has ever looked, it does not know of.
+            await Eventually.TrueAsync(() => File.Exists(_folder.File("state")));
+            _ = Kill(first.Id, 9);
+            await GrowingFile.Bounded(first.WaitForExitAsync(_stop));
+        }
+
         Task writing = Task.Run(
             async () =>
             {
