@@ -440,8 +440,7 @@ public sealed class FollowTests : IDisposable
         Assert.False(waiting.IsCompleted);
         file.Append("two");
         Assert.Equal(3, await GrowingFile.Bounded(waiting));
-        File.Delete(file.Path);
-        file.Dispose();
+        File.Move(file.Path, file.Path + ".1");
         Assert.Equal(0, await GrowingFile.Bounded(stream.ReadAsync(bytes, _stop)));
     }
 
@@ -471,7 +470,7 @@ public sealed class FollowTests : IDisposable
     [InlineData("/sys/kernel/mm/transparent_hugepage/enabled")]
     public async Task ReadAsync_FileWithAnEndOfItsOwn_CompletesThere(string path)
     {
-        Assert.SkipUnless(File.Exists(path), $"There is no {path}.");
+        Assert.SkipWhen(OperatingSystem.IsWindows() || !File.Exists(path), $"There is no {path}, or what Wine makes of it.");
         await using FilePipeReader reader = FilePipeReader.Create(path, GrowingFile.Options());
         _ = await GrowingFile.ReadToEndAsync(reader);
     }
@@ -727,6 +726,8 @@ public sealed class FollowTests : IDisposable
                 {
                     file.Dispose();
                 }
+
+                Assert.SkipWhen(File.Exists(file.Path), "This system (Wine 8) keeps the name of a deleted file, and tells nobody, until the last one has closed it.");
 
                 break;
             case Rotation.Replace or Rotation.ReplaceEmpty:
