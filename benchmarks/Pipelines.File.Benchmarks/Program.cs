@@ -1,5 +1,6 @@
 using BenchmarkDotNet.Running;
 using FilePipelinesBenchmarks.Durable;
+using FilePipelinesBenchmarks.Follow;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.Reporting;
@@ -10,6 +11,8 @@ switch (args.FirstOrDefault())
 {
     case Alone.Command:
         return await Alone.RunAsync(args[1..]);
+    case "follow":
+        return await FollowCommand.RunAsync(args[1..]);
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
     case "counts":

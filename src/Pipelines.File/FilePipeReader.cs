@@ -103,7 +103,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     /// Which file this is, whatever its name. With <see cref="Position"/> a checkpoint: what is needed to go on after a restart, and to find the file again where it was renamed
     /// meanwhile. <see langword="default"/> where the system does not tell: other than on Linux and Windows.
     /// </summary>
-    /// <exception cref="ObjectDisposedException">Asked for the first time after the file was closed, where opening did not tell (Windows).</exception>
+    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell: on Windows, unless it was followed.</exception>
     public FileIdentity Identity => _backend.Identity;
 
     internal FileBackend FileBackend => _backend;

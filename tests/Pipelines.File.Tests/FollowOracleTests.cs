@@ -156,7 +156,8 @@ public sealed class FollowOracleTests
                 reader = FilePipeReader.Create(path, options);
                 if (file.Length > 0)
                 {
-                    unread.Append(await File.ReadAllTextAsync(path));
+                    using StreamReader written = new(path, new FileStreamOptions { Share = FileShare.ReadWrite | FileShare.Delete });
+                    unread.Append(await written.ReadToEndAsync());
                 }
             }
             else if (act.IsReadAfter)

@@ -4,7 +4,7 @@ namespace FilePipelinesBenchmarks.Measuring;
 internal static class Origins
 {
     private static readonly string[] s_own = ["FilePipe", "PooledMemoryStream"];
-    private static readonly string[] s_others = ["Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx"];
+    private static readonly string[] s_others = ["Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail"];
     private static readonly string[] s_limits = ["pread(2)", "pwrite(2)", "already in memory", "a thread each", "the same system calls"];
 
     internal static Origin Of(string way)

@@ -15,6 +15,7 @@ internal static class ReportPlan
         new WaitsChapter(scale),
         new WritingChapter(scale),
         new DurableChapter(scale),
+        new FollowChapter(scale),
         new ParsingChapter(scale),
         new FilesChapter(scale),
         new MemoryChapter(scale),

@@ -10,10 +10,10 @@ internal enum NameMeaning
     /// <summary>Some file.</summary>
     File,
 
-    /// <summary>None.</summary>
+    /// <summary>None, or on Windows one whose delete is pending.</summary>
     Nothing,
 
-    /// <summary>The system does not tell: the permission is lacking, a server does not answer, or on Windows a delete may be pending.</summary>
+    /// <summary>The system does not tell: the permission is lacking, or a server does not answer.</summary>
     Unknown,
 }
 
@@ -151,8 +151,8 @@ internal readonly struct FileStatus
             OverlappedFile.Extended(fullPath), Kernel32.FILE_READ_ATTRIBUTES, (uint)(FileShare.ReadWrite | FileShare.Delete), null, (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         if (file.IsInvalid)
         {
-            // ERROR_ACCESS_DENIED is what a file answers whose delete is pending, too: it is asked again.
-            return Marshal.GetLastPInvokeError() is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND ? NameMeaning.Nothing : NameMeaning.Unknown;
+            // ERROR_ACCESS_DENIED is what a file answers whose delete is pending: whoever may list the folder may read the attributes of what is in it.
+            return Marshal.GetLastPInvokeError() is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND or Kernel32.ERROR_ACCESS_DENIED ? NameMeaning.Nothing : NameMeaning.Unknown;
         }
 
         return TryOfWindows(file, out status) ? NameMeaning.File : NameMeaning.Unknown;

@@ -40,6 +40,8 @@ internal sealed class FollowingBackend : FileBackend
 
     internal override int ReadGranularity => _file.ReadGranularity;
 
+    internal override int ReadAlignment => _file.ReadAlignment;
+
     internal override long EndOfLastWrite => _file.EndOfLastWrite;
 
     /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>
