@@ -1,4 +1,5 @@
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Pipelines.File.AspNetCore;
@@ -30,7 +31,9 @@ public static class FilePipelinesApplicationBuilderExtensions
         options ??= new FilePipelinesOptions();
         options.Validate();
         ILoggerFactory loggers = app.ApplicationServices.GetService<ILoggerFactory>() ?? NullLoggerFactory.Instance;
-        FileSender sender = new(loggers.CreateLogger("Pipelines.File.AspNetCore"), options.SegmentSize, options.MinimumSize);
+        OpenFiles files = new(options.MaxOpenFiles, options.OpenFileIdleTime);
+        app.ApplicationServices.GetService<IHostApplicationLifetime>()?.ApplicationStopping.Register(files.Dispose);
+        FileSender sender = new(loggers.CreateLogger("Pipelines.File.AspNetCore"), files, options.SegmentSize, options.MinimumSize);
         return app.Use(next => context => sender.InvokeAsync(context, next));
     }
 
