@@ -49,6 +49,29 @@ public sealed class FileSendingFeatureTests : IDisposable
         Assert.Equal(content, _body.Written());
     }
 
+    [Theory]
+    [InlineData(1000)]
+    [InlineData(200_000)]
+    public void SendFileAsync_Warm_AllocatesNothing(int size)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there files are kept open.");
+        Add(size);
+        ArrayBody body = new();
+        _context.Features.Set<IHttpResponseBodyFeature>(body);
+        FileSendingFeature sending = new(new FileSender(NullLogger.Instance, _files, segmentSize: 65536, minimumSize: 0), body);
+        long allocated = 0;
+        for (int i = 0; i < 200; i++)
+        {
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            sending.Begin(_context);
+            Task sent = sending.SendFileAsync(_path, 0, null, CancellationToken.None);
+            allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+            Assert.SkipUnless(sent.IsCompletedSuccessfully, "The file system of the temporary folder does not know RWF_NOWAIT.");
+        }
+
+        Assert.Equal((0, 200L * size), (allocated, body.Advanced));
+    }
+
     [Fact]
     public async Task SendAsync_ReadsThatWait_SendsTheBytes()
     {
@@ -202,6 +225,44 @@ public sealed class FileSendingFeatureTests : IDisposable
         public CancellationToken RequestAborted { get; set; }
 
         public void Abort() => Aborts++;
+    }
+
+    /// <summary>A response whose body is one array over and over again.</summary>
+    private sealed class ArrayBody : PipeWriter, IHttpResponseBodyFeature
+    {
+        private readonly byte[] _memory = new byte[65536];
+
+        internal long Advanced { get; private set; }
+
+        public Stream Stream => Stream.Null;
+
+        public PipeWriter Writer => this;
+
+        public override void Advance(int bytes) => Advanced += bytes;
+
+        public override Memory<byte> GetMemory(int sizeHint = 0) => _memory;
+
+        public override Span<byte> GetSpan(int sizeHint = 0) => _memory;
+
+        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => default;
+
+        public override void CancelPendingFlush()
+        {
+        }
+
+        public override void Complete(Exception? exception = null)
+        {
+        }
+
+        public void DisableBuffering()
+        {
+        }
+
+        public Task StartAsync(CancellationToken cancellationToken = default) => Task.CompletedTask;
+
+        public Task CompleteAsync() => Task.CompletedTask;
+
+        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default) => throw new NotSupportedException();
     }
 
     /// <summary>A response whose body is a pipe, and which has started as soon as it was told to.</summary>
