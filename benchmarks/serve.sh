@@ -120,10 +120,7 @@ for case in "${cases[@]}"; do
     size=${case%x*}
     if [[ $case = *x* ]]; then
         mkdir "$work/root/$case"
-        head -c "$size" /dev/urandom >"$work/piece"
-        for i in $(seq "${case#*x}"); do
-            cp "$work/piece" "$work/root/$case/$i.bin"
-        done
+        head -c $((size * ${case#*x})) /dev/urandom | split -b "$size" -a 5 --numeric-suffixes=1 --additional-suffix=.bin - "$work/root/$case/"
     else
         head -c "$size" /dev/urandom >"$work/root/$size.bin"
     fi
@@ -174,7 +171,7 @@ init = function(args)
     requests, made = {}, 0
     local count = string.match(wrk.path, "x(%d+)/$")
     for i = 1, tonumber(count or 1) do
-        requests[i] = wrk.format(nil, count and wrk.path .. i .. ".bin" or wrk.path)
+        requests[i] = wrk.format(nil, count and string.format("%s%05d.bin", wrk.path, i) or wrk.path)
     end
     math.randomseed(1)
 end

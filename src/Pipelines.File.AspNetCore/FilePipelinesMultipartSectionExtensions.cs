@@ -87,8 +87,8 @@ public static class FilePipelinesMultipartSectionExtensions
         }
         catch (IOException e) when (e.GetType() == typeof(IOException))
         {
-            // What MultipartReader throws where the body ends before the boundary. A connection that breaks has exceptions of its own types.
-            throw new BadHttpRequestException("The form ended in the middle of a section.", StatusCodes.Status400BadRequest, e);
+            // What MultipartReader throws where the body ends before the boundary, and the server where the client takes an HTTP/2 stream back.
+            throw new BadHttpRequestException("The form broke off in the middle of a section.", StatusCodes.Status400BadRequest, e);
         }
         catch (InvalidDataException e)
         {

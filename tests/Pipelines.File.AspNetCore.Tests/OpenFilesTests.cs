@@ -331,7 +331,7 @@ public sealed class OpenFilesTests : IDisposable
     [Fact]
     public async Task Get_WarmFile_AllocatesAsMuchAsAnArray()
     {
-        const int Requests = 3000;
+        const int Requests = 1000;
         byte[] content = Add("f.txt", 1000);
         await using FileServer server = await StartAsync();
         await using FileServer array = await FileServer.StartAsync(_root, withPipelines: false, before: app => app.Run(async context =>
@@ -345,7 +345,8 @@ public sealed class OpenFilesTests : IDisposable
         }));
         long ours = await AllocatedAsync(server);
         long theirs = await AllocatedAsync(array);
-        Assert.InRange(ours - theirs, -8, 8);
+        // An object a request would be more. Where the machine is busy the server's own requests allocate now and then.
+        Assert.InRange(ours - theirs, -20, 20);
 
         async Task<long> AllocatedAsync(FileServer of)
         {
@@ -354,7 +355,7 @@ public sealed class OpenFilesTests : IDisposable
             byte[] request = Encoding.ASCII.GetBytes("GET /alone HTTP/1.1\r\nHost: a\r\n\r\n");
             byte[] response = new byte[4096];
             long least = long.MaxValue;
-            for (int round = 0; round < 5; round++)
+            for (int round = 0; round < 20; round++)
             {
                 long before = GC.GetTotalAllocatedBytes(precise: true);
                 for (int i = 0; i < Requests; i++)
