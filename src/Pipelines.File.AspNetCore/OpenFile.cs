@@ -54,6 +54,9 @@ internal sealed class OpenFile
 
     internal long LastUsed => Volatile.Read(ref _lastUsed);
 
+    /// <summary>Whether anybody else than the cache has it.</summary>
+    internal bool IsInUse => Volatile.Read(ref _references) > 1;
+
     internal void Use() => Volatile.Write(ref _lastUsed, Environment.TickCount64);
 
     /// <summary>Whether its path means this file still, and the file is as it was when it was opened.</summary>

@@ -27,7 +27,7 @@ internal sealed class OpenFiles : IDisposable
     private bool _isDisposed;
 
     /// <param name="maxFiles">So many are kept at most; 0 keeps none.</param>
-    /// <param name="idleTime">What nobody has asked for so long is closed; zero keeps none.</param>
+    /// <param name="idleTime">What nobody has used for so long is closed; zero keeps none.</param>
     internal OpenFiles(int maxFiles, TimeSpan idleTime)
     {
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
@@ -219,7 +219,12 @@ internal sealed class OpenFiles : IDisposable
             long oldest = now;
             foreach (OpenFile file in _list)
             {
-                if (now - file.LastUsed >= _idleMilliseconds)
+                if (file.IsInUse)
+                {
+                    // It is open anyway, and its idle time begins when it has been sent.
+                    file.Use();
+                }
+                else if (now - file.LastUsed >= _idleMilliseconds)
                 {
                     idle.Add(file);
                 }

@@ -158,6 +158,14 @@ public sealed class ChangingFilesTests : IDisposable
             }
         }));
         await changing;
+        Write("same.bin", StandardSize);
+        Write("any.bin", StandardSize / 2);
+        using HttpClient last = server.CreateClient(HttpVersion.Version11);
+        foreach (string target in targets)
+        {
+            Assert.Equal(await File.ReadAllBytesAsync(PathOf(Path.GetFileName(target)), _stop), await last.GetByteArrayAsync(target, _stop));
+        }
+
         TestContext.Current.SendDiagnosticMessage($"{changes} changes, {wholes} whole, {aborted} aborted, {refused} refused");
         return wholes;
     }

@@ -137,7 +137,7 @@ public sealed class UploadTests : IAsyncLifetime
         await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\nstart");
         await TemporaryFileAsync();
         await cancellation.CancelAsync();
-        Assert.StartsWith(nameof(OperationCanceledException), await AnswerAsync(), StringComparison.Ordinal);
+        Assert.Contains("CanceledException", await AnswerAsync(), StringComparison.Ordinal);
         AssertFiles();
     }
 
