@@ -102,7 +102,7 @@ public sealed class ChangingFilesTests : IDisposable
                 {
                     // A file that was cut and grown again has zeros there for a moment.
                     ulong word = BinaryPrimitives.ReadUInt64LittleEndian(body.AsSpan(i * WordSize));
-                    Assert.True(word == 0 || word == Word(VersionOf(word), i, StandardSize));
+                    Assert.True(word == 0 || word == Word(VersionOf(word), i, StandardSize), $"{target}: word {i} of {body.Length / WordSize} is {word:x16}, and its version would have {Word(VersionOf(word), i, StandardSize):x16}");
                 }
             });
     }
