@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
@@ -52,28 +53,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     private readonly PendingFlushes _flushes;
 
     // The drain: the back end's while _isDraining, else whoever's holds the lock.
+    private readonly DrainSteps _steps;
     private FileOperation? _operation;
     private bool _isDraining;
-
-    // A file that opening has made is not on the device before its folder is: that comes once, behind the first sync.
-    private bool _isFolderUnsynced;
-    private bool _syncsFolder;
-
-    // Completion without an exception: the file gets its length, and with Replace its name.
-    private bool _trims;
-    private bool _isTrimmed;
-    private bool _takesName;
-    private bool _isTakingName;
 
     // The first error, thrown again by every later flush and by CompleteAsync; and the task of all of those, which throws it each time as it was, without the traces of the
     // earlier calls.
     private Exception? _error;
     private Task<FlushResult>? _failedFlush;
-    private long _synced;
-    private long _syncing;
-
-    // What was written when the last write began.
-    private long _writtenBefore;
     private int _flushesInQueue;
     private int _coalesced;
     private bool _cancelRequested;
@@ -93,10 +80,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         _leaveOpen = leaveOpen;
         _isOpenedByPath = isOpenedByPath;
         _unfinished = unfinished;
-        _isFolderUnsynced = backend.IsNew;
-
-        // A file that was made or emptied is no more on the device than its first byte.
-        _synced = isOpenedByPath && options.Mode != FileMode.Open ? -1 : 0;
+        _steps = new DrainSteps(isFileNew: backend.IsNew, isFileChanged: isOpenedByPath && options.Mode != FileMode.Open);
         _flushes = new PendingFlushes(this);
 
         // Where one call writes one segment only, small segments would make small writes.
@@ -393,7 +377,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         bool release;
         lock (_lock)
         {
-            if (_isReleased || _isAborted || _isTakingName)
+            if (_isReleased || _isAborted || _steps.IsTakingName)
             {
                 // A file that is getting its name is whole: it is too late to give up.
                 return;
@@ -701,7 +685,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
                 error = _error;
                 _counts.Add(operation, _coalesced);
                 _coalesced = 0;
-                flushes = _flushes.TakeReached(_queue.Written, _synced, hasFailed: error is not null);
+                flushes = _flushes.TakeReached(_queue.Written, _steps.Synced, hasFailed: error is not null);
                 next = TryBeginDrain();
                 release = next is null && _isCompleted;
             }
@@ -770,11 +754,18 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
                 // What is there is a part of what was to be: the name is for the whole only.
                 _error ??= new InvalidOperationException("The writer was completed while a write or a copy into it was under way, so its file is not whole and has not got its name. Await that first.");
             }
-            else if (exception is null)
+            else
             {
-                HandOver();
-                _takesName = _unfinished is not null;
-                _trims = (_takesName || _options.FlushGuarantee == FlushGuarantee.Durable) && HasRoomBehind(_queue.Flushed);
+                bool isDurable = _options.FlushGuarantee == FlushGuarantee.Durable;
+                if (exception is null)
+                {
+                    HandOver();
+                    _steps.Complete(trims: (_unfinished is not null || isDurable) && HasRoomBehind(_queue.Flushed), syncs: isDurable, takesName: _unfinished is not null);
+                }
+                else
+                {
+                    _steps.Complete(trims: false, syncs: isDurable && _unfinished is null, takesName: false);
+                }
             }
 
             drain = TryBeginDrain();
@@ -848,7 +839,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         Exception? error = SegmentPool.Shared.Return(freed);
         try
         {
-            if (!_isTrimmed && _unfinished is null && HasRoomBehind(_queue.Written))
+            if (!_steps.IsTrimmed && _unfinished is null && HasRoomBehind(_queue.Written))
             {
                 Trim();
             }
@@ -921,45 +912,40 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
             return null;
         }
 
-        // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
-        if (_queue.Flushed > _queue.Written && !_flushes.WantsSync(_writtenBefore))
+        switch (_steps.Begin(_queue, _flushes))
         {
-            _writtenBefore = _queue.Written;
-            _operation ??= _backend.Rent(this);
-            _operation.Begin(FileOperationKind.Write, _offset + _queue.Written);
-            _operation.NeedsOwnThread = _flushes.WantsSync(long.MaxValue) || !_backend.CanSeek;
-            _queue.BeginWrite(_operation, BytesPerWrite);
-            _coalesced = Math.Max(0, _flushesInQueue - 1);
-            _flushesInQueue = 0;
-        }
-        else if (_syncsFolder)
-        {
-            BeginStep(_backend.SyncFolder);
-        }
-        else if (_trims)
-        {
-            // Before the last sync, which is to cover the length.
-            BeginStep(Trim);
-        }
-        else if (_synced < _queue.Written && (_flushes.WantsSync(_queue.Written) || (_isCompleted && _options.FlushGuarantee == FlushGuarantee.Durable && (_takesName || _unfinished is null))))
-        {
-            // Only what is written by now is covered: a flush that comes while this one runs needs the next.
-            _operation ??= _backend.Rent(this);
-            _operation.Begin(FileOperationKind.Sync, offset: 0);
-            _syncing = _queue.Written;
-        }
-        else if (_takesName)
-        {
-            _isTakingName = true;
-            BeginStep(_unfinished!.Appear);
-        }
-        else
-        {
-            return null;
+            case DrainStep.None:
+                return null;
+            case DrainStep.Write:
+                BeginOperation(FileOperationKind.Write, _offset + _queue.Written);
+                _operation.NeedsOwnThread = _flushes.WantsSync(long.MaxValue) || !_backend.CanSeek;
+                _queue.BeginWrite(_operation, BytesPerWrite);
+                _coalesced = Math.Max(0, _flushesInQueue - 1);
+                _flushesInQueue = 0;
+                break;
+            case DrainStep.Trim:
+                BeginStep(Trim);
+                break;
+            case DrainStep.Sync:
+                BeginOperation(FileOperationKind.Sync, offset: 0);
+                break;
+            case DrainStep.SyncFolder:
+                BeginStep(_backend.SyncFolder);
+                break;
+            case DrainStep.TakeName:
+                BeginStep(_unfinished!.Appear);
+                break;
         }
 
         _isDraining = true;
         return _operation;
+    }
+
+    [MemberNotNull(nameof(_operation))]
+    private void BeginOperation(FileOperationKind kind, long offset)
+    {
+        _operation ??= _backend.Rent(this);
+        _operation.Begin(kind, offset);
     }
 
     private void BeginStep(Action step)
@@ -978,17 +964,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
         else if (!operation.IsCanceled)
         {
-            if (operation.Kind == FileOperationKind.Step)
+            if (operation.Kind != FileOperationKind.Write)
             {
-                EndStep();
-            }
-            else if (operation.Kind == FileOperationKind.Sync)
-            {
-                _syncsFolder = _isFolderUnsynced;
-                if (!_syncsFolder)
-                {
-                    _synced = _syncing;
-                }
+                _steps.End();
             }
             else if (operation.Transferred > 0)
             {
@@ -1009,25 +987,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         return _error is null ? null : _queue.DropFlushed();
     }
 
-    private void EndStep()
-    {
-        if (_isTakingName)
-        {
-            _takesName = false;
-        }
-        else if (_syncsFolder)
-        {
-            _syncsFolder = _isFolderUnsynced = false;
-            _synced = _syncing;
-        }
-        else
-        {
-            _trims = false;
-            _isTrimmed = true;
-            _synced = -1;
-        }
-    }
-
     /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>
     private bool IsReached(FlushGuarantee guarantee, out long target)
     {
@@ -1038,7 +997,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
 
         target = _queue.Flushed;
-        return (guarantee == FlushGuarantee.Durable ? _synced : _queue.Written) >= target;
+        return (guarantee == FlushGuarantee.Durable ? _steps.Synced : _queue.Written) >= target;
     }
 
     private void ThrowIfCompleted()

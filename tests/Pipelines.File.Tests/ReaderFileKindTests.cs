@@ -272,7 +272,7 @@ public sealed class ReaderFileKindTests : IDisposable
     }
 
     [Fact]
-    public void Create_OptionsOutOfRange_Throws()
+    public async Task Create_OptionsOutOfRange_Throws()
     {
         string path = _folder.File("f", [1]);
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { BufferSize = 0 }));
@@ -288,7 +288,7 @@ public sealed class ReaderFileKindTests : IDisposable
         }
 
         // None of them has left the file open.
-        using FileStream exclusive = new(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+        await Eventually.FreeAsync(path);
     }
 
     [Fact]

@@ -148,6 +148,7 @@ public sealed class RudeWaitTests : IDisposable
         FilePipeWriter? writer = null;
         bool isWaiting = false;
         int writes = 0;
+        using ManualResetEventSlim flushed = new();
         ScriptedCalls fed = new()
         {
             OnSync = _ =>
@@ -157,7 +158,8 @@ public sealed class RudeWaitTests : IDisposable
             },
             OnWrite = _ =>
             {
-                // Somebody flushes more while every write runs.
+                // Somebody flushes more while every write runs, and takes turns with the caller below.
+                flushed.Wait(CancellationToken.None);
                 if (isWaiting && ++writes < 1000)
                 {
                     ValueTask<FlushResult> other = writer!.WriteAsync(Pattern.Bytes(10), CancellationToken.None);
@@ -172,6 +174,7 @@ public sealed class RudeWaitTests : IDisposable
         writer.GetSpan(10);
         writer.Advance(10);
         ValueTask<FlushResult> durable = writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        flushed.Set();
         await durable;
         await writer.CompleteAsync();
         Assert.InRange(writes, 1, 10);

@@ -112,7 +112,7 @@ public sealed partial class StressTests : IDisposable
                 }
             },
             _stop);
-        await DrainAsync(reader, length, mayEndEarly, random);
+        await DrainAsync(reader, length, mayEndEarly, random, writer);
         await feeding;
         Interlocked.Increment(ref _pipes);
     }
@@ -226,7 +226,7 @@ public sealed partial class StressTests : IDisposable
         }
     }
 
-    private async Task DrainAsync(PipeReader reader, int length, bool mayEndEarly, Random random)
+    private async Task DrainAsync(PipeReader reader, int length, bool mayEndEarly, Random random, PipeWriter? writer = null)
     {
         Assert.True(reader is not FilePipeReader ours || ours.Backend == s_backend);
         long index = 0;
@@ -283,7 +283,7 @@ public sealed partial class StressTests : IDisposable
             reader.AdvanceTo(result.Buffer.GetPosition(consumed));
             if (isEnd)
             {
-                Assert.Equal(length, index);
+                Assert.True(index == length, $"{index} of {length} bytes have come to a {reader.GetType().Name}; the other end: {(writer is FilePipeWriter other ? $"ours, at {other.Position}, {other.UnflushedBytes} unflushed" : writer?.GetType().Name ?? "none")}.");
                 break;
             }
         }
