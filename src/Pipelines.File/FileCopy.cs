@@ -17,10 +17,10 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <summary>Bytes that a step asks for which most likely finds the end of the file.</summary>
     private const int LastStep = 4 * 1024;
 
-    private readonly FileBackend _source;
-    private readonly long _offset;
-    private readonly long _length;
     private readonly PooledCompletions<bool> _completions = new();
+    private FileBackend _source;
+    private long _offset;
+    private long _length;
 
     // The caller's, but for the time when the back end has it.
     private FileOperation? _operation;
@@ -145,6 +145,17 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
 
         FilePipeMetrics.ReadInline();
         return new ValueTask<int>(EndRead(destination, operation));
+    }
+
+    /// <summary>Copies something else from here on, from an offset to the end. It has been disposed of, and nobody cancels it any more.</summary>
+    internal void Reuse(FileBackend source, long offset)
+    {
+        _source = source;
+        _offset = offset;
+        _length = long.MaxValue - offset;
+        _copied = 0;
+        _canceled = null;
+        Error = null;
     }
 
     /// <summary>Gives the operation back. No step is under way.</summary>
