@@ -147,6 +147,7 @@ column() {
     awk -v size="$1" -v name="$2" -v field="$3" '$1 == size && $2 == name { print $field }' "$work/results"
 }
 
+printf 'Measured on %s at commit `%s`.\n\n' "$(date -u +%F)" "$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'not known')"
 printf 'Load of the machine before: %s\n\n' "$load"
 printf '%s, wrk -t 1 -c %d, %d rounds of %d s\n\n' "$(machine)" $connections "$rounds" "$seconds"
 printf '| file | server | requests/s | against plain Kestrel | server CPU s per GB |\n| --- | --- | --- | --- | --- |\n'

@@ -10,7 +10,8 @@ namespace Pipelines.File;
 /// <remarks>
 /// <para>Linux: st_dev, st_ino and stx_btime of statx(2). Many file systems give the number of a deleted file to the next one that is made; the moment tells them apart, where the file system keeps
 /// it (ext4, XFS, Btrfs do). Windows: FILE_ID_INFO, where the file number is never given out again on NTFS and ReFS, or BY_HANDLE_FILE_INFORMATION where the file system lacks that.</para>
-/// <para>A rename within the volume keeps it; a copy, and a rename to another volume, make another file. Linux may number volumes anew when the machine starts.</para>
+/// <para>A rename within the volume keeps it; a copy, and a rename to another volume, make another file. Linux may number volumes anew when the machine starts. In an
+/// overlay, as containers have it, a file of the image becomes another with the first write to it.</para>
 /// </remarks>
 public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<FileIdentity>, IComparable, ISpanFormattable, ISpanParsable<FileIdentity>
 {
@@ -91,7 +92,9 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
         result = default;
         int first = s.IndexOf(Separator);
         int last = s.LastIndexOf(Separator);
-        if (first < 0 || last == first
+
+        // Number parsing ignores NULs behind the digits, which is what a crash leaves of the end of a file: the number before them may be cut off.
+        if (first < 0 || last == first || s.Contains('\0')
             || !ulong.TryParse(s[..first], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out ulong volume)
             || !UInt128.TryParse(s[(first + 1)..last], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out UInt128 number)
             || !long.TryParse(s[(last + 1)..], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out long created))

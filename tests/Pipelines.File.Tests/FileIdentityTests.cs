@@ -58,6 +58,35 @@ public sealed class FileIdentityTests : IDisposable
     }
 
     [Fact]
+    public void Identity_AskedByTwoThreadsForTheFirstTime_IsWhole()
+    {
+        const int Readers = 100;
+        string path = _folder.File("f", [1]);
+        Assert.SkipUnless(FileIdentity.TryGet(path, out FileIdentity identity), "This system does not tell.");
+        int different = 0;
+        for (int round = 0; round < 1000 && different == 0; round++)
+        {
+            FilePipeReader[] readers = [.. Enumerable.Range(0, Readers).Select(_ => FilePipeReader.Create(path))];
+            Parallel.For(0, 2, new ParallelOptions { MaxDegreeOfParallelism = 2 }, _ =>
+            {
+                foreach (FilePipeReader reader in readers)
+                {
+                    if (reader.Identity != identity)
+                    {
+                        Interlocked.Increment(ref different);
+                    }
+                }
+            });
+            foreach (FilePipeReader reader in readers)
+            {
+                reader.Dispose();
+            }
+        }
+
+        Assert.Equal(0, different);
+    }
+
+    [Fact]
     public void TryGet_NoSuchFile_IsFalse()
     {
         Assert.False(FileIdentity.TryGet(_folder.File("none"), out FileIdentity identity));
@@ -89,6 +118,14 @@ public sealed class FileIdentityTests : IDisposable
     [InlineData("1:-2:3")]
     [InlineData("12345678901234567:1:1")]
     [InlineData("1: 2:3")]
+    [InlineData("1:2:3\0")]
+    [InlineData("1\0:2:3")]
+    [InlineData("1:2\0:3")]
+    [InlineData("1:2:3\n")]
+    [InlineData("+1:2:3")]
+    [InlineData("1:0x2:3")]
+    [InlineData("1:2:")]
+    [InlineData("1:2:\u0663")]
     public void Parse_OfAnotherText_Throws(string text)
     {
         Assert.False(FileIdentity.TryParse(text, null, out FileIdentity identity));

@@ -101,7 +101,7 @@ internal readonly struct FileStatus
         {
             if (Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, &told) != 0)
             {
-                return Marshal.GetLastPInvokeError() is Libc.ENOENT or Libc.ENOTDIR ? NameMeaning.Nothing : NameMeaning.Unknown;
+                return Marshal.GetLastPInvokeError() is Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOPLinux ? NameMeaning.Nothing : NameMeaning.Unknown;
             }
         }
         catch (EntryPointNotFoundException)

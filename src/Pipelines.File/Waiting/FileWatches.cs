@@ -6,7 +6,8 @@ using Pipelines.File.Interop;
 namespace Pipelines.File.Waiting;
 
 /// <summary>
-/// Linux: has the system tell of the changes of followed files, by one inotify(7) instance for the process, which the <see cref="DescriptorPoller"/> waits for. It exists while a file is watched.
+/// Linux: has the system tell of the changes of followed files, by one inotify(7) instance for the process, which the <see cref="DescriptorPoller"/> waits for. It exists while a file is watched,
+/// and a little longer.
 /// </summary>
 /// <remarks>
 /// The kernel has one watch for a file, whoever asks: readers of the same file share it, and it goes with the last of them. Numbers of watches are not given out again before all
@@ -23,6 +24,12 @@ internal static unsafe class FileWatches
     [
         0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f, 0x73757245, 0x0bd00bd0, 0x01161970, 0x7461636f, 0x786f4256, 0x564c, 0x20030528,
     ];
+
+    /// <summary>
+    /// How often it is seen whether the instance is still used, milliseconds. Closing one takes the kernel milliseconds in which it counts as one (/proc/sys/fs/inotify/max_user_instances),
+    /// so that followers which come and go would use up the instances of the user.
+    /// </summary>
+    private const int LingerMilliseconds = 500;
 
     // Guards everything below, and what is of it in the files and the instance. Held for moments: no call under it waits.
     private static readonly Lock s_gate = new();
@@ -193,10 +200,24 @@ internal static unsafe class FileWatches
 
     private static void EndIfUnused(Instance instance)
     {
-        if (instance.Watches.Count == 0)
+        if (instance.Watches.Count == 0 && !instance.TryLinger())
         {
             s_instance = null;
             instance.End();
+        }
+    }
+
+    /// <summary>The time to linger is over.</summary>
+    private static void OnLingered(Instance instance)
+    {
+        lock (s_gate)
+        {
+            instance.IsLingering = false;
+            if (s_instance == instance && instance.Watches.Count == 0)
+            {
+                s_instance = null;
+                instance.End();
+            }
         }
     }
 
@@ -265,6 +286,7 @@ internal static unsafe class FileWatches
         private const int MaxReads = 8;
 
         private readonly DescriptorWait _wait;
+        private readonly DescriptorWait _linger;
 
         // The poller's thread alone has them.
         private readonly List<FollowedFile> _woken = [];
@@ -274,11 +296,15 @@ internal static unsafe class FileWatches
         {
             Inotify = inotify;
             _wait = new DescriptorWait(this);
+            _linger = new DescriptorWait(new Linger(this));
         }
 
         internal SafeFileHandle Inotify { get; }
 
         internal Dictionary<int, Watch> Watches { get; } = [];
+
+        /// <summary>Whether <see cref="OnLingered"/> comes.</summary>
+        internal bool IsLingering { get; set; }
 
         int IDescriptorWaiter.Generation => 0;
 
@@ -328,6 +354,20 @@ internal static unsafe class FileWatches
                 {
                     file.Handle.DangerousRelease();
                 }
+            }
+        }
+
+        /// <summary>Has <see cref="OnLingered"/> called. <see langword="false"/>: the system has nothing to wait with.</summary>
+        internal bool TryLinger()
+        {
+            try
+            {
+                IsLingering = IsLingering || DescriptorPoller.Shared.TryAdd(_linger, file: null, events: 0, LingerMilliseconds);
+                return IsLingering;
+            }
+            catch (IOException)
+            {
+                return false;
             }
         }
 
@@ -416,6 +456,13 @@ internal static unsafe class FileWatches
             {
                 file.OnWatchLost();
             }
+        }
+
+        private sealed class Linger(Instance instance) : IDescriptorWaiter
+        {
+            int IDescriptorWaiter.Generation => 0;
+
+            void IDescriptorWaiter.OnReady() => OnLingered(instance);
         }
     }
 }

@@ -253,11 +253,15 @@ internal sealed class FollowedFile
         NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfName(_path, out named);
         long length = offset;
         bool isDeleted = false;
+
+        // As of now, too: a file of an overlay's lower layer gets another moment of its making with the first write to it (copy-up), and is the same file.
+        FileIdentity identity = Identity;
         try
         {
             if (FileStatus.TryOf(_handle, out FileStatus status))
             {
                 length = status.Length;
+                identity = status.Identity;
                 isDeleted = status.IsDeleted && _path is not null;
             }
         }
@@ -268,8 +272,8 @@ internal sealed class FollowedFile
         }
 
         Volatile.Write(ref _seenLength, length);
-        bool isThisFile = meaning == NameMeaning.File && named.Identity == Identity;
-        bool hasLostName = isDeleted || meaning == NameMeaning.Nothing || (meaning == NameMeaning.File && !isThisFile && Identity != default);
+        bool isThisFile = meaning == NameMeaning.File && (named.Identity == identity || named.Identity == Identity);
+        bool hasLostName = isDeleted || meaning == NameMeaning.Nothing || (meaning == NameMeaning.File && !isThisFile && identity != default);
         lock (_lock)
         {
             if (_ticket != ticket || _waiting is null)
