@@ -1,7 +1,9 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Text;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Interop;
 
 namespace FilePipelinesTests;
 
@@ -10,6 +12,9 @@ internal sealed class GrowingFile : IDisposable
 {
     /// <summary>Short, so that a file which has lost its name is left soon.</summary>
     public static readonly TimeSpan Interval = TimeSpan.FromMilliseconds(25);
+
+    /// <summary>Where the system tells of growth, nothing else is to: no look for a day.</summary>
+    public static readonly TimeSpan LongInterval = OperatingSystem.IsLinux() ? TimeSpan.FromDays(1) : Interval;
 
     private static readonly TimeSpan s_limit = TimeSpan.FromSeconds(60);
 
@@ -24,7 +29,7 @@ internal sealed class GrowingFile : IDisposable
 
     public string Path { get; }
 
-    public long Length => _stream.Length;
+    public long Length => RandomAccess.GetLength(_stream.SafeFileHandle);
 
     /// <summary>How a follower is opened.</summary>
     public static FilePipeReaderOptions Options(long offset = 0, long readAhead = 0, long? length = null)
@@ -42,7 +47,18 @@ internal sealed class GrowingFile : IDisposable
         _stream = Open(Path);
     }
 
-    public void Cut(long length) => _stream.SetLength(length);
+    public void Cut(long length)
+    {
+        if (OperatingSystem.IsLinux())
+        {
+            RandomAccess.SetLength(_stream.SafeFileHandle, length);
+            return;
+        }
+
+        // The stream writes where it takes the end to be.
+        _stream.SetLength(length);
+        _stream.Position = length;
+    }
 
     public void Dispose() => _stream.Dispose();
 
@@ -92,6 +108,18 @@ internal sealed class GrowingFile : IDisposable
         return waiting;
     }
 
+    // O_APPEND on Linux, as programs that log have it: FileMode.Append alone writes where the end once was, also after a cut.
     private static FileStream Open(string path)
-        => new(path, new FileStreamOptions { Mode = FileMode.Append, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+    {
+        if (!OperatingSystem.IsLinux())
+        {
+            FileStream stream = new(path, new FileStreamOptions { Mode = FileMode.OpenOrCreate, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+            stream.Position = stream.Length;
+            return stream;
+        }
+
+        int descriptor = Libc.Open(path, Libc.O_WRONLY | Libc.O_CREATLinux | Libc.O_APPENDLinux | Libc.O_CLOEXECLinux, Libc.NewFileMode);
+        Assert.True(descriptor >= 0, path);
+        return new FileStream(new SafeFileHandle(descriptor, ownsHandle: true), FileAccess.Write, bufferSize: 0);
+    }
 }
