@@ -10,9 +10,6 @@ internal abstract class FileBackend
 {
     private readonly string? _path;
 
-    // A FileIdentity in one reference: any thread may ask.
-    private object? _identity;
-
     protected FileBackend(SafeFileHandle handle, string? path, FileProperties properties)
     {
         Handle = handle;
@@ -53,8 +50,7 @@ internal abstract class FileBackend
     /// <summary>Which file it is; <see langword="default"/> where the system does not tell.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
     internal virtual FileIdentity Identity
-        => Properties.Identity != default ? Properties.Identity
-            : (FileIdentity)(_identity ??= FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default(FileIdentity));
+        => Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
     internal string? Path => _path ?? FileProperties.PathOf(Handle);
