@@ -21,7 +21,7 @@ internal sealed class OpenFile
     internal OpenFile(FileBackend backend)
     {
         Backend = backend;
-        Length = backend.Properties.Length;
+        Length = backend.Properties.KnownLength ?? 0;
     }
 
     /// <summary>A file that can be kept.</summary>
@@ -40,7 +40,7 @@ internal sealed class OpenFile
 
     internal FileBackend Backend { get; }
 
-    /// <summary>Bytes.</summary>
+    /// <summary>Bytes; 0 where nobody knows: the server reads until the end comes.</summary>
     internal long Length { get; }
 
     /// <summary>What it is kept under; <see langword="null"/> for one that is not.</summary>

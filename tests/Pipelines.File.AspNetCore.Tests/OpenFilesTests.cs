@@ -289,6 +289,19 @@ public sealed class OpenFilesTests : IDisposable
         Assert.Null(files.Open(_root));
     }
 
+    [Theory]
+    [InlineData("/sys/kernel/mm/transparent_hugepage/enabled")]
+    [InlineData("/sys/kernel/uevent_seqnum")]
+    [InlineData("/proc/version")]
+    public async Task SendFileAsync_FileThatTheKernelMakesUp_IsSentAsByTheServer(string path)
+    {
+        Assert.SkipUnless(File.Exists(path), "There is no such file here.");
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapGet(
+            "/madeup", context => context.Features.GetRequiredFeature<IHttpResponseBodyFeature>().SendFileAsync(path, 0, null, context.RequestAborted)));
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Assert.Equal(await File.ReadAllTextAsync(path, _stop), await client.GetStringAsync("madeup", _stop));
+    }
+
     [Fact]
     public async Task Open_ManyAtOnce_KeepsOne()
     {
