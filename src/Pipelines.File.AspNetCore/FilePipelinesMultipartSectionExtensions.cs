@@ -32,7 +32,7 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <exception cref="ArgumentNullException"><paramref name="section"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="BadHttpRequestException">The form broke off (StatusCode 400); or the section is longer than allowed here, by the reader or by the server (413).</exception>
+    /// <exception cref="BadHttpRequestException">The form broke off or is malformed (StatusCode 400); or the section is longer than allowed here, by the reader or by the server (413).</exception>
     /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
     /// <exception cref="UnauthorizedAccessException">The folder, or the file that is to be replaced, may not be written to; or the name is that of a folder.</exception>
@@ -62,7 +62,7 @@ public static class FilePipelinesMultipartSectionExtensions
     {
         for (long length = 0; ;)
         {
-            int read = await ReadAsync(body, file.GetMemory(MinimumRoom), cancellationToken).ConfigureAwait(false);
+            int read = await ReadAsync(body, file.GetMemory(MinimumRoom), length, cancellationToken).ConfigureAwait(false);
             if (read == 0)
             {
                 return length;
@@ -79,7 +79,7 @@ public static class FilePipelinesMultipartSectionExtensions
         }
     }
 
-    private static async ValueTask<int> ReadAsync(Stream body, Memory<byte> memory, CancellationToken cancellationToken)
+    private static async ValueTask<int> ReadAsync(Stream body, Memory<byte> memory, long length, CancellationToken cancellationToken)
     {
         try
         {
@@ -92,7 +92,22 @@ public static class FilePipelinesMultipartSectionExtensions
         }
         catch (InvalidDataException e)
         {
-            throw new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).", StatusCodes.Status413PayloadTooLarge, e);
+            throw HasTaken(body, length)
+                ? new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).", StatusCodes.Status413PayloadTooLarge, e)
+                : new BadHttpRequestException("The form, or what the section is packed in, is malformed.", StatusCodes.Status400BadRequest, e);
+        }
+    }
+
+    /// <summary>Whether the stream has read more than it has given: <see cref="MultipartReader"/> counts what is too long before it throws.</summary>
+    private static bool HasTaken(Stream body, long length)
+    {
+        try
+        {
+            return body.Position > length;
+        }
+        catch (NotSupportedException)
+        {
+            return false;
         }
     }
 }

@@ -127,6 +127,64 @@ public sealed class SectionTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task SaveSectionAsync_BoundaryLineIsMalformed_Is400AndLeavesNothing()
+    {
+        string body = "--x\r\nContent-Disposition: form-data; name=f; filename=a.bin\r\n\r\nabc\r\n--x" + new string('y', 200) + "\r\n";
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        using StringContent content = new(body);
+        content.Headers.Remove("Content-Type");
+        content.Headers.TryAddWithoutValidation("Content-Type", "multipart/form-data; boundary=x");
+        using HttpResponseMessage response = await client.PostAsync("form", content, _stop);
+        Assert.Equal("BadHttpRequestException 400", await response.Content.ReadAsStringAsync(_stop));
+        AssertFiles();
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(7)]
+    [InlineData(4097)]
+    public async Task SaveSectionAsync_BodyInPieces_AreTheFiles(int piece)
+    {
+        byte[] content = [.. Enumerable.Range(0, 5000).SelectMany(i => i % 7 == 0 ? "\r\n--bound"u8.ToArray() : i % 5 == 0 ? "\r\n--boundar"u8.ToArray() : "\r\r\n-"u8.ToArray())];
+        byte[] form = [.. "--boundary\r\n\r\n"u8, .. content, .. "\r\n--boundary\r\nA: b\r\n\r\n"u8, .. content, .. "\r\n--boundary--\r\n"u8];
+        MultipartReader reader = new("boundary", new PieceStream(form, piece), bufferSize: 128);
+        for (int i = 0; i < 2; i++)
+        {
+            MultipartSection section = (await reader.ReadNextSectionAsync(_stop))!;
+            Assert.Equal(content.Length, await section.SaveSectionAsync(PathOf($"{i}"), cancellationToken: _stop));
+            Assert.Equal(content, await File.ReadAllBytesAsync(PathOf($"{i}"), _stop));
+        }
+
+        Assert.Null(await reader.ReadNextSectionAsync(_stop));
+    }
+
+    [Fact]
+    public async Task SaveSectionAsync_CutAnywhere_IsWholeOrNotThere()
+    {
+        byte[] form = "--boundary\r\n\r\nabc\r\n--boundary--\r\n"u8.ToArray();
+        StringBuilder log = new();
+        for (int length = 0; length <= form.Length; length++)
+        {
+            File.Delete(PathOf("f"));
+            MultipartReader reader = new("boundary", new PieceStream(form[..length], 3), bufferSize: 128);
+            string what;
+            try
+            {
+                MultipartSection? section = await reader.ReadNextSectionAsync(_stop);
+                what = section is null ? "null" : (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).ToString(CultureInfo.InvariantCulture);
+            }
+            catch (Exception e)
+            {
+                what = $"{e.GetType().Name} {e.Message}";
+            }
+
+            log.Append(CultureInfo.InvariantCulture, $"{length}: {what}; {(File.Exists(PathOf("f")) ? File.ReadAllText(PathOf("f")) : "-")}\n");
+            Assert.True(!File.Exists(PathOf("f")) || File.ReadAllText(PathOf("f")) == "abc", log.ToString());
+        }
+
+    }
+
+    [Fact]
     public async Task SaveSectionAsync_LargeFileByCurl_MemoryStaysFlat()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It runs curl.");
@@ -202,4 +260,13 @@ public sealed class SectionTests : IAsyncLifetime
 
     private void AssertFiles(params string[] names)
         => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
+
+    private sealed class PieceStream(byte[] content, int piece) : MemoryStream(content)
+    {
+        public override int Read(byte[] buffer, int offset, int count) => base.Read(buffer, offset, Math.Min(count, piece));
+
+        public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) => base.ReadAsync(buffer, offset, Math.Min(count, piece), cancellationToken);
+
+        public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) => base.ReadAsync(buffer[..Math.Min(buffer.Length, piece)], cancellationToken);
+    }
 }
