@@ -22,7 +22,7 @@ public sealed class SaveBodyOptions
 
     /// <summary>
     /// The permissions of a file that replaces no other, less the umask, on Unix; <see langword="null"/>, the default, is those of every new file (0666). One that replaces another
-    /// has the permissions of that, from the first byte on.
+    /// has the permissions of that, from the first byte on. Nothing but the bits that the enum names.
     /// </summary>
     public UnixFileMode? UnixFileMode { get; init; }
 
@@ -32,6 +32,11 @@ public sealed class SaveBodyOptions
         if (MaxLength is long maxLength)
         {
             ArgumentOutOfRangeException.ThrowIfNegative(maxLength, nameof(MaxLength));
+        }
+
+        if (UnixFileMode is { } mode && (mode & ~(UnixFileMode)0xFFF) != 0)
+        {
+            throw new ArgumentOutOfRangeException(nameof(UnixFileMode), mode, "It has bits that are no permissions.");
         }
     }
 }

@@ -325,6 +325,15 @@ public sealed class UploadTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task SaveBodyAsync_NoPermissionBits_Throws()
+    {
+        _options = new SaveBodyOptions { UnixFileMode = (UnixFileMode)0x1000 };
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        Assert.StartsWith(nameof(ArgumentOutOfRangeException), await PutAsync(client, "save/f.bin", [1]), StringComparison.Ordinal);
+        AssertFiles();
+    }
+
+    [Fact]
     public async Task SaveBodyAsync_ChunkedBodyTooLong_TheClientGetsTheAnswer()
     {
         _options = new SaveBodyOptions { MaxLength = 1000 };
