@@ -45,7 +45,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="BadHttpRequestException">
-    /// The body broke off (StatusCode 400), is longer than allowed (413), or is a <c>multipart/*</c> one (415). A chunked one that is too long ends the connection 2 s behind the response.
+    /// The body broke off (StatusCode 400), is longer than allowed (413), or is a <c>multipart/*</c> one (415). One that is too long, and chunked or announced to a server without a limit, ends the connection 2 s behind the response.
     /// </exception>
     /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
@@ -64,8 +64,19 @@ public static class FilePipelinesHttpRequestExtensions
         bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         if (options.MaxLength is long maxLength)
         {
-            UploadedFile.ThrowIfTooLong(request.ContentLength ?? 0, maxLength);
-            if (request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>() is { IsReadOnly: false } limit)
+            IHttpMaxRequestBodySizeFeature? limit = request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>();
+            if (request.ContentLength > maxLength)
+            {
+                // The server reads a body that nobody has read, up to its limit, and has none.
+                if (HttpProtocol.IsHttp11(request.Protocol) && limit is { MaxRequestBodySize: null })
+                {
+                    EndConnection(request.HttpContext);
+                }
+
+                throw UploadedFile.TooLong(maxLength);
+            }
+
+            if (limit is { IsReadOnly: false })
             {
                 // Kestrel counts what frames the chunks, too; here the body alone is counted, and of all that frames it there is an end as well.
                 limit.MaxRequestBodySize = isFramed ? maxLength <= s_longestBody ? (maxLength * FramedBytesPerByte) + FramedBytes : long.MaxValue : maxLength;
@@ -135,7 +146,7 @@ public static class FilePipelinesHttpRequestExtensions
     }
 
     /// <summary>
-    /// Has the connection end behind the response: the server would read what is still to come of a body of unknown length, as fast as it comes, up to its limit. The client has a moment to take the
+    /// Has the connection end behind the response: the server would read what is still to come of the body, as fast as it comes, up to its limit. The client has a moment to take the
     /// response before that.
     /// </summary>
     private static void EndConnection(HttpContext context)

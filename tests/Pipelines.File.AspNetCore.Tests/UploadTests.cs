@@ -324,6 +324,37 @@ public sealed class UploadTests : IAsyncLifetime
         AssertFiles();
     }
 
+    [Theory]
+    [InlineData("/save/f.bin", "HTTP/1.1")]
+    [InlineData("/save/f.bin", "HTTP/1.0")]
+    [InlineData("/uncaught/f.bin", "HTTP/1.1")]
+    public async Task SaveBodyAsync_AnnouncedTooLongWhereTheServerHasNoLimit_IsNotReadToItsEnd(string target, string protocol)
+    {
+        const long Endless = 256 * 1024 * 1024;
+        _options = new SaveBodyOptions { MaxLength = 100_000 };
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, $"PUT {target} {protocol}\r\nHost: a\r\nContent-Length: {long.MaxValue}\r\n\r\n");
+        await using NetworkStream stream = new(socket);
+        RawResponse response = await RawResponse.ReadAsync(stream);
+        Assert.StartsWith(target == "/save/f.bin" ? "HTTP/1.1 200" : "HTTP/1.1 413", response.Head, StringComparison.Ordinal);
+        byte[] piece = new byte[8192];
+        long sent = 0;
+        try
+        {
+            while (sent < Endless)
+            {
+                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
+            }
+        }
+        catch (SocketException)
+        {
+            // The connection has ended.
+        }
+
+        Assert.InRange(sent, 0, 32 * 1024 * 1024);
+        AssertFiles();
+    }
+
     [Fact]
     public async Task SaveBodyAsync_NoPermissionBits_Throws()
     {
