@@ -60,19 +60,19 @@ public static class FilePipelinesHttpRequestExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
-        ThrowIfMultipart(request);
         bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         if (options.MaxLength is long maxLength)
         {
             IHttpMaxRequestBodySizeFeature? limit = request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>();
             if (request.ContentLength > maxLength)
             {
-                // The server reads a body that nobody has read, up to its limit, and has none.
+                // The server reads a body that nobody has read, up to its limit, and may have none.
                 if (HttpProtocol.IsHttp11(request.Protocol) && limit is { MaxRequestBodySize: null })
                 {
                     EndConnection(request.HttpContext);
                 }
 
+                ThrowIfMultipart(request);
                 throw UploadedFile.TooLong(maxLength);
             }
 
@@ -82,6 +82,8 @@ public static class FilePipelinesHttpRequestExtensions
                 limit.MaxRequestBodySize = isFramed ? maxLength <= s_longestBody ? (maxLength * FramedBytesPerByte) + FramedBytes : long.MaxValue : maxLength;
             }
         }
+
+        ThrowIfMultipart(request);
 
         // Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
         FilePipeWriter file = UploadedFile.Create(path, options);

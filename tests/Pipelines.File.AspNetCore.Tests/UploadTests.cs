@@ -355,6 +355,33 @@ public sealed class UploadTests : IAsyncLifetime
         AssertFiles();
     }
 
+    [Theory]
+    [InlineData("Transfer-Encoding: chunked\r\n\r\n7fffffff\r\n")]
+    [InlineData("Content-Length: 9223372036854775807\r\n\r\n")]
+    public async Task SaveBodyAsync_MultipartWithoutEndWhereTheServerHasNoLimit_IsNotReadToItsEnd(string framing)
+    {
+        const long Endless = 256 * 1024 * 1024;
+        _options = new SaveBodyOptions { MaxLength = 100_000 };
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, $"PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n{framing}");
+        byte[] piece = new byte[8192];
+        long sent = 0;
+        try
+        {
+            while (sent < Endless)
+            {
+                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
+            }
+        }
+        catch (SocketException)
+        {
+            // The connection has ended.
+        }
+
+        Assert.InRange(sent, 0, 32 * 1024 * 1024);
+        Assert.StartsWith("BadHttpRequestException 415", _answer!, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task SaveBodyAsync_NoPermissionBits_Throws()
     {
