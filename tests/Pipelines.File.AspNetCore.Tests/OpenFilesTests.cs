@@ -133,6 +133,29 @@ public sealed class OpenFilesTests : IDisposable
         Assert.Equal(0, OpenHandles.Of(PathOf("f.txt")));
     }
 
+    [Theory]
+    [InlineData("folder/f.txt")]
+    [InlineData("folder")]
+    public void Open_PermissionIsTakenAway_IsRefused(string name)
+    {
+        Assert.SkipWhen(Environment.IsPrivilegedProcess, "The superuser needs no permission.");
+        Directory.CreateDirectory(PathOf("folder"));
+        Add("folder/f.txt", 1000);
+        using OpenFiles files = new(maxFiles: 10, TimeSpan.FromSeconds(10));
+        files.Open(PathOf("folder/f.txt"))!.Release();
+        UnixFileMode before = File.GetUnixFileMode(PathOf(name));
+        File.SetUnixFileMode(PathOf(name), UnixFileMode.None);
+        try
+        {
+            Assert.Null(files.Open(PathOf("folder/f.txt")));
+            Assert.Equal((0, 0), (files.Count, OpenHandles.Below(_root)));
+        }
+        finally
+        {
+            File.SetUnixFileMode(PathOf(name), before);
+        }
+    }
+
     [Fact]
     public async Task Get_KeptFileAndOneThatIsSent_AreLockedForNobody()
     {

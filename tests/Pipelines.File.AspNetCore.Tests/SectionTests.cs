@@ -1,5 +1,6 @@
 using System.Diagnostics;
 using System.Globalization;
+using System.IO.Compression;
 using System.Net;
 using System.Net.Sockets;
 using System.Security.Cryptography;
@@ -136,6 +137,16 @@ public sealed class SectionTests : IAsyncLifetime
         content.Headers.TryAddWithoutValidation("Content-Type", "multipart/form-data; boundary=x");
         using HttpResponseMessage response = await client.PostAsync("form", content, _stop);
         Assert.Equal("BadHttpRequestException 400", await response.Content.ReadAsStringAsync(_stop));
+        AssertFiles();
+    }
+
+    [Fact]
+    public async Task SaveSectionAsync_PackedBodyIsCorrupt_Is400AndLeavesNothing()
+    {
+        await using GZipStream packed = new(new MemoryStream([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), CompressionMode.Decompress);
+        MultipartSection section = new() { Body = packed };
+        BadHttpRequestException thrown = await Assert.ThrowsAsync<BadHttpRequestException>(() => section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        Assert.Equal(StatusCodes.Status400BadRequest, thrown.StatusCode);
         AssertFiles();
     }
 
