@@ -28,7 +28,8 @@ public sealed class FilePipelinesOptions
 
     /// <summary>
     /// How long a file that nobody asks for stays open, 10 s by default, a day at most; <see cref="TimeSpan.Zero"/> keeps none. So long, and up to a second more, a deleted file may keep its room on the device, and an
-    /// unmount has to wait. Nothing stays open once the application stops.
+    /// unmount has to wait. Nothing stays open once the application stops; one that is disposed of without being stopped
+    /// closes its files by this time.
     /// </summary>
     public TimeSpan OpenFileIdleTime { get; set; } = TimeSpan.FromSeconds(10);
 
