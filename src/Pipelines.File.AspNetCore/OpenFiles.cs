@@ -132,32 +132,40 @@ internal sealed class OpenFiles : IDisposable
         // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
         FileBackends.Unlock(backend.Handle);
         OpenFile file = new(backend, path, version);
+        OpenFile? first;
         OpenFile? replaced = null;
         lock (_lock)
         {
-            // Of several that were opened at once the first stays; the others serve their requests.
-            if (_isDisposed || _files.ContainsKey(path))
+            if (_isDisposed)
             {
                 return file;
             }
 
-            if (_list.Count >= _maxFiles)
+            if (_files.TryGetValue(path, out first))
             {
-                replaced = LongUnused();
-                Remove(replaced);
+                if (!first.IsSameAs(file) || !first.TryAddReference())
+                {
+                    return file;
+                }
             }
+            else
+            {
+                if (_list.Count >= _maxFiles)
+                {
+                    replaced = LongUnused();
+                    Remove(replaced);
+                }
 
-            bool isAlive = file.TryAddReference();
-            Debug.Assert(isAlive, "Its opener has not released it yet.");
-            file.Index = _list.Count;
-            _list.Add(file);
-            _files[path] = file;
-            FilePipelinesMetrics.Kept(1);
-            if (!_isTimerSet)
-            {
-                _isTimerSet = true;
-                _timer.Change(_idleMilliseconds, Timeout.Infinite);
+                Add(file);
             }
+        }
+
+        if (first is not null)
+        {
+            // Of several that were opened at once the first stays, for all of them.
+            file.Release();
+            first.Use();
+            return first;
         }
 
         replaced?.Release();
@@ -244,6 +252,22 @@ internal sealed class OpenFiles : IDisposable
         }
 
         Release(idle);
+    }
+
+    /// <summary>Keeps it. Under the lock.</summary>
+    private void Add(OpenFile file)
+    {
+        bool isAlive = file.TryAddReference();
+        Debug.Assert(isAlive, "Its opener has not released it yet.");
+        file.Index = _list.Count;
+        _list.Add(file);
+        _files[file.Key!] = file;
+        FilePipelinesMetrics.Kept(1);
+        if (!_isTimerSet)
+        {
+            _isTimerSet = true;
+            _timer.Change(_idleMilliseconds, Timeout.Infinite);
+        }
     }
 
     /// <summary>Takes it out of the cache, whose reference the caller then releases. Under the lock.</summary>

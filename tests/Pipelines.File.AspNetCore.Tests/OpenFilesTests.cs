@@ -352,6 +352,31 @@ public sealed class OpenFilesTests : IDisposable
     }
 
     [Fact]
+    public async Task Open_ManyFirstOnesAtOnce_HaveOneHandle()
+    {
+        Add("f.txt", 1000);
+        for (int round = 0; round < 200; round++)
+        {
+            using OpenFiles files = new(maxFiles: 10, TimeSpan.FromSeconds(10));
+            using Barrier start = new(4);
+            OpenFile[] opened = await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => Task.Factory.StartNew(
+                () =>
+                {
+                    start.SignalAndWait(TimeSpan.FromSeconds(30), _stop);
+                    return files.Open(PathOf("f.txt"))!;
+                },
+                _stop,
+                TaskCreationOptions.LongRunning,
+                TaskScheduler.Default)));
+            Assert.All(opened, file => Assert.Same(opened[0], file));
+            Assert.Equal(1, OpenHandles.Below(_root));
+            Array.ForEach(opened, file => file.Release());
+            files.Dispose();
+            Assert.Equal(0, OpenHandles.Below(_root));
+        }
+    }
+
+    [Fact]
     public async Task Stop_Application_ClosesWhatIsKeptAndKeepsNoMore()
     {
         Add("f.txt", 1000);
