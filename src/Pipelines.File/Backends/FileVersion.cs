@@ -21,7 +21,7 @@ internal readonly record struct FileVersion
     private FileVersion(in Libc.FileStatus status)
     {
         _device = ((ulong)status.DeviceMajor << 32) | status.DeviceMinor;
-        _inode = status.Inode;
+        _inode = status.Number;
         Length = status.Size;
         _writeSeconds = status.WriteSeconds;
         _changeSeconds = status.ChangeSeconds;
