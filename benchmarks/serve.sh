@@ -220,6 +220,7 @@ size_text() {
     if (($1 >= 1 << 20)); then echo "$(($1 >> 20)) MiB"; else echo "$(($1 >> 10)) KiB"; fi
 }
 
+printf 'Measured on %s at commit `%s`.\n\n' "$(date -u +%F)" "$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'not known')"
 printf 'Load of the machine before: %s\n\n' "$load"
 printf '%s, wrk -t 1 -c %d, %d rounds of %d s\n\n' "$(machine)" $connections "$rounds" "$seconds"
 printf '| file | server | requests/s | against plain Kestrel | server CPU us a request | s per GB | per GB against plain | p99 ms |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n'

@@ -26,6 +26,9 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     private FileOperation? _operation;
     private long _copied;
 
+    // The last step was full where the end was: there is more than was known when the file was opened.
+    private bool _hasGrown;
+
     // Guards the three below.
     private readonly Lock _lock = new();
     private PooledCompletion<bool>? _pending;
@@ -151,6 +154,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         _offset = offset;
         _length = long.MaxValue - offset;
         _copied = 0;
+        _hasGrown = false;
         _canceled = null;
         Error = null;
     }
@@ -196,6 +200,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         }
 
         FilePipeMetrics.Read(read);
+        _hasGrown = read >= LastStep && _offset + _copied >= _source.Properties.Length;
 
         // Also for 0: the destination's memory is not ours any more.
         destination.Advance(read);
@@ -300,6 +305,6 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     private int NextStep()
     {
         long known = _source.Properties.Length - (_offset + _copied);
-        return known > 0 ? (int)Math.Min(known, MaxStep) : _source.Properties.Length > 0 ? LastStep : MaxStep;
+        return known > 0 ? (int)Math.Min(known, MaxStep) : _source.Properties.Length > 0 && !_hasGrown ? LastStep : MaxStep;
     }
 }

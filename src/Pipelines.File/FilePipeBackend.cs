@@ -4,8 +4,9 @@ namespace Pipelines.File;
 public enum FilePipeBackend
 {
     /// <summary>
-    /// The best one that this system has: <see cref="ThreadPool"/> on 64-bit Unix, <see cref="Overlapped"/> on Windows for files that are opened by path,
-    /// <see cref="Portable"/> elsewhere. The default.
+    /// The best one that this system has: <see cref="ThreadPool"/> on 64-bit Unix, <see cref="Overlapped"/> on Windows for files and named pipes that are opened by path,
+    /// <see cref="Portable"/> elsewhere: for handles, for devices by themselves (<c>CON</c>, <c>COM1</c>, <c>\\.\PhysicalDrive0</c>), and for files that child processes
+    /// inherit (<see cref="FileShare.Inheritable"/>). The default.
     /// </summary>
     Auto,
 
@@ -20,6 +21,9 @@ public enum FilePipeBackend
     /// </summary>
     Overlapped,
 
-    /// <summary>Every system: through <see cref="RandomAccess"/>, or through <see cref="FileStream"/> where the file cannot seek. Slower, and a blocked read cannot be given up.</summary>
+    /// <summary>
+    /// Every system: through <see cref="RandomAccess"/>, or through <see cref="FileStream"/> where the file cannot seek. Slower, and a blocked read cannot be given up, but on Windows
+    /// that of a synchronous handle, such as redirected standard input, which has a thread of its own (CancelSynchronousIo).
+    /// </summary>
     Portable,
 }

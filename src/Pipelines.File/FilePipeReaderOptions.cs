@@ -12,6 +12,10 @@ public sealed class FilePipeReaderOptions
     /// <summary>The largest <see cref="BufferSize"/>, bytes.</summary>
     internal const int MaxBufferSize = 1024 * 1024 * 1024;
 
+    private const int DefaultFollowMilliseconds = 250;
+
+    private readonly FileShare? _share;
+
     internal static FilePipeReaderOptions Default { get; } = new();
 
     /// <summary>
@@ -28,6 +32,12 @@ public sealed class FilePipeReaderOptions
     public long? Length { get; init; }
 
     /// <summary>Leaves a handle that the caller passed open when the reader is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
+    /// <remarks>
+    /// Windows: a handle for overlapped I/O (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>) belongs to the runtime's completion port for ever from the first operation on, and the port takes
+    /// what arrives for its own. Overlapped calls of the caller's on the same handle, now or later, need an event of their own in the overlapped with its low bit set, which keeps
+    /// their completions from the port (GetQueuedCompletionStatus). With <see cref="FilePipeBackend.Overlapped"/> a call that succeeds at once queues no completion at all from then on
+    /// (SetFileCompletionNotificationModes), and no <see cref="FileStream"/> or <see cref="RandomAccess"/> call can use the handle any more.
+    /// </remarks>
     public bool LeaveOpen { get; init; }
 
     /// <summary>Where memory comes from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
@@ -46,14 +56,39 @@ public sealed class FilePipeReaderOptions
     public long ResumeReadAheadThreshold { get; init; }
 
     /// <summary>
-    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default. Windows enforces it; elsewhere only
+    /// Waits at the end of the file for more, instead of completing; <see langword="false"/> by default. The reader completes, after every byte, when the file has become shorter than what was
+    /// read, and when its name means another file, or none: it was renamed, deleted or replaced. Then a loop around <see cref="FilePipeReader.Create(string, FilePipeReaderOptions?)"/> goes on
+    /// with the next file.
+    /// </summary>
+    /// <remarks>
+    /// <para>As a writer may go on with a file that was renamed, it is read until nothing has come for a fifth of <see cref="FollowInterval"/> if the file that has its name now holds bytes, and for four
+    /// intervals if that is empty or missing. What comes later is not read. A file that is cut and grows past what was read between two looks cannot be told from one that has only grown.</para>
+    /// <para>A handle of the caller's has no name here: it waits for growing and shrinking only. A FIFO, a device and a file that the system makes up (/proc) have an end of their own, and are read as ever.</para>
+    /// </remarks>
+    public bool Follow { get; init; }
+
+    /// <summary>
+    /// How often a followed file is looked at where the system does not tell of changes: on network file systems, where it has no watch left (inotify(7),
+    /// /proc/sys/fs/inotify/max_user_watches), and everywhere but on Linux. 250 ms by default; 1 ms to 24 days. Elsewhere growth is noticed at once, and its name is looked at after
+    /// four intervals, which finds a folder above it that was renamed.
+    /// </summary>
+    public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
+
+    /// <summary>
+    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default, and
+    /// <see cref="FileShare.ReadWrite"/> with <see cref="FileShare.Delete"/> where it is followed. Windows enforces it; elsewhere only
     /// .NET programs look at it, and only <see cref="FileShare.None"/> keeps them out. With a handle it cannot be set.
     /// </summary>
-    public FileShare Share { get; init; } = FileShare.Read;
+    public FileShare Share
+    {
+        get => _share ?? (Follow ? FileShare.ReadWrite | FileShare.Delete : FileShare.Read);
+        init => _share = value;
+    }
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set.
+    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set. Windows: FILE_FLAG_NO_BUFFERING (0x20000000), and a handle that is open with it,
+    /// throw <see cref="NotSupportedException"/>.
     /// </summary>
     public FileOptions FileOptions { get; init; }
 
@@ -78,6 +113,8 @@ public sealed class FilePipeReaderOptions
             ArgumentOutOfRangeException.ThrowIfGreaterThan(length, long.MaxValue - Offset, nameof(Length));
         }
 
+        ArgumentOutOfRangeException.ThrowIfLessThan(FollowInterval, TimeSpan.FromMilliseconds(1));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(FollowInterval, TimeSpan.FromMilliseconds(int.MaxValue));
         ArgumentOutOfRangeException.ThrowIfNegative(PauseReadAheadThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeReadAheadThreshold);
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
@@ -94,7 +131,7 @@ public sealed class FilePipeReaderOptions
     /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
     internal void ValidateForHandle()
     {
-        string? option = Share != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
+        string? option = (_share ?? FileShare.Read) != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
         if (option is not null)
         {
             throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);

@@ -86,7 +86,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         // Where one call writes one segment only, small segments would make small writes.
         int maxSegments = backend.MaxBuffersPerOperation;
         int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
-        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments, keepsFlushesWhole: backend.Appends || backend.SharesPosition);
+        _queue = new WriteQueue(options.Pool, segmentSize, maxSegments, backend.LargestWriteSegment, keepsFlushesWhole: backend.Appends || backend.SharesPosition);
     }
 
     /// <summary>
@@ -902,7 +902,9 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <summary>The file's length when it is completed. It was made empty: with nothing written it is.</summary>
     private long EndOf(long written) => written == 0 ? 0 : _offset + written;
 
-    private bool HasRoomBehind(long written) => _isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > EndOf(written);
+    /// <summary>Whether the file is longer than what was written. On Windows room is reserved behind its end, and goes by itself when it is closed.</summary>
+    private bool HasRoomBehind(long written)
+        => !OperatingSystem.IsWindows() && _isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > EndOf(written);
 
     /// <summary>Sets the drain up where it is idle and has something to do.</summary>
     private FileOperation? TryBeginDrain()

@@ -31,7 +31,8 @@ public sealed class FilePipeWriterOptions
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set.
+    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set. Windows: FILE_FLAG_NO_BUFFERING (0x20000000), and a handle that is open with it,
+    /// throw <see cref="NotSupportedException"/>.
     /// </summary>
     public FileOptions FileOptions { get; init; }
 
@@ -74,6 +75,12 @@ public sealed class FilePipeWriterOptions
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>Leaves a handle that the caller passed open when the writer is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
+    /// <remarks>
+    /// Windows: a handle for overlapped I/O (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>) belongs to the runtime's completion port for ever from the first operation on, and the port takes
+    /// what arrives for its own. Overlapped calls of the caller's on the same handle, now or later, need an event of their own in the overlapped with its low bit set, which keeps
+    /// their completions from the port (GetQueuedCompletionStatus). With <see cref="FilePipeBackend.Overlapped"/> a call that succeeds at once queues no completion at all from then on
+    /// (SetFileCompletionNotificationModes), and no <see cref="FileStream"/> or <see cref="RandomAccess"/> call can use the handle any more.
+    /// </remarks>
     public bool LeaveOpen { get; init; }
 
     /// <summary>

@@ -22,6 +22,7 @@ internal sealed class ReadState
     private readonly long _offset;
     private readonly long _knownLength;
     private readonly int _granularity;
+    private readonly int _alignment;
     private EndOfFile _end;
     private int _unknownReadSize;
 
@@ -38,11 +39,14 @@ internal sealed class ReadState
         _offset = offset;
         _knownLength = backend.Properties.Length;
         _granularity = backend.ReadGranularity;
+
+        // What a caller's pool gives has the sizes that it has.
+        _alignment = options.Pool is null ? backend.ReadAlignment : 1;
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
 
         // Where one call fills one segment only, it is that segment which is large.
         int segmentSize = backend.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
-        Chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation, BytesPerRead);
+        Chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation, BytesPerRead, _alignment);
     }
 
     /// <summary>What is known of the end of the file, which is not for ever: a file may grow, and a FIFO get another writer.</summary>
@@ -201,6 +205,12 @@ internal sealed class ReadState
             ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
         size = (size + _granularity - 1) / _granularity * _granularity;
+        if (_alignment > 1 && Chain.End == 0 && known > 0)
+        {
+            // Only the first: the others follow it.
+            size = Math.Min(size, _alignment - (NextOffset % _alignment));
+        }
+
         return Math.Min(size, Left ?? long.MaxValue);
     }
 }

@@ -24,7 +24,7 @@ internal abstract partial class UnfinishedFile
             FindTarget(options.ReplacesLinks);
             string temporary = NewTemporaryPath();
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
-            SafeFileHandle handle = OverlappedFile.OpenRenamable(temporary, isOverlapped, options.FileOptions, options.PreallocationSize);
+            SafeFileHandle handle = OverlappedFile.OpenRenamable(temporary, isOverlapped, options.FileOptions, options.PreallocationSize, calls);
             TemporaryPath = temporary;
             try
             {

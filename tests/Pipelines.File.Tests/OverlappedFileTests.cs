@@ -3,7 +3,9 @@ using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.Versioning;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Backends;
 using Pipelines.File.Interop;
 
 namespace FilePipelinesTests;
@@ -162,6 +164,244 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.Equal(Pattern.Bytes((failing - 1) * 1000), File.ReadAllBytes(path));
     }
 
+    [Theory]
+    [InlineData(FileAttributes.Compressed)]
+    [InlineData(FileAttributes.Encrypted)]
+    [InlineData(FileAttributes.Offline)]
+    [InlineData((FileAttributes)0x40000)]
+    [InlineData((FileAttributes)0x400000)]
+    public async Task ReadAsync_FileThatIsReadWithinTheCall_DoesNotBlockTheCaller(FileAttributes attribute)
+    {
+        ScriptedWindowsCalls calls = new() { Attributes = attribute };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(600_000)));
+        using MemoryStream content = new();
+        await reader.CopyToAsync(content, _stop);
+        Assert.Equal(Pattern.Bytes(600_000), content.ToArray());
+        Assert.All(calls.Transfers, transfer => Assert.StartsWith("File waiting", transfer.Thread.Name, StringComparison.Ordinal));
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Fact]
+    public async Task ReadAsync_FileThatIsNot_IsReadByTheCaller()
+    {
+        ScriptedWindowsCalls calls = new() { Attributes = FileAttributes.Archive | FileAttributes.Hidden | FileAttributes.SparseFile };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        Thread caller = Thread.CurrentThread;
+        ValueTask<ReadResult> read = reader.ReadAsync(_stop);
+        Assert.Same(caller, calls.Transfers.First().Thread);
+        _ = await read;
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Theory]
+    [InlineData(Kernel32.ERROR_OPERATION_ABORTED)]
+    [InlineData(Kernel32.ERROR_MORE_DATA)]
+    public async Task ReadAsync_EndsWithAnErrorAndBytes_GivesTheBytesOnce(int error)
+    {
+        ScriptedWindowsCalls calls = new() { ReadError = read => read == 1 ? error : Kernel32.ERROR_HANDLE_EOF, MovedBeforeError = 7 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        ReadResult result = await reader.ReadAtLeastAsync(100, _stop);
+        Assert.True(result.IsCompleted);
+        Assert.Equal(7, result.Buffer.Length);
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.Equal(7, reader.Position);
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Fact]
+    public async Task WriteAsync_CalledOffAfterSomeBytes_WritesTheOthers()
+    {
+        string path = _folder.File("f");
+        ScriptedWindowsCalls calls = new() { WriteError = write => write <= 2 ? Kernel32.ERROR_OPERATION_ABORTED : 0, MovedBeforeError = 10 };
+        FilePipeWriter writer = calls.Write(path);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        await writer.CompleteAsync();
+        calls.CloseSecond();
+        Assert.Equal([(0, 100), (10, 90), (20, 80)], calls.Transfers.Select(transfer => ((int)transfer.Offset, (int)transfer.Count)));
+        Assert.Equal(Pattern.Bytes(80, 20), File.ReadAllBytes(path)[20..]);
+    }
+
+    [Theory]
+    [InlineData(Kernel32.ERROR_BROKEN_PIPE)]
+    [InlineData(Kernel32.ERROR_PIPE_NOT_CONNECTED)]
+    public async Task ReadAsync_OtherSideIsGone_Ends(int error)
+    {
+        ScriptedWindowsCalls calls = new() { ReadError = _ => error };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Fact]
+    public async Task NamedPipe_NothingIsWrittenIntoIt_IsNoEnd()
+    {
+        foreach (PipeTransmissionMode mode in (PipeTransmissionMode[])[PipeTransmissionMode.Message, PipeTransmissionMode.Byte])
+        {
+            (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out, mode);
+            FilePipeReader reader = FilePipeReader.Create(path);
+            await server.WaitForConnectionAsync(_stop);
+            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+            WriteNothing(server);
+            WriteNothing(server);
+            await server.WriteAsync(Pattern.Bytes(10), _stop);
+            ReadResult result = await read.WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            Assert.False(result.IsCompleted);
+            Assert.Equal(10, result.Buffer.Length);
+            reader.AdvanceTo(result.Buffer.End);
+
+            // Also where it is there before somebody reads.
+            WriteNothing(server);
+            await server.WriteAsync(Pattern.Bytes(20), _stop);
+            result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            Assert.Equal(20, result.Buffer.Length);
+            reader.AdvanceTo(result.Buffer.End);
+            await server.DisposeAsync();
+            result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+            await reader.CompleteAsync();
+        }
+
+        static unsafe void WriteNothing(NamedPipeServerStream server)
+        {
+            // The runtime's own WriteAsync makes no call for no bytes.
+            using ManualResetEvent done = new(initialState: false);
+            using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+            NativeOverlapped overlapped = new() { EventHandle = done.SafeWaitHandle.DangerousGetHandle() | 1 };
+            byte nothing;
+            uint transferred;
+            Assert.True(Kernel32.WriteFile(handle, (nint)(&nothing), 0, &transferred, &overlapped) != 0 || WindowsCalls.Default.Wait(handle.DangerousGetHandle(), &overlapped, out transferred) == 0);
+        }
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(100_000)]
+    [InlineData(262_143)]
+    [InlineData(524_288)]
+    public async Task ReadAsync_BeginsWithinAViewOfTheCache_GoesOnAtTheNext(int offset)
+    {
+        const int View = 256 * 1024;
+        ScriptedWindowsCalls calls = new();
+        string path = _folder.File("f", Pattern.Bytes(1_500_000));
+        FilePipeReader reader = calls.Read(path, new() { Offset = offset });
+        using MemoryStream content = new();
+        while (true)
+        {
+            ReadResult result = await reader.ReadAsync(_stop);
+            foreach (ReadOnlyMemory<byte> piece in result.Buffer)
+            {
+                content.Write(piece.Span);
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+            if (result.IsCompleted)
+            {
+                break;
+            }
+        }
+
+        Assert.Equal(Pattern.Bytes(1_500_000 - offset, offset), content.ToArray());
+        (bool _, long first, uint count, Thread _) = calls.Transfers.First();
+        Assert.Equal(offset, first);
+        Assert.Equal(0, (first + count) % View);
+        Assert.All(calls.Transfers.Skip(1).Where(transfer => transfer.Offset < 1_500_000), transfer => Assert.Equal(0, transfer.Offset % View));
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Fact]
+    public async Task WriteAsync_ManyBytes_GoOutInLargeWritesAndFewBytesTakeLittleMemory()
+    {
+        const int Length = 8 * 1024 * 1024;
+        string path = _folder.File("f");
+        ScriptedWindowsCalls calls = new();
+        FilePipeWriter writer = calls.Write(path, new() { PauseWriterThreshold = Length });
+        Assert.Equal(FilePipeWriterOptions.DefaultMinimumBufferSize, writer.GetMemory().Length);
+        for (int index = 0; index < Length; index += 4096)
+        {
+            Pattern.Fill(writer.GetSpan(4096)[..4096], index);
+            writer.Advance(4096);
+        }
+
+        await writer.CompleteAsync();
+        calls.CloseSecond();
+        Assert.Equal(FilePipeWriter.BytesPerWrite, (int)calls.Transfers.Max(transfer => transfer.Count));
+
+        // 64, 64, 128 and 256 KiB, then 512 each.
+        Assert.InRange(calls.Transfers.Count, Length / FilePipeWriter.BytesPerWrite, (Length / FilePipeWriter.BytesPerWrite) + 4);
+        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
+    }
+
+    [Fact]
+    public async Task WriteAsync_FlushesThatGoOutAsTheyCome_KeepTheSegmentsSmall()
+    {
+        ScriptedWindowsCalls calls = new();
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        for (int i = 0; i < 300; i++)
+        {
+            Assert.InRange(writer.GetMemory().Length, 1, FilePipeWriterOptions.DefaultMinimumBufferSize);
+            await writer.WriteAsync(new byte[10_000], _stop);
+        }
+
+        await writer.CompleteAsync();
+        calls.CloseSecond();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Abort_WriteToAFileThatStalls_IsGivenUp(bool isCompleting)
+    {
+        string path = _folder.File("f");
+        SafeFileHandle handle = OverlappedFile.Open(path, FileMode.Create, FileAccess.Write, FileShare.Read, FileOptions.None, preallocationSize: 0);
+        StalledCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(new OverlappedBackend(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
+        Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
+        writer.Advance(1000);
+        Task completing = Task.CompletedTask;
+        if (isCompleting)
+        {
+            completing = Task.Run(() => writer.Complete(), _stop);
+        }
+        else
+        {
+            await writer.FlushAsync(_stop);
+        }
+
+        await calls.IsStalled.Task.WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        writer.Abort();
+        Exception? thrown = await Record.ExceptionAsync(() => completing.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Assert.Equal(isCompleting, thrown is OperationCanceledException);
+        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        Assert.True(handle.IsClosed);
+    }
+
+    [Theory]
+    [InlineData(CallFinish.Real)]
+    [InlineData(CallFinish.AtOnce)]
+    [InlineData(CallFinish.CompletionFirst)]
+    public async Task Complete_OfAFile_WritesOnTheThreadThatWaits(CallFinish how)
+    {
+        await Task.Yield();
+        string path = _folder.File("f");
+        ScriptedWindowsCalls calls = new() { OnWrite = _ => how };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
+        Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
+        writer.Advance(1000);
+
+        // Where a completion were needed, a thread of the pool would have to bring it.
+        writer.Complete();
+        Assert.All(calls.Transfers, transfer => Assert.Same(Thread.CurrentThread, transfer.Thread));
+        Assert.True(calls.Waits > 0 || how != CallFinish.CompletionFirst);
+        calls.CloseSecond();
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
+    }
+
     [Fact]
     public async Task WriteAsync_Durable_IsWrittenAndSynced()
     {
@@ -299,9 +539,32 @@ public sealed class OverlappedFileTests : IDisposable
         await writer.CompleteAsync();
     }
 
-    private static (NamedPipeServerStream Server, string Path) Pipe(PipeDirection direction)
+    /// <summary>A device that takes nothing until the write is given up.</summary>
+    private sealed class StalledCalls : WindowsCalls
+    {
+        private readonly TaskCompletionSource _canceled = new();
+
+        public TaskCompletionSource IsStalled { get; } = new();
+
+        internal override unsafe int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        {
+            transferred = 0;
+            return Kernel32.ERROR_IO_PENDING;
+        }
+
+        internal override unsafe int Wait(nint file, NativeOverlapped* overlapped, out uint transferred)
+        {
+            IsStalled.TrySetResult();
+            transferred = 0;
+            return _canceled.Task.Wait(TimeSpan.FromSeconds(60)) ? Kernel32.ERROR_OPERATION_ABORTED : 0;
+        }
+
+        internal override unsafe void Cancel(SafeFileHandle file, NativeOverlapped* overlapped) => _canceled.TrySetResult();
+    }
+
+    private static (NamedPipeServerStream Server, string Path) Pipe(PipeDirection direction, PipeTransmissionMode mode = PipeTransmissionMode.Byte)
     {
         string name = $"pipelines-file-{Guid.NewGuid():N}";
-        return (new NamedPipeServerStream(name, direction, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096), $@"\\.\pipe\{name}");
+        return (new NamedPipeServerStream(name, direction, 1, mode, System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096), $@"\\.\pipe\{name}");
     }
 }

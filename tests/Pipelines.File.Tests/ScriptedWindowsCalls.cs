@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Runtime.Versioning;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
@@ -17,6 +18,7 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
 
     private int _reads;
     private int _writes;
+    private int _waits;
 
     public bool RefusesToSkip { get; init; }
 
@@ -31,12 +33,41 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     /// <summary>As <see cref="WriteError"/>, for reads.</summary>
     public Func<int, int>? ReadError { get; init; }
 
+    /// <summary>The bytes that <see cref="ReadError"/> and <see cref="WriteError"/> have moved nevertheless.</summary>
+    public uint MovedBeforeError { get; init; }
+
+    /// <summary>What the file is said to be beside what it is.</summary>
+    public FileAttributes Attributes { get; init; }
+
+    /// <summary>An NTSTATUS for each data-only sync, from 1; 0 for success.</summary>
+    public Func<int, int> SyncDataStatus { get; init; } = _ => 0;
+
+    /// <summary>What a rename by handle answers; <see langword="null"/>: what the system does.</summary>
+    public Func<int, int?>? RenameError { get; init; }
+
+    /// <summary>As <see cref="RenameError"/>, for one by name.</summary>
+    public Func<int, int?>? MoveError { get; init; }
+
+    public int? PreallocationError { get; init; }
+
+    /// <summary>Whether the folder may not be synced.</summary>
+    public bool RefusesFolders { get; init; }
+
+    /// <summary>The reads and writes: where, how many bytes, and on which thread.</summary>
+    public ConcurrentQueue<(bool Reads, long Offset, uint Count, Thread Thread)> Transfers { get; } = new();
+
+    /// <summary>The calls of other kinds, by name.</summary>
+    public ConcurrentQueue<string> Calls { get; } = new();
+
     /// <summary>Runs on the issuing thread before the call and after it.</summary>
     public Action? BeforeRead { get; set; }
 
     public Action? AfterRead { get; set; }
 
     public int Reads => Volatile.Read(ref _reads);
+
+    /// <summary>Writes that were waited for in place.</summary>
+    public int Waits => Volatile.Read(ref _waits);
 
     private SafeFileHandle? Second { get; set; }
 
@@ -46,10 +77,12 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
         return FilePipeReader.Create(Backend(path, FileMode.Open, FileAccess.Read), options, leaveOpen: false);
     }
 
-    public FilePipeWriter Write(string path, FilePipeWriterOptions? options = null)
+    public FilePipeWriter Write(string path, FilePipeWriterOptions? options = null, bool isNew = false)
     {
         options ??= new();
-        return FilePipeWriter.Create(Backend(path, FileMode.Create, FileAccess.Write), options, leaveOpen: false, isOpenedByPath: true);
+        OverlappedBackend backend = Backend(path, options.Mode, FileAccess.Write);
+        backend.IsNew = isNew;
+        return FilePipeWriter.Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
 
     /// <summary>Closes the handle that is not the library's.</summary>
@@ -59,10 +92,12 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     {
         BeforeRead?.Invoke();
         int number = Interlocked.Increment(ref _reads);
+        Transfers.Enqueue((true, OffsetOf(overlapped), count, Thread.CurrentThread));
         int error = ReadError?.Invoke(number) ?? 0;
         if (error != 0)
         {
-            transferred = 0;
+            transferred = Math.Min(count, MovedBeforeError);
+            new Span<byte>((void*)buffer, (int)transferred).Fill(1);
             return error;
         }
 
@@ -85,9 +120,10 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     internal override int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
     {
         int number = Interlocked.Increment(ref _writes);
+        Transfers.Enqueue((false, OffsetOf(overlapped), count, Thread.CurrentThread));
         if (WriteError?.Invoke(number) is int error and not 0)
         {
-            transferred = 0;
+            transferred = Math.Min(count, MovedBeforeError);
             return error;
         }
 
@@ -100,6 +136,46 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
         }
 
         return Finish(how, base.Write(file, buffer, count, out transferred, overlapped), ref transferred, overlapped);
+    }
+
+    internal override int Wait(nint file, NativeOverlapped* overlapped, out uint transferred)
+    {
+        Interlocked.Increment(ref _waits);
+        return base.Wait(file, overlapped, out transferred);
+    }
+
+    internal override FileAttributes AttributesOf(SafeFileHandle file) => Attributes | base.AttributesOf(file);
+
+    internal override int Preallocate(SafeFileHandle file, long size) => PreallocationError ?? base.Preallocate(file, size);
+
+    internal override int Sync(SafeFileHandle file)
+    {
+        Calls.Enqueue(nameof(Sync));
+        return base.Sync(file);
+    }
+
+    internal override int SyncData(SafeFileHandle file)
+    {
+        Calls.Enqueue(nameof(SyncData));
+        return SyncDataStatus(Calls.Count(static call => call == nameof(SyncData)));
+    }
+
+    internal override int SyncFolder(string path)
+    {
+        Calls.Enqueue(nameof(SyncFolder));
+        return RefusesFolders ? Kernel32.ERROR_ACCESS_DENIED : base.SyncFolder(path);
+    }
+
+    internal override int Rename(SafeFileHandle file, string to, bool replaces)
+    {
+        Calls.Enqueue(nameof(Rename));
+        return RenameError?.Invoke(Calls.Count(static call => call == nameof(Rename))) ?? base.Rename(file, to, replaces);
+    }
+
+    internal override int Move(string from, string to, bool replaces)
+    {
+        Calls.Enqueue(nameof(Move));
+        return MoveError?.Invoke(Calls.Count(static call => call == nameof(Move))) ?? base.Move(from, to, replaces);
     }
 
     internal override bool TrySkipCompletionOnSuccess(SafeFileHandle file) => !RefusesToSkip && base.TrySkipCompletionOnSuccess(file);
@@ -125,6 +201,7 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
             return error;
         }
 
+        transferred = (uint)overlapped->InternalHigh;
         return 0;
     }
 
@@ -132,6 +209,6 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     {
         SafeFileHandle handle = OverlappedFile.Open(path, mode, access, FileShare.ReadWrite | FileShare.Delete, FileOptions.None, preallocationSize: 0);
         Second = File.OpenHandle(path, FileMode.Open, access, FileShare.ReadWrite | FileShare.Delete);
-        return new OverlappedBackend(handle, path, FileProperties.Of(handle, path), this);
+        return new OverlappedBackend(handle, path, FileProperties.OfWindows(handle, path, this), this);
     }
 }

@@ -15,6 +15,36 @@ public sealed class WriterCompletionTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Theory]
+    [InlineData(FileOptions.None, FlushGuarantee.WriteBehind)]
+    [InlineData(FileOptions.Asynchronous, FlushGuarantee.WriteBehind)]
+    [InlineData(FileOptions.Asynchronous, FlushGuarantee.Durable)]
+    public async Task Complete_PortableOnAHandle_WritesEverythingAndClosesIt(FileOptions options, FlushGuarantee guarantee)
+    {
+        await Task.Yield();
+        string path = _folder.File("f");
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write, options: options);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { Backend = FilePipeBackend.Portable, FlushGuarantee = guarantee });
+        Pattern.Fill(writer.GetSpan(300_000)[..300_000], 0);
+        writer.Advance(300_000);
+        writer.Complete();
+        Assert.True(handle.IsClosed);
+        Assert.Equal(300_000, new FileInfo(path).Length);
+        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
+    }
+
+    [Fact]
+    public async Task Complete_PortableOnAHandleThatMayNotBeWritten_ThrowsAndClosesIt()
+    {
+        await Task.Yield();
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f", [1]));
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { Backend = FilePipeBackend.Portable });
+        writer.GetSpan(1)[0] = 1;
+        writer.Advance(1);
+        Assert.Throws<UnauthorizedAccessException>(() => writer.Complete());
+        Assert.True(handle.IsClosed);
+    }
+
+    [Theory]
     [InlineData(true)]
     [InlineData(false)]
     public async Task Complete_WritesWhatWasNotFlushedAndClosesTheFile(bool isAsync)

@@ -19,6 +19,9 @@ internal abstract class FileBackend
 
     internal SafeFileHandle Handle { get; }
 
+    /// <summary>The path that it was opened by; <see langword="null"/> for a handle of the caller's.</summary>
+    internal string? GivenPath => _path;
+
     /// <summary>What the file was when it was opened.</summary>
     internal FileProperties Properties { get; }
 
@@ -44,6 +47,11 @@ internal abstract class FileBackend
 
     internal abstract FilePipeBackend Kind { get; }
 
+    /// <summary>Which file it is; <see langword="default"/> where the system does not tell.</summary>
+    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
+    internal virtual FileIdentity Identity
+        => Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
+
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
     internal string? Path => _path ?? FileProperties.PathOf(Handle);
 
@@ -61,6 +69,12 @@ internal abstract class FileBackend
 
     /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
     internal virtual int ReadGranularity => 1;
+
+    /// <summary>Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.</summary>
+    internal virtual int ReadAlignment => 1;
+
+    /// <summary>The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not grow.</summary>
+    internal virtual int LargestWriteSegment => 0;
 
     /// <summary>An operation for this back end, which its owner gives back with <see cref="FileOperation.Return"/>.</summary>
     internal abstract FileOperation Rent(IFileOperationOwner owner);

@@ -23,11 +23,18 @@ internal static class FileBackends
         ThrowIfNotSupported(requested);
         string fullPath = Path.GetFullPath(path);
         bool isNew = mode == FileMode.CreateNew || (mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append && !Path.Exists(fullPath));
-        if (OperatingSystem.IsWindows() && requested != FilePipeBackend.Portable
-            && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
+        if (OperatingSystem.IsWindows())
         {
-            overlapped.IsNew = isNew;
-            return overlapped;
+            OverlappedFile.ThrowIfUnbuffered(options);
+            if (OverlappedFile.IsFor(requested, fullPath, share)
+                && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
+            {
+                overlapped.IsNew = isNew;
+                return overlapped;
+            }
+
+            // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says.
+            options = requested == FilePipeBackend.Auto ? options & ~FileOptions.Asynchronous : options;
         }
 
         SafeFileHandle handle = TryOpenLinux(fullPath, mode, access, share, options)
@@ -105,6 +112,11 @@ internal static class FileBackends
             throw new ArgumentException("The handle is invalid.", nameof(handle));
         }
 
+        if (OperatingSystem.IsWindows() && WindowsCalls.Default.IsUnbuffered(handle))
+        {
+            throw OverlappedFile.UnbufferedException();
+        }
+
         if (requested != FilePipeBackend.Overlapped)
         {
             // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the runtime's way, then.
@@ -116,7 +128,7 @@ internal static class FileBackends
             : throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
     }
 
-    /// <summary><see langword="null"/>: a console, or another device that has no overlapped I/O.</summary>
+    /// <summary><see langword="null"/>: a device that has no overlapped I/O, or does not tell what it is, and that may be opened a second time, without it.</summary>
     [SupportedOSPlatform("windows")]
     private static OverlappedBackend? TryOpenOverlapped(
         FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
@@ -126,10 +138,15 @@ internal static class FileBackends
         {
             return new OverlappedBackend(handle, fullPath, FileProperties.Of(handle, fullPath)) { Appends = mode == FileMode.Append };
         }
-        catch (ArgumentException) when (requested == FilePipeBackend.Auto)
+        catch (Exception e) when (e is ArgumentException or IOException && requested == FilePipeBackend.Auto && mode == FileMode.Open && (options & FileOptions.DeleteOnClose) == 0)
         {
             handle.Dispose();
             return null;
+        }
+        catch (ArgumentException e)
+        {
+            handle.Dispose();
+            throw new IOException($"The system has no overlapped I/O for '{fullPath}'.", e);
         }
         catch
         {
@@ -142,6 +159,11 @@ internal static class FileBackends
     internal static FileBackend Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
     {
         FileProperties properties = FileProperties.Of(handle, path);
+        if (OperatingSystem.IsWindows() && !properties.CanSeek && !handle.IsAsync)
+        {
+            return new SynchronousBackend(handle, path, properties) { SharesPosition = sharesPosition };
+        }
+
         return HasThreadPoolBackend && requested != FilePipeBackend.Portable
             ? new ThreadPoolBackend(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : new PortableBackend(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };

@@ -20,7 +20,7 @@ internal static class FileErrors
     internal static Exception FromWin32(int error, string? path)
     {
         string message = Marshal.GetPInvokeErrorMessage(error);
-        int hResult = unchecked((int)0x80070000) | error;
+        int hResult = HResultOf(error);
         return error switch
         {
             Kernel32.ERROR_FILE_NOT_FOUND => new FileNotFoundException(path is null ? message : $"Could not find file '{path}'.", path),
@@ -36,6 +36,9 @@ internal static class FileErrors
             _ => new IOException(path is null ? message : $"{message} : '{path}'.", hResult),
         };
     }
+
+    /// <summary>HRESULT_FROM_WIN32.</summary>
+    internal static int HResultOf(int error) => unchecked((int)0x80070000) | error;
 
     /// <summary>Names the file in an exception that does not name it.</summary>
     internal static Exception WithPath(Exception exception, string? path)

@@ -10,6 +10,10 @@ internal readonly struct FileProperties
     // statfs(2): proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, configfs.
     private static readonly long[] s_madeUp = [0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0x62656570];
 
+    // FILE_ATTRIBUTE_RECALL_ON_OPEN and FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS (File Attribute Constants): the bytes are somewhere else, and have no name in the enum.
+    private const FileAttributes WithinTheCall
+        = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000 | (FileAttributes)0x400000;
+
     /// <summary>Reads and writes name an offset.</summary>
     internal bool CanSeek { get; private init; }
 
@@ -22,16 +26,44 @@ internal readonly struct FileProperties
     /// <summary>A terminal or the like, where that is known (Linux).</summary>
     internal bool IsCharacterDevice { get; private init; }
 
+    /// <summary>Windows: overlapped or not, a read returns only when it has ended, as the bytes have to be unpacked or fetched first.</summary>
+    internal bool IsReadWithinTheCall { get; private init; }
+
     /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
     internal long Length { get; private init; }
 
     /// <summary>Bytes when it was opened; <see langword="null"/> where that is not known.</summary>
     internal long? KnownLength { get; private init; }
 
+    /// <summary>Which file it is; <see langword="default"/> where opening did not tell.</summary>
+    internal FileIdentity Identity { get; private init; }
+
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
     internal static FileProperties Of(SafeFileHandle handle, string? path)
-        => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OfAny(handle);
+        => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OperatingSystem.IsWindows() ? OfWindows(handle, path, WindowsCalls.Default) : OfAny(handle);
+
+    /// <inheritdoc cref="Of"/>
+    internal static FileProperties OfWindows(SafeFileHandle handle, string? path, WindowsCalls calls)
+    {
+        FileAttributes attributes = calls.AttributesOf(handle);
+        if ((attributes & FileAttributes.Directory) != 0)
+        {
+            throw FileErrors.FromWin32(Kernel32.ERROR_ACCESS_DENIED, path);
+        }
+
+        bool isDevice = path is not null && OverlappedFile.IsDevice(path);
+        try
+        {
+            FileProperties properties = OfAny(handle);
+            return properties with { IsRegular = properties.IsRegular && !isDevice, IsReadWithinTheCall = (attributes & WithinTheCall) != 0 };
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException && isDevice)
+        {
+            // A disk, or a volume, that does not tell how long it is.
+            return new FileProperties { CanSeek = true };
+        }
+    }
 
     /// <summary>The path behind a handle where the system tells it (proc_pid_fd(5)), else <see langword="null"/>.</summary>
     internal static string? PathOf(SafeFileHandle handle)
@@ -51,7 +83,7 @@ internal readonly struct FileProperties
         }
     }
 
-    // statx(2): one call for the type and the length.
+    // statx(2): one call for the type, the length and the identity.
     [SkipLocalsInit]
     private static unsafe FileProperties OfLinux(SafeFileHandle handle, string? path)
     {
@@ -59,7 +91,7 @@ internal readonly struct FileProperties
         byte empty = 0;
         try
         {
-            if (Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_TYPE | Libc.STATX_SIZE, &status) != 0)
+            if (Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, &status) != 0)
             {
                 // Some sandboxes refuse the call.
                 return OfAny(handle);
@@ -70,6 +102,7 @@ internal readonly struct FileProperties
             return OfAny(handle);
         }
 
+        FileIdentity identity = FileStatus.IdentityOf(status);
         switch (status.Mode & Libc.S_IFMT)
         {
             case Libc.S_IFDIR:
@@ -77,15 +110,22 @@ internal readonly struct FileProperties
             case Libc.S_IFREG:
                 // A file that says 0 may be one of /proc that cannot seek.
                 bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
-                return new FileProperties { CanSeek = canSeek, IsRegular = true, Length = status.Size, KnownLength = canSeek && !IsMadeUp(handle, status.Size) ? status.Size : null };
+                return new FileProperties
+                {
+                    CanSeek = canSeek,
+                    IsRegular = true,
+                    Length = status.Size,
+                    KnownLength = canSeek && !IsMadeUp(handle, status.Size) ? status.Size : null,
+                    Identity = identity,
+                };
             case Libc.S_IFBLK:
-                return new FileProperties { CanSeek = true };
+                return new FileProperties { CanSeek = true, Identity = identity };
             case Libc.S_IFIFO:
-                return new FileProperties { IsFifo = true };
+                return new FileProperties { IsFifo = true, Identity = identity };
             case Libc.S_IFCHR:
-                return new FileProperties { IsCharacterDevice = true };
+                return new FileProperties { IsCharacterDevice = true, Identity = identity };
             default:
-                return default;
+                return new FileProperties { Identity = identity };
         }
     }
 

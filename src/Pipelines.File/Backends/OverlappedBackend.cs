@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.Runtime.Versioning;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Interop;
@@ -6,17 +7,28 @@ namespace Pipelines.File.Backends;
 
 /// <summary>
 /// Windows: ReadFile and WriteFile with one overlapped for the life of the file, on the runtime's completion port. A read is begun on the caller's thread and
-/// finishes there where the system has the data; else its completion goes on with it. Writes and syncs, which Windows may perform within the call, are begun by
-/// the <see cref="Waiting.WaitingThreads"/>: a flush never writes, and no thread of the application's pool waits for it.
+/// finishes there where the system has the data; else its completion goes on with it. Writes and syncs, which Windows may perform within the call, are made by
+/// the <see cref="Waiting.WaitingThreads"/>: a flush never writes, and no thread of the application's pool waits for it. A write to a file is waited for there, too, so that its end
+/// needs no thread of the pool; one to a pipe, whose other side may stall, ends by its completion.
 /// </summary>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class OverlappedBackend : FileBackend
 {
+    /// <summary>Bytes of one view of the system's cache: a read that crosses two costs more.</summary>
+    private const int CacheView = 256 * 1024;
+
+    /// <summary>Bytes of a write that more would make no faster.</summary>
+    private const int LargestWrite = 512 * 1024;
+
     private static readonly IOCompletionCallback s_onCompletion = OnCompletion;
 
     private readonly WindowsCalls _calls;
     private readonly ThreadPoolBoundHandle _port;
     private readonly bool _skipsOnSuccess;
+
+    // Written by whoever performs the one operation under way: whether the next sync has to cover a name, too; whether NtFlushBuffersFileEx has not failed for this file.
+    private bool _hasSynced;
+    private bool _syncsData = true;
 
     // Interlocked: the operation that waits to be rented again.
     private OverlappedOperation? _idle;
@@ -33,14 +45,19 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         _calls = calls ?? WindowsCalls.Default;
         _port = ThreadPoolBoundHandle.BindHandle(handle);
 
-        // A pipe of the caller's may be in message mode, where ERROR_MORE_DATA is a success that comes as a failure: it is safe only where a completion always follows.
-        _skipsOnSuccess = (path is not null || properties.CanSeek) && _calls.TrySkipCompletionOnSuccess(handle);
+        // A pipe of the caller's may be in message mode, where ERROR_MORE_DATA is a success that comes as a failure: it is safe only where a completion always follows. Drivers of
+        // devices need not keep to the skipping.
+        _skipsOnSuccess = (properties.CanSeek || (path is not null && _calls.IsPipe(handle))) && _calls.TrySkipCompletionOnSuccess(handle);
     }
 
     internal override FilePipeBackend Kind => FilePipeBackend.Overlapped;
 
     // ReadFileScatter would take many, but only pages of memory, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
+
+    internal override int ReadAlignment => CanSeek ? CacheView : 1;
+
+    internal override int LargestWriteSegment => LargestWrite;
 
     internal override FileOperation Rent(IFileOperationOwner owner)
     {
@@ -50,12 +67,17 @@ internal sealed unsafe class OverlappedBackend : FileBackend
     }
 
     /// <summary>Takes an operation that is given back.</summary>
-    internal void Keep(OverlappedOperation operation) => Interlocked.Exchange(ref _idle, operation)?.Preallocated.Dispose();
+    internal void Keep(OverlappedOperation operation) => Interlocked.Exchange(ref _idle, operation)?.Dispose();
 
     internal override bool TryPerform(FileOperation operation, bool mayWait)
     {
         OverlappedOperation tried = (OverlappedOperation)operation;
-        if (operation.Kind != FileOperationKind.Read || !tried.TryIssue())
+        if (operation.Kind != FileOperationKind.Read)
+        {
+            return mayWait && CanSeek && PerformHere(tried);
+        }
+
+        if (Properties.IsReadWithinTheCall || !tried.TryIssue())
         {
             return false;
         }
@@ -76,6 +98,7 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         OverlappedOperation started = (OverlappedOperation)operation;
         if (!started.IsBegun)
         {
+            operation.NeedsOwnThread |= operation.Kind == FileOperationKind.Read && Properties.IsReadWithinTheCall;
             started.Queue();
         }
         else if (Leave(started))
@@ -95,7 +118,7 @@ internal sealed unsafe class OverlappedBackend : FileBackend
 
     internal override void Release(bool closeHandle)
     {
-        Interlocked.Exchange(ref _idle, null)?.Preallocated.Dispose();
+        Interlocked.Exchange(ref _idle, null)?.Dispose();
         _port.Dispose();
         base.Release(closeHandle);
     }
@@ -124,6 +147,23 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         return operation.Report();
     }
 
+    /// <summary>Performs what is not a read on this thread, which would only wait for another, from beginning to end.</summary>
+    private bool PerformHere(OverlappedOperation operation)
+    {
+        if (operation.TryIssue())
+        {
+            bool isFinished = TryFinish(operation);
+            Debug.Assert(isFinished);
+        }
+        else
+        {
+            operation.FinishCanceled();
+        }
+
+        operation.Withdraw();
+        return true;
+    }
+
     /// <summary>Tells the owner, on a thread of the application's, as the runtime's completion port is served by its pool. What comes next may wait, and goes to a waiting thread.</summary>
     private static void ReportHere(OverlappedOperation operation)
     {
@@ -148,10 +188,10 @@ internal sealed unsafe class OverlappedBackend : FileBackend
 
     private static void OnCompletion(uint error, uint transferred, NativeOverlapped* overlapped)
     {
-        OverlappedOperation operation = (OverlappedOperation)ThreadPoolBoundHandle.GetNativeOverlappedState(overlapped)!;
+        OverlappedOperation operation = OverlappedOperation.Arrive(overlapped);
         OverlappedBackend backend = operation.Backend;
         backend._port.FreeNativeOverlapped(overlapped);
-        backend.Record(operation, (int)error, transferred);
+        backend._calls.Finish(operation, backend, (int)error, transferred);
         if (operation.TryArrive())
         {
             ReportHere(operation);
@@ -166,13 +206,19 @@ internal sealed unsafe class OverlappedBackend : FileBackend
     {
         if (operation.Kind == FileOperationKind.Sync)
         {
-            Record(operation, Sync(), 0);
+            _calls.Finish(operation, this, Sync(operation), 0);
             return true;
         }
 
         if (operation.Kind == FileOperationKind.Step)
         {
             operation.PerformStep();
+            return true;
+        }
+
+        if (operation.Kind == FileOperationKind.Write && CanSeek)
+        {
+            WriteAndWait(operation);
             return true;
         }
 
@@ -183,11 +229,9 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         {
             ref readonly TransferBuffer buffer = ref operation.Buffers[0];
             overlapped = _port.AllocateNativeOverlapped(operation.Preallocated);
-            // All ones is the end of the file (WriteFile).
-            long offset = !CanSeek ? 0 : Appends && operation.Kind == FileOperationKind.Write ? -1 : operation.Offset;
-            overlapped->OffsetLow = (int)offset;
-            overlapped->OffsetHigh = (int)(offset >> 32);
+            SetOffset(overlapped, operation);
             operation.Overlapped = overlapped;
+            operation.Hold(true);
             error = operation.Kind == FileOperationKind.Read
                 ? _calls.Read(Handle, buffer.Address, (uint)buffer.Memory.Length, out transferred, overlapped)
                 : _calls.Write(Handle, buffer.Address, (uint)buffer.Memory.Length, out transferred, overlapped);
@@ -195,6 +239,7 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         catch (ObjectDisposedException e)
         {
             // The caller has closed the handle under us: no call was made.
+            operation.Hold(false);
             if (overlapped is not null)
             {
                 _port.FreeNativeOverlapped(overlapped);
@@ -210,12 +255,62 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         }
 
         // A failure at once, the end of the file among them, queues no completion, with or without the skipping.
+        operation.Hold(false);
         _port.FreeNativeOverlapped(overlapped);
-        Record(operation, error, transferred);
+        _calls.Finish(operation, this, error, transferred);
         return true;
     }
 
-    private int Sync()
+    /// <summary>Writes to a file and waits in place for the end, of which the port is not told.</summary>
+    private void WriteAndWait(OverlappedOperation operation)
+    {
+        // It stays until the system is done with it, as this does not return before; whoever cancels only compares its address.
+        NativeOverlapped overlapped = default;
+        bool isHeld = false;
+        try
+        {
+            // It may be disposed between the two calls: it is closed then when this is done.
+            Handle.DangerousAddRef(ref isHeld);
+            ref readonly TransferBuffer buffer = ref operation.Buffers[0];
+            SetOffset(&overlapped, operation);
+            overlapped.EventHandle = operation.Event;
+            operation.Overlapped = &overlapped;
+            int error = _calls.Write(Handle, buffer.Address, (uint)buffer.Memory.Length, out uint transferred, &overlapped);
+            if (error == Kernel32.ERROR_IO_PENDING)
+            {
+                if (operation.IsCancelWanted)
+                {
+                    CancelIssued(operation);
+                }
+
+                error = _calls.Wait(Handle.DangerousGetHandle(), &overlapped, out transferred);
+            }
+
+            _calls.Finish(operation, this, error, transferred);
+        }
+        catch (ObjectDisposedException e)
+        {
+            operation.Finish(e);
+        }
+        finally
+        {
+            operation.Overlapped = null;
+            if (isHeld)
+            {
+                Handle.DangerousRelease();
+            }
+        }
+    }
+
+    private void SetOffset(NativeOverlapped* overlapped, FileOperation operation)
+    {
+        // All ones is the end of the file (WriteFile).
+        long offset = !CanSeek ? 0 : Appends && operation.Kind == FileOperationKind.Write ? -1 : operation.Offset;
+        overlapped->OffsetLow = (int)offset;
+        overlapped->OffsetHigh = (int)(offset >> 32);
+    }
+
+    private int Sync(FileOperation operation)
     {
         if (!CanSeek)
         {
@@ -225,7 +320,7 @@ internal sealed unsafe class OverlappedBackend : FileBackend
 
         try
         {
-            return _calls.Sync(Handle);
+            return _syncsData && (_hasSynced || !IsNew) && TrySyncData(operation) ? Kernel32.ERROR_SUCCESS : SyncAll();
         }
         catch (ObjectDisposedException)
         {
@@ -233,24 +328,24 @@ internal sealed unsafe class OverlappedBackend : FileBackend
         }
     }
 
-    private void Record(FileOperation operation, int error, uint transferred)
+    /// <summary><see langword="false"/>: this file's system does not know the call, or it has failed, which the other call then tells.</summary>
+    private bool TrySyncData(FileOperation operation)
     {
-        switch (error)
+        int status = _calls.SyncData(Handle);
+        _syncsData = status == 0;
+        if (!_syncsData)
         {
-            case Kernel32.ERROR_SUCCESS:
-            case Kernel32.ERROR_MORE_DATA when operation.Kind == FileOperationKind.Read:
-                operation.Finish(transferred);
-                break;
-            case Kernel32.ERROR_HANDLE_EOF or Kernel32.ERROR_BROKEN_PIPE when operation.Kind == FileOperationKind.Read:
-                operation.Finish(0);
-                break;
-            case Kernel32.ERROR_OPERATION_ABORTED:
-                operation.FinishCanceled();
-                break;
-            default:
-                operation.Finish(FileErrors.FromWin32(error, Path));
-                break;
+            operation.FellBack("NtFlushBuffersFileEx", status);
         }
+
+        return _syncsData;
+    }
+
+    private int SyncAll()
+    {
+        int error = _calls.Sync(Handle);
+        _hasSynced |= error == Kernel32.ERROR_SUCCESS;
+        return error;
     }
 
     private void CancelIssued(OverlappedOperation operation)

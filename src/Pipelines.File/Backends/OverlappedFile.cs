@@ -13,26 +13,53 @@ internal static unsafe class OverlappedFile
     /// <summary>Paths from this length on need the \\?\ prefix (MAX_PATH).</summary>
     private const int MaxShortPath = 260;
 
+    private const int DevicePrefixLength = 4;
+
     /// <summary>FILE_FLAG_NO_BUFFERING, which <see cref="FileOptions"/> has no name for and <see cref="FileStream"/> lets through.</summary>
     private const FileOptions NoBuffering = (FileOptions)0x20000000;
 
     private const FileOptions AllOptions = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.DeleteOnClose
         | FileOptions.SequentialScan | FileOptions.Encrypted | NoBuffering;
 
+    /// <summary>Whether a file that is opened by path is opened for overlapped I/O.</summary>
+    /// <param name="requested">What was asked for; the other parameters decide where that is <see cref="FilePipeBackend.Auto"/>.</param>
+    /// <param name="fullPath">Not a device by itself (\\.\PhysicalDrive0, \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, tells their length.</param>
+    /// <param name="share">Not inheritable: a child process makes ordinary calls, which an overlapped handle answers before the bytes have moved.</param>
+    internal static bool IsFor(FilePipeBackend requested, string fullPath, FileShare share)
+        => requested == FilePipeBackend.Overlapped || (requested == FilePipeBackend.Auto && (share & FileShare.Inheritable) == 0 && !IsDevice(fullPath));
+
+    /// <summary>Whether the path is that of a device rather than of a file on one, or of a pipe: \\.\NAME or \\?\NAME.</summary>
+    internal static bool IsDevice(string fullPath)
+        => (fullPath.StartsWith(@"\\.\", StringComparison.Ordinal) || fullPath.StartsWith(@"\\?\", StringComparison.Ordinal))
+            && fullPath.AsSpan(DevicePrefixLength).IndexOfAny('\\', '/') < 0;
+
+    /// <exception cref="NotSupportedException">The file would be opened without the system's cache, so that every offset, length and address had to be a multiple of its sector.</exception>
+    internal static void ThrowIfUnbuffered(FileOptions options)
+    {
+        if ((options & NoBuffering) != 0)
+        {
+            throw UnbufferedException();
+        }
+    }
+
+    internal static NotSupportedException UnbufferedException()
+        => new("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or written here: its reads and writes have to be of whole sectors. Open it without.");
+
     /// <summary>CreateFileW with FILE_FLAG_OVERLAPPED.</summary>
-    internal static SafeFileHandle Open(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
-        => Open(fullPath, mode, access, share, options, preallocationSize, moreRights: 0, isOverlapped: true);
+    internal static SafeFileHandle Open(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, WindowsCalls? calls = null)
+        => Open(fullPath, mode, access, share, options, preallocationSize, moreRights: 0, isOverlapped: true, calls);
 
     /// <summary>Makes a file that others may read, and that can be renamed while it is open.</summary>
     /// <param name="temporaryPath">Its name for now.</param>
     /// <param name="isOverlapped">With FILE_FLAG_OVERLAPPED.</param>
-    /// <param name="options">As for <see cref="Open(string, FileMode, FileAccess, FileShare, FileOptions, long)"/>.</param>
+    /// <param name="options">As for <see cref="Open(string, FileMode, FileAccess, FileShare, FileOptions, long, WindowsCalls?)"/>.</param>
     /// <param name="preallocationSize">Likewise, bytes.</param>
-    internal static SafeFileHandle OpenRenamable(string temporaryPath, bool isOverlapped, FileOptions options, long preallocationSize)
-        => Open(temporaryPath, FileMode.CreateNew, FileAccess.Write, FileShare.Read | FileShare.Delete, options, preallocationSize, Kernel32.DELETE, isOverlapped);
+    /// <param name="calls">Other calls than the system's, for tests.</param>
+    internal static SafeFileHandle OpenRenamable(string temporaryPath, bool isOverlapped, FileOptions options, long preallocationSize, WindowsCalls? calls = null)
+        => Open(temporaryPath, FileMode.CreateNew, FileAccess.Write, FileShare.Read | FileShare.Delete, options, preallocationSize, Kernel32.DELETE, isOverlapped, calls);
 
     private static SafeFileHandle Open(
-        string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, uint moreRights, bool isOverlapped)
+        string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, uint moreRights, bool isOverlapped, WindowsCalls? calls)
     {
         if ((share & ~(FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable)) != 0)
         {
@@ -43,6 +70,8 @@ internal static unsafe class OverlappedFile
         {
             throw new ArgumentOutOfRangeException(nameof(options), options, "Not FileOptions.");
         }
+
+        ThrowIfUnbuffered(options);
 
         if (preallocationSize > 0 && mode is not (FileMode.Create or FileMode.CreateNew))
         {
@@ -80,7 +109,7 @@ internal static unsafe class OverlappedFile
 
             if (preallocationSize > 0)
             {
-                Preallocate(handle, fullPath, preallocationSize);
+                Preallocate(handle, fullPath, preallocationSize, calls ?? WindowsCalls.Default);
             }
 
             return handle;
@@ -94,20 +123,16 @@ internal static unsafe class OverlappedFile
         }
     }
 
-    private static void Preallocate(SafeFileHandle handle, string fullPath, long size)
+    private static void Preallocate(SafeFileHandle handle, string fullPath, long size, WindowsCalls calls)
     {
-        if (Kernel32.SetFileInformationByHandle(handle, Kernel32.FileAllocationInfo, &size, sizeof(long)) != 0)
-        {
-            return;
-        }
-
-        // As in the runtime: only a lack of room counts, everything else is a file system that cannot preallocate.
-        int error = Marshal.GetLastPInvokeError();
-        if (error is Kernel32.ERROR_DISK_FULL or Kernel32.ERROR_FILE_TOO_LARGE)
+        // As in the runtime, messages included: only a lack of room counts, everything else is a file system that cannot preallocate.
+        int error = calls.Preallocate(handle, size);
+        if (error is Kernel32.ERROR_DISK_FULL or Kernel32.ERROR_FILE_TOO_LARGE or Kernel32.ERROR_INVALID_PARAMETER)
         {
             handle.Dispose();
             System.IO.File.Delete(fullPath);
-            throw FileErrors.FromWin32(error, fullPath);
+            string reason = error == Kernel32.ERROR_DISK_FULL ? "disk was full" : "file was too large";
+            throw new IOException($"Failed to create '{fullPath}' with allocation size '{size}' because the {reason}.", FileErrors.HResultOf(error));
         }
     }
 

@@ -10,9 +10,11 @@ namespace Pipelines.File.Backends;
 /// began it, when it has left (<see cref="TryLeave"/>), and the completion, when the system is done with the memory and the overlapped (<see cref="TryArrive"/>). Whoever comes
 /// second reports; whoever comes first touches nothing from then on, since the owner may have begun the next operation, or be gone.</para>
 /// <para>Which of the two frees the overlapped is no race: the answer of the call says whether a completion comes, and if it comes, it frees.</para>
+/// <para>The runtime holds what a preallocated overlapped refers to until that is disposed. So it refers to this operation, and by that to the reader or writer and the open file, only
+/// while a completion may come; a reader that is forgotten is collected, and the finalizer here disposes the overlapped.</para>
 /// </remarks>
 [SupportedOSPlatform("windows")]
-internal sealed unsafe class OverlappedOperation : FileOperation
+internal sealed unsafe class OverlappedOperation : FileOperation, IDisposable
 {
     // The bits of _state; above them is the generation that they are for.
 
@@ -30,14 +32,22 @@ internal sealed unsafe class OverlappedOperation : FileOperation
 
     private const int GenerationShift = 8;
 
+    // What the runtime holds.
+    private readonly UnderWay _underWay = new();
+
     // Interlocked.
     private long _state;
+
+    // For writes that are waited for in place. Owned by the thread that makes the call.
+    private ManualResetEvent? _event;
 
     internal OverlappedOperation(OverlappedBackend backend, IOCompletionCallback onCompletion)
     {
         Backend = backend;
-        Preallocated = PreAllocatedOverlapped.UnsafeCreate(onCompletion, this, pinData: null);
+        Preallocated = PreAllocatedOverlapped.UnsafeCreate(onCompletion, _underWay, pinData: null);
     }
+
+    ~OverlappedOperation() => Preallocated?.Dispose();
 
     internal OverlappedBackend Backend { get; }
 
@@ -49,6 +59,31 @@ internal sealed unsafe class OverlappedOperation : FileOperation
 
     /// <summary>Whether the call was made, so that its thread has yet to leave. Asked by the owner's thread before it starts the operation.</summary>
     internal bool IsBegun => (Volatile.Read(ref _state) & Issued) != 0;
+
+    /// <summary>
+    /// The event for an overlapped that is waited for in place. Its low bit is set, so that no completion is queued to the port (GetQueuedCompletionStatus).
+    /// </summary>
+    internal nint Event => (_event ??= new ManualResetEvent(initialState: false)).SafeWaitHandle.DangerousGetHandle() | 1;
+
+    /// <summary>The operation of a completion that has come, which holds it no more.</summary>
+    internal static OverlappedOperation Arrive(NativeOverlapped* overlapped)
+    {
+        UnderWay underWay = (UnderWay)ThreadPoolBoundHandle.GetNativeOverlappedState(overlapped)!;
+        OverlappedOperation operation = underWay.Operation!;
+        underWay.Operation = null;
+        return operation;
+    }
+
+    /// <summary>A call is about to be made, or has been (<see langword="false"/>), whose completion may come.</summary>
+    internal void Hold(bool isUnderWay) => _underWay.Operation = isUnderWay ? this : null;
+
+    /// <summary>Its back end has no more use for it.</summary>
+    public void Dispose()
+    {
+        Preallocated.Dispose();
+        _event?.Dispose();
+        GC.SuppressFinalize(this);
+    }
 
     /// <summary>Before the call is made. <see langword="false"/>: it was canceled, and is not to be made.</summary>
     internal bool TryIssue()
@@ -111,4 +146,11 @@ internal sealed unsafe class OverlappedOperation : FileOperation
     protected override void Recycle() => Backend.Keep(this);
 
     private bool IsOfThisGeneration(long state) => (int)(state >> GenerationShift) == Generation;
+
+    /// <summary>The state of the preallocated overlapped.</summary>
+    private sealed class UnderWay
+    {
+        /// <summary>Written before the call, and by whoever knows that no completion comes any more.</summary>
+        internal OverlappedOperation? Operation;
+    }
 }

@@ -9,6 +9,10 @@ namespace Pipelines.File.Backends;
 /// </summary>
 internal sealed class PortableBackend : FileBackend
 {
+    // The sectors of common devices, bytes. One whose length is no multiple of the larger one has the smaller.
+    private const int LargeSector = 4096;
+    private const int SmallSector = 512;
+
     // Never disposed: the handle is closed by itself, or left open.
     private FileStream? _sequential;
 
@@ -24,9 +28,32 @@ internal sealed class PortableBackend : FileBackend
 
     internal override bool EndsOperations => CanSeek;
 
+    // A disk or volume of Windows is read in whole sectors.
+    internal override int ReadGranularity
+        => !OperatingSystem.IsWindows() || !CanSeek || Properties.IsRegular ? 1 : Properties.Length % LargeSector == 0 ? LargeSector : SmallSector;
+
     internal override FileOperation Rent(IFileOperationOwner owner) => PortableOperation.Rent(this, owner);
 
-    internal override bool TryPerform(FileOperation operation, bool mayWait) => false;
+    internal override bool TryPerform(FileOperation operation, bool mayWait)
+    {
+        if (!mayWait || !CanSeek || operation.Kind != FileOperationKind.Write)
+        {
+            return false;
+        }
+
+        // Also where the handle is overlapped: the runtime waits in place then, and needs no thread of the pool for it.
+        try
+        {
+            RandomAccess.Write(Handle, operation.FirstBuffer.Span, operation.Offset);
+            operation.Finish(operation.FirstBuffer.Length);
+        }
+        catch (Exception e) when (IsOfTheFile(e))
+        {
+            operation.Finish(FileErrors.WithPath(e, Path));
+        }
+
+        return true;
+    }
 
     internal override void Start(FileOperation operation)
     {
@@ -112,7 +139,15 @@ internal sealed class PortableBackend : FileBackend
     {
         try
         {
-            operation.Finish(operation.TakeResult());
+            long transferred = operation.TakeResult();
+            if (transferred == 0 && operation.Kind == FileOperationKind.Read && !CanSeek && OperatingSystem.IsWindows() && WindowsCalls.Default.IsPipeThatGoesOn(Handle))
+            {
+                // Somebody has written nothing into the pipe, which the runtime gives as the end of it: the owner asks again.
+                operation.FinishCanceled();
+                return;
+            }
+
+            operation.Finish(transferred);
         }
         catch (Exception e) when (IsOfTheFile(e))
         {

@@ -24,6 +24,7 @@ internal sealed class ReadChain
     private readonly int _segmentSize;
     private readonly int _maxSegments;
     private readonly int _maxSpares;
+    private readonly int _alignment;
 
     private FileSegment? _head;
     private int _headIndex;
@@ -43,8 +44,14 @@ internal sealed class ReadChain
     // What the caller had when the chain was released.
     private FileSegment? _out;
 
-    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments, int bytesPerRead)
+    /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
+    /// <param name="segmentSize">Bytes of a segment.</param>
+    /// <param name="maxSegments">How many segments one read fills.</param>
+    /// <param name="bytesPerRead">Bytes that one read asks for, where the file has as many.</param>
+    /// <param name="alignment">With the library's own pool, where reads had better begin: at multiples of this, file offset in bytes.</param>
+    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments, int bytesPerRead, int alignment = 1)
     {
+        _alignment = alignment;
         _pool = pool;
         _segmentSize = segmentSize;
         _maxSegments = Math.Min(maxSegments, MaxSegmentsPerRead);
@@ -103,8 +110,11 @@ internal sealed class ReadChain
         while (bytes > 0 && operation.BufferCount < _maxSegments)
         {
             int size = (int)Math.Min(bytes, _segmentSize);
+
+            // Where the read ends at a boundary the segment does, too, as the next read would go on in it, and cross the next boundary.
+            bool isExact = _alignment > 1 && (operation.Offset + operation.Length + size) % _alignment == 0;
             FileSegment segment = _pool is null
-                ? SegmentPool.Shared.Rent(Math.Min(SegmentPool.SizeOf(size), _segmentSize))
+                ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), _segmentSize))
                 : SegmentPool.Shared.Rent(_segmentSize, _pool);
             segment.Chain = this;
             bytes -= AddForRead(operation, segment, bytes);

@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Diagnostics;
+using System.Numerics;
 using Pipelines.File.Backends;
 
 namespace Pipelines.File.Buffers;
@@ -17,6 +18,7 @@ internal sealed class WriteQueue
 
     private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
+    private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
     private readonly bool _keepsFlushesWhole;
 
@@ -31,11 +33,12 @@ internal sealed class WriteQueue
     /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
     /// <param name="segmentSize">Bytes of a segment.</param>
     /// <param name="maxSegmentsPerWrite">How many segments one write takes.</param>
+    /// <param name="largestSegment">Bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do not.</param>
     /// <param name="keepsFlushesWhole">
     /// Whether the bytes of a flush, <see cref="MaxWholeFlush"/> at most, go out in one write, as a file that others append to needs it. They lie within one segment then, and a write
     /// takes whole segments.
     /// </param>
-    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite, bool keepsFlushesWhole = false)
+    internal WriteQueue(MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite, int largestSegment = 0, bool keepsFlushesWhole = false)
     {
         _pool = pool;
         _keepsFlushesWhole = keepsFlushesWhole;
@@ -46,6 +49,7 @@ internal sealed class WriteQueue
 
         // It is a minimum, and a smaller piece of the own pool would leave the most of its memory unused.
         _segmentSize = pool is null ? Math.Max(segmentSize, SegmentPool.MinSize) : segmentSize;
+        _largestSegment = pool is null ? largestSegment : 0;
         _maxSegmentsPerWrite = maxSegmentsPerWrite;
     }
 
@@ -107,7 +111,7 @@ internal sealed class WriteQueue
         int tailEnd = _tailEnd;
         moved = _keepsFlushesWhole && tail is not null && Advanced - Flushed is long open && open <= Math.Min(MaxWholeFlush, tailEnd) ? (int)open : 0;
         int wanted = moved == 0 ? sizeHint : checked(moved + Math.Max(1, sizeHint));
-        int size = Math.Max(_segmentSize, wanted);
+        int size = Math.Max(Math.Max(_segmentSize, wanted), GrownSize());
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
         if (moved > 0)
         {
@@ -209,6 +213,12 @@ internal sealed class WriteQueue
         _tailEnd = 0;
         return list;
     }
+
+    /// <summary>
+    /// As much as waits to be written, so that a writer whose bytes go out as they come keeps small segments. <see cref="Written"/> may be moving, which changes the size only.
+    /// </summary>
+    private int GrownSize()
+        => _largestSegment > 0 && Advanced - Written is long waiting and > 0 ? 1 << BitOperations.Log2((ulong)Math.Min(waiting, _largestSegment)) : 0;
 
     /// <summary>Takes out the segments, but for the tail, that end before <paramref name="position"/>.</summary>
     private FileSegment? TakeBefore(long position)

@@ -46,10 +46,11 @@ internal static unsafe partial class Libc
     internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
-    internal const uint STATX_INO = 0x100;
-    internal const uint STATX_SIZE = 0x200;
     internal const uint STATX_MTIME = 0x40;
     internal const uint STATX_CTIME = 0x80;
+    internal const uint STATX_INO = 0x100;
+    internal const uint STATX_SIZE = 0x200;
+    internal const uint STATX_BTIME = 0x800;
     internal const int S_IFMT = 0xF000;
     internal const int S_IFIFO = 0x1000;
     internal const int S_IFCHR = 0x2000;
@@ -119,6 +120,8 @@ internal static unsafe partial class Libc
         [FieldOffset(28)] internal ushort Mode;
         [FieldOffset(32)] internal ulong Number;
         [FieldOffset(40)] internal long Size;
+        [FieldOffset(80)] internal long BirthSeconds;
+        [FieldOffset(88)] internal uint BirthNanoseconds;
         [FieldOffset(96)] internal long ChangeSeconds;
         [FieldOffset(104)] internal uint ChangeNanoseconds;
         [FieldOffset(112)] internal long WriteSeconds;
