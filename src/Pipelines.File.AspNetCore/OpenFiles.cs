@@ -132,36 +132,57 @@ internal sealed class OpenFiles : IDisposable
         // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
         FileBackends.Unlock(backend.Handle);
         OpenFile file = new(backend, path, version);
-        OpenFile? replaced = null;
+        OpenFile? released = null;
         lock (_lock)
         {
-            // Of several that were opened at once the first stays; the others serve their requests.
-            if (_isDisposed || _files.ContainsKey(path))
+            // Of several that were opened at once the first stays, and serves the others' requests as well.
+            if (_files.TryGetValue(path, out OpenFile? first))
+            {
+                if (!first.IsSameAs(file) || !first.TryAddReference())
+                {
+                    return file;
+                }
+
+                released = file;
+                file = first;
+            }
+            else if (_isDisposed)
             {
                 return file;
             }
-
-            if (_list.Count >= _maxFiles)
+            else
             {
-                replaced = LongUnused();
-                Remove(replaced);
-            }
-
-            bool isAlive = file.TryAddReference();
-            Debug.Assert(isAlive, "Its opener has not released it yet.");
-            file.Index = _list.Count;
-            _list.Add(file);
-            _files[path] = file;
-            FilePipelinesMetrics.Kept(1);
-            if (!_isTimerSet)
-            {
-                _isTimerSet = true;
-                _timer.Change(_idleMilliseconds, Timeout.Infinite);
+                released = Add(path, file);
             }
         }
 
-        replaced?.Release();
+        released?.Release();
         return file;
+    }
+
+    /// <summary>Keeps it, and returns what had to give way to it. Under the lock.</summary>
+    private OpenFile? Add(string path, OpenFile file)
+    {
+        OpenFile? replaced = null;
+        if (_list.Count >= _maxFiles)
+        {
+            replaced = LongUnused();
+            Remove(replaced);
+        }
+
+        bool isAlive = file.TryAddReference();
+        Debug.Assert(isAlive, "Its opener has not released it yet.");
+        file.Index = _list.Count;
+        _list.Add(file);
+        _files[path] = file;
+        FilePipelinesMetrics.Kept(1);
+        if (!_isTimerSet)
+        {
+            _isTimerSet = true;
+            _timer.Change(_idleMilliseconds, Timeout.Infinite);
+        }
+
+        return replaced;
     }
 
     private bool WasOpenedBefore(string path)
