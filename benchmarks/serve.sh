@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Serves files by Kestrel without and with app.UseFilePipelines(), and by nginx with sendfile where it is installed: all up at once, measured in turns by wrk.
-#     bash benchmarks/serve.sh [ROUNDS [SECONDS]]      5 rounds of 4 s for each size and server by default
-#     bash benchmarks/serve.sh slow [CLIENTS]          200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
-# Needs wrk. Prints Markdown tables. Requests a second are medians of the rounds; the ratio is the median of the rounds' own ratios.
+# Serves files by Kestrel without and with app.UseFilePipelines() and by nginx where it is installed: all up at once, measured in turns by wrk.
+#     bash benchmarks/serve.sh [ROUNDS [SECONDS [CASE...]]]           3 rounds of 2 s for each case and server by default
+#     bash benchmarks/serve.sh ceiling [ROUNDS [SECONDS [CASE...]]]   what Kestrel allows: the bytes out of memory, and other settings of its sockets
+#     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
+# A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own.
 set -euo pipefail
 export LC_NUMERIC=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly connections=16 sizes=(1024 65536 1048576) plain_port=5201 ours_port=5202 nginx_port=5203
+readonly connections=16
+next_port=5201
 work=$(mktemp -d)
 servers=()
 load=$(cut -d' ' -f1 /proc/loadavg)
@@ -24,9 +26,6 @@ dotnet build benchmarks/SlowClients -c Release -v quiet --nologo
 server=benchmarks/StaticFileServer/bin/Release/net10.0/StaticFileServer
 clients=benchmarks/SlowClients/bin/Release/net10.0/SlowClients
 mkdir "$work/root"
-for size in "${sizes[@]}"; do
-    head -c "$size" /dev/urandom >"$work/root/$size.bin"
-done
 
 # ready PORT: waits until somebody listens there.
 ready() {
@@ -48,47 +47,99 @@ start() {
     printf -v "pid_$name" %d $!
 }
 
-start plain "$server" "$work/root" $plain_port plain
-start ours "$server" "$work/root" $ours_port pipelines
-ready $plain_port
-ready $ours_port
+# port NAME: the next one, to $port_NAME.
+port() {
+    printf -v "port_$1" %d $next_port
+    next_port=$((next_port + 1))
+}
+
+# kestrel NAME WAYS
+kestrel() {
+    port "$1"
+    local -n its_port="port_$1"
+    start "$1" "$server" "$work/root" "$its_port" "$2"
+    ready "$its_port"
+}
+
+# nginx_with NAME DIRECTIVES
+nginx_with() {
+    port "$1"
+    local -n its_port="port_$1"
+    mkdir "$work/$1"
+    cat >"$work/$1/nginx.conf" <<NGINX
+daemon off;
+worker_processes 2;
+pid $work/$1/nginx.pid;
+error_log $work/$1/nginx.log;
+events { worker_connections 1024; }
+http {
+    access_log off; $2 keepalive_requests 1000000000;
+    client_body_temp_path $work/$1/body; proxy_temp_path $work/$1/proxy; fastcgi_temp_path $work/$1/fastcgi; uwsgi_temp_path $work/$1/uwsgi; scgi_temp_path $work/$1/scgi;
+    server { listen 127.0.0.1:$its_port; root $work/root; }
+}
+NGINX
+    start "$1" nginx -p "$work/$1" -c "$work/$1/nginx.conf"
+    ready "$its_port"
+}
+
 machine() {
     printf '%s, %s cores, Linux %s, .NET %s, %s' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" "$(uname -r | cut -d- -f1)" \
         "$(dotnet --list-runtimes | sed -n 's/^Microsoft.NETCore.App \([^ ]*\).*/\1/p' | tail -1)" "$(findmnt -n -o FSTYPE --target "$work")"
 }
 
 if [ "${1:-}" = slow ]; then
+    kestrel ours pipelines
     "$clients" make "$work/root/large.bin" $((1 << 30))
     # One quick client first, so that what every server needs once is not counted.
-    "$clients" read $ours_port /large.bin $((1 << 30)) 1 0 >/dev/null
+    "$clients" read "$port_ours" /large.bin $((1 << 30)) 1 0 >/dev/null
     before=$(awk '/^VmRSS/ { print $2 }' "/proc/$pid_ours/status")
     echo 5 >"/proc/$pid_ours/clear_refs" # The peak counts from here: proc(5).
-    "$clients" read $ours_port /large.bin $((1 << 30)) "${2:-200}" 20
+    "$clients" read "$port_ours" /large.bin $((1 << 30)) "${2:-200}" 20
     awk -v before="$before" '/^VmHWM/ { printf "memory of the server: %.0f MiB before, %.0f MiB at most\n", before / 1024, $2 / 1024 }' "/proc/$pid_ours/status"
     machine
     echo
     exit
 fi
 
-rounds=${1:-5} seconds=${2:-4}
-names=(plain ours)
-if command -v nginx >/dev/null; then
-    cat >"$work/nginx.conf" <<NGINX
-daemon off;
-worker_processes 2;
-pid $work/nginx.pid;
-error_log $work/nginx.log;
-events { worker_connections 1024; }
-http {
-    access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;
-    client_body_temp_path $work/body; proxy_temp_path $work/proxy; fastcgi_temp_path $work/fastcgi; uwsgi_temp_path $work/uwsgi; scgi_temp_path $work/scgi;
-    server { listen 127.0.0.1:$nginx_port; root $work/root; }
-}
-NGINX
-    chmod -R a+rX "$work"
-    start nginx nginx -p "$work" -c "$work/nginx.conf"
-    ready $nginx_port
-    names+=(nginx)
+mode=files
+if [ "${1:-}" = ceiling ]; then
+    mode=ceiling
+    shift
+fi
+rounds=${1:-3} seconds=${2:-2}
+cases=("${@:3}")
+if [ $mode = ceiling ]; then
+    ((${#cases[@]} > 0)) || cases=(1024 65536 1048576)
+    names=(plain kept nofile array plain_inline kept_inline plain_noqueue kept_noqueue)
+else
+    ((${#cases[@]} > 0)) || cases=(1024 16384 65536 1048576 104857600 1024x10000 16384x10000)
+    names=(plain opens kept)
+fi
+
+for case in "${cases[@]}"; do
+    size=${case%x*}
+    if [[ $case = *x* ]]; then
+        mkdir "$work/root/$case"
+        head -c $((size * ${case#*x})) /dev/urandom | split -b "$size" -a 5 --numeric-suffixes=1 --additional-suffix=.bin - "$work/root/$case/"
+    else
+        head -c "$size" /dev/urandom >"$work/root/$size.bin"
+    fi
+done
+chmod -R a+rX "$work"
+
+for name in "${names[@]}"; do
+    case $name in
+        kept) kestrel kept pipelines ;;
+        kept_*) kestrel "$name" "pipelines,${name#kept_}" ;;
+        plain_*) kestrel "$name" "plain,${name#plain_}" ;;
+        *) kestrel "$name" "$name" ;;
+    esac
+done
+if [ $mode = files ] && command -v nginx >/dev/null; then
+    nginx_with nginx_sendfile 'sendfile on; tcp_nopush on;'
+    nginx_with nginx_read 'sendfile off;'
+    nginx_with nginx_cache 'sendfile on; tcp_nopush on; open_file_cache max=512 inactive=10s;'
+    names+=(nginx_sendfile nginx_read nginx_cache)
 fi
 
 # cpu NAME: ticks that the server and its children have used.
@@ -102,38 +153,50 @@ cpu() {
     echo "$ticks"
 }
 
-# measure NAME SIZE SECONDS: requests, seconds, bytes, CPU seconds.
+# measure NAME CASE SECONDS: requests a second, CPU us a request, CPU s a GB, p99 in us.
 measure() {
-    local -n port="$1_port"
-    local before after
+    local -n its_port="port_$1"
+    local before after path="/$2.bin"
+    [[ $2 != *x* ]] || path="/$2/"
     before=$(cpu "$1")
-    wrk -t 1 -c $connections -d "$3" -s "$work/report.lua" "http://127.0.0.1:$port/$2.bin" >"$work/wrk.log"
+    wrk -t 1 -c $connections -d "$3" -s "$work/report.lua" "http://127.0.0.1:$its_port$path" >"$work/wrk.log"
     after=$(cpu "$1")
     awk -v ticks=$((after - before)) -v hertz="$(getconf CLK_TCK)" '/^summary/ {
         if ($5 > 0) { print "errors: " $0 > "/dev/stderr"; exit 1 }
-        print $2 / ($3 / 1e6), ticks / hertz / ($4 / 1e9) }' "$work/wrk.log"
+        print $2 / ($3 / 1e6), ticks / hertz * 1e6 / $2, ticks / hertz / ($4 / 1e9), $6 }' "$work/wrk.log"
 }
 
 cat >"$work/report.lua" <<'LUA'
+init = function(args)
+    requests, made = {}, 0
+    local count = string.match(wrk.path, "x(%d+)/$")
+    for i = 1, tonumber(count or 1) do
+        requests[i] = wrk.format(nil, count and string.format("%s%05d.bin", wrk.path, i) or wrk.path)
+    end
+    math.randomseed(1)
+end
+request = function()
+    return #requests == 1 and requests[1] or requests[math.random(#requests)]
+end
 done = function(summary, latency, requests)
     local errors = summary.errors
-    io.write(string.format("summary %d %d %d %d\n", summary.requests, summary.duration, summary.bytes,
-        errors.connect + errors.read + errors.write + errors.status + errors.timeout))
+    io.write(string.format("summary %d %d %d %d %d\n", summary.requests, summary.duration, summary.bytes,
+        errors.connect + errors.read + errors.write + errors.status + errors.timeout, latency:percentile(99)))
 end
 LUA
 
 for name in "${names[@]}"; do
-    for size in "${sizes[@]}"; do
-        measure "$name" "$size" 2 >/dev/null
+    for case in "${cases[@]}"; do
+        measure "$name" "$case" 1 >/dev/null
     done
 done
 
 for round in $(seq "$rounds"); do
-    for size in "${sizes[@]}"; do
+    for case in "${cases[@]}"; do
         # A different one first each time.
         for i in "${!names[@]}"; do
             name=${names[(i + round) % ${#names[@]}]}
-            printf '%s %s %s\n' "$size" "$name" "$(measure "$name" "$size" "$seconds")"
+            printf '%s %s %s\n' "$case" "$name" "$(measure "$name" "$case" "$seconds")"
         done
     done
 done >"$work/results"
@@ -142,27 +205,44 @@ median() {
     sort -g | awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int((NR + 2) / 2)]) / 2 }'
 }
 
-# column SIZE NAME FIELD
+# column CASE NAME FIELD
 column() {
-    awk -v size="$1" -v name="$2" -v field="$3" '$1 == size && $2 == name { print $field }' "$work/results"
+    awk -v what="$1" -v name="$2" -v field="$3" '$1 == what && $2 == name { print $field }' "$work/results"
 }
 
+# ratio CASE NAME FIELD: to plain Kestrel in the same round.
+ratio() {
+    paste <(column "$1" "$2" "$3") <(column "$1" plain "$3") | awk '{ print $1 / $2 }' | median
+}
+
+# size_text BYTES
+size_text() {
+    if (($1 >= 1 << 20)); then echo "$(($1 >> 20)) MiB"; else echo "$(($1 >> 10)) KiB"; fi
+}
+
+printf 'Measured on %s at commit `%s`.\n\n' "$(date -u +%F)" "$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'not known')"
 printf 'Load of the machine before: %s\n\n' "$load"
 printf '%s, wrk -t 1 -c %d, %d rounds of %d s\n\n' "$(machine)" $connections "$rounds" "$seconds"
-printf '| file | server | requests/s | against plain Kestrel | server CPU s per GB |\n| --- | --- | --- | --- | --- |\n'
-for size in "${sizes[@]}"; do
+printf '| file | server | requests/s | against plain Kestrel | server CPU us a request | s per GB | per GB against plain | p99 ms |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n'
+for case in "${cases[@]}"; do
+    what_size=$(size_text "${case%x*}")
+    [[ $case != *x* ]] || what_size="$what_size, ${case#*x} files"
     for name in "${names[@]}"; do
         case $name in
             plain) what='Kestrel, UseStaticFiles' ;;
-            ours) what='the same with UseFilePipelines' ;;
-            nginx) what='nginx, sendfile' ;;
+            opens) what='with UseFilePipelines, MaxOpenFiles 0' ;;
+            kept) what='with UseFilePipelines' ;;
+            nofile) what='UseStaticFiles, bytes out of memory' ;;
+            array) what='no UseStaticFiles, bytes out of memory' ;;
+            plain_inline) what='Kestrel, UnsafePreferInlineScheduling' ;;
+            kept_inline) what='UseFilePipelines, UnsafePreferInlineScheduling' ;;
+            plain_noqueue) what='Kestrel, IOQueueCount 0' ;;
+            kept_noqueue) what='UseFilePipelines, IOQueueCount 0' ;;
+            nginx_sendfile) what='nginx, sendfile' ;;
+            nginx_read) what='nginx, without' ;;
+            nginx_cache) what='nginx, sendfile, open_file_cache' ;;
         esac
-        ratio=$(paste <(column "$size" "$name" 3) <(column "$size" plain 3) | awk '{ print $1 / $2 }' | median)
-        case $size in
-            1024) what_size='1 KiB' ;;
-            65536) what_size='64 KiB' ;;
-            *) what_size='1 MiB' ;;
-        esac
-        printf "| %s | %s | %.0f | %.2f | %.2f |\n" "$what_size" "$what" "$(column "$size" "$name" 3 | median)" "$ratio" "$(column "$size" "$name" 4 | median)"
+        printf "| %s | %s | %.0f | %.2f | %.1f | %.2f | %.2f | %.2f |\n" "$what_size" "$what" "$(column "$case" "$name" 3 | median)" "$(ratio "$case" "$name" 3)" \
+            "$(column "$case" "$name" 4 | median)" "$(column "$case" "$name" 5 | median)" "$(ratio "$case" "$name" 5)" "$(column "$case" "$name" 6 | median | awk '{ print $1 / 1000 }')"
     done
 done

@@ -1,6 +1,8 @@
 using BenchmarkDotNet.Running;
 using FilePipelinesBenchmarks.Durable;
+using FilePipelinesBenchmarks.Follow;
 using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
 using FilePipelinesBenchmarks.Waiting;
@@ -9,6 +11,8 @@ switch (args.FirstOrDefault())
 {
     case Alone.Command:
         return await Alone.RunAsync(args[1..]);
+    case "follow":
+        return await FollowCommand.RunAsync(args[1..]);
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
     case "counts":
@@ -19,6 +23,8 @@ switch (args.FirstOrDefault())
         return await ReadOnly.RunAsync(args[1..]);
     case "report":
         return await ReportCommand.RunAsync(args[1..]);
+    case TruncatedMapping.Command:
+        return TruncatedMapping.Run();
     case "waits":
         return await WaitsCommand.RunAsync(args[1..]);
     default:

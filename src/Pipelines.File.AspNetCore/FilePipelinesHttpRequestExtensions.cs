@@ -1,6 +1,8 @@
 using System.Buffers;
 using System.IO.Pipelines;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.WebUtilities;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
@@ -9,12 +11,25 @@ namespace Microsoft.AspNetCore.Http;
 /// <summary>Receives files.</summary>
 public static class FilePipelinesHttpRequestExtensions
 {
+    /// <summary>What a chunked body may have on the wire for each byte of it: one in a chunk by itself has five around it, and a few more where the client writes zeros in front of its length.</summary>
+    private const int FramedBytesPerByte = 8;
+
+    /// <summary>And for what comes once: extensions, the last chunk.</summary>
+    private const int FramedBytes = 64 * 1024;
+
+    // So that the limit is a long.
+    private static readonly long s_longestBody = (long.MaxValue - FramedBytes) / FramedBytesPerByte;
+
+    /// <summary>How long a client that sent too much has for taking the response.</summary>
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(2);
+
     /// <summary>
     /// Saves the body to a file, whole or not at all, as <see cref="FilePipeWriterOptions.Replace"/> does: it is written beside its name, which it gets when the body has ended and
     /// everything is written, and is gone when anything fails.
     /// </summary>
     /// <remarks>
-    /// <para>The body is saved as it is. A form's (<c>multipart/form-data</c>, <c>curl -F</c>) is refused: its files are inside, as sections.</para>
+    /// <para>The body is saved as it is. A form's (<c>multipart/form-data</c>, <c>curl -F</c>) is refused: its files are inside, as sections, for
+    /// <see cref="FilePipelinesMultipartSectionExtensions.SaveSectionAsync"/>.</para>
     /// <para>Memory stays small however slow the disk is: the client has to wait once <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes are not written yet.</para>
     /// <para>What is not whole has no name on Linux, where the file system can do that, and so is gone with a process that is killed. Elsewhere it is called <c>.pipelines-file-</c> and 16
     /// hexadecimal digits; <c>find FOLDER -name '.pipelines-file-*' -mmin +1440</c> lists those of yesterday and before, and <c>-delete</c> behind that removes them.</para>
@@ -30,7 +45,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="BadHttpRequestException">
-    /// The body broke off (StatusCode 400), is longer than allowed (413), or is a <c>multipart/*</c> one (415).
+    /// The body broke off (StatusCode 400), is longer than allowed (413), or is a <c>multipart/*</c> one (415). A chunked one that is too long ends the connection 2 s behind the response.
     /// </exception>
     /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
@@ -46,36 +61,32 @@ public static class FilePipelinesHttpRequestExtensions
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
         ThrowIfMultipart(request);
+        bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         if (options.MaxLength is long maxLength)
         {
-            ThrowIfTooLong(request.ContentLength, maxLength);
+            UploadedFile.ThrowIfTooLong(request.ContentLength ?? 0, maxLength);
             if (request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>() is { IsReadOnly: false } limit)
             {
-                // Kestrel counts what frames the chunks, too; here the body alone is counted.
-                limit.MaxRequestBodySize = request.ContentLength is null ? null : maxLength;
+                // Kestrel counts what frames the chunks, too; here the body alone is counted, and of all that frames it there is an end as well.
+                limit.MaxRequestBodySize = isFramed ? maxLength <= s_longestBody ? (maxLength * FramedBytesPerByte) + FramedBytes : long.MaxValue : maxLength;
             }
         }
 
         // Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
-        FilePipeWriter file = FilePipeWriter.Create(path, new FilePipeWriterOptions
-        {
-            Replace = true,
-            Mode = options.Overwrite ? FileMode.Create : FileMode.CreateNew,
-            FlushGuarantee = options.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
-            ReplacesLinks = true,
-            UnixCreateMode = options.UnixFileMode,
-        });
+        FilePipeWriter file = UploadedFile.Create(path, options);
         try
         {
-            long length = await CopyAsync(request.BodyReader, file, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false);
-            await file.CompleteAsync().ConfigureAwait(false);
-            FilePipelinesMetrics.Saved();
-            return length;
+            return await UploadedFile.CompleteAsync(
+                file, await CopyAsync(request.BodyReader, file, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false)).ConfigureAwait(false);
         }
-        catch
+        catch (Exception e)
         {
-            FilePipelinesMetrics.Broke();
-            await file.DisposeAsync().ConfigureAwait(false);
+            await UploadedFile.GiveUpAsync(file).ConfigureAwait(false);
+            if (isFramed && options.MaxLength is not null && e is BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge })
+            {
+                EndConnection(request.HttpContext);
+            }
+
             throw;
         }
     }
@@ -97,7 +108,7 @@ public static class FilePipelinesHttpRequestExtensions
             }
 
             body.AdvanceTo(buffer.End);
-            ThrowIfTooLong(length, maxLength);
+            UploadedFile.ThrowIfTooLong(length, maxLength);
             if (read.IsCanceled)
             {
                 throw new OperationCanceledException("The reading of the body was canceled.", cancellationToken);
@@ -118,16 +129,41 @@ public static class FilePipelinesHttpRequestExtensions
         if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
         {
             throw new BadHttpRequestException(
-                $"SaveBodyAsync saves a body as it is, and one of the type '{request.ContentType}' has its files inside: read its sections with Microsoft.AspNetCore.WebUtilities.MultipartReader, and save the Body of each by itself.",
+                $"SaveBodyAsync saves a body as it is, and one of the type '{request.ContentType}' has its files inside: read its sections with Microsoft.AspNetCore.WebUtilities.MultipartReader, and save each with SaveSectionAsync.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
     }
 
-    private static void ThrowIfTooLong(long? length, long maxLength)
+    /// <summary>
+    /// Has the connection end behind the response: the server would read what is still to come of a body of unknown length, as fast as it comes, up to its limit. The client has a moment to take the
+    /// response before that.
+    /// </summary>
+    private static void EndConnection(HttpContext context)
     {
-        if (length > maxLength)
+        if (context.Features.Get<IConnectionLifetimeFeature>() is not { } connection)
         {
-            throw new BadHttpRequestException($"The body is longer than the {maxLength} bytes that are allowed.", StatusCodes.Status413PayloadTooLarge);
+            return;
         }
+
+        if (!context.Response.HasStarted)
+        {
+            context.Response.OnStarting(
+                static response =>
+                {
+                    ((HttpResponse)response).Headers.Connection = "close";
+                    return Task.CompletedTask;
+                },
+                context.Response);
+        }
+
+        context.Response.OnCompleted(async () =>
+        {
+            // Where nobody has caught the exception, the server answers by itself after this, and ends the connection.
+            if (context.Response.HasStarted)
+            {
+                await Task.Delay(s_patience, connection.ConnectionClosed).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                connection.Abort();
+            }
+        });
     }
 }

@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
@@ -11,15 +12,23 @@ internal sealed partial class FileSender
     private readonly ILogger _logger;
     private readonly long _minimumSize;
 
+    // Kestrel's body is the same object for all requests of a connection (of an HTTP/2 stream, which is used again), and so is ours: no request costs one.
+    private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature> _features = [];
+    private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature>.CreateValueCallback _createFeature;
+
     // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
     private RelaxedRate? _relaxedRate;
 
-    internal FileSender(ILogger logger, int segmentSize, long minimumSize)
+    internal FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
     {
         _logger = logger;
+        Files = files;
         SegmentSize = segmentSize;
         _minimumSize = minimumSize;
+        _createFeature = inner => new FileSendingFeature(this, inner);
     }
+
+    internal OpenFiles Files { get; }
 
     internal int SegmentSize { get; }
 
@@ -27,13 +36,15 @@ internal sealed partial class FileSender
     {
         IFeatureCollection features = context.Features;
         IHttpResponseBodyFeature? inner = features.Get<IHttpResponseBodyFeature>();
-        if (inner is null || !CopiesThroughStream(inner.GetType()))
+        bool isKestrels = inner?.GetType().Assembly == typeof(KestrelServer).Assembly;
+        if (inner is null || !(isKestrels || IsTestHosts(inner)))
         {
             await next(context).ConfigureAwait(false);
             return;
         }
 
-        FileSendingFeature sending = new(this, context, inner);
+        FileSendingFeature sending = isKestrels ? _features.GetValue(inner, _createFeature) : new FileSendingFeature(this, inner);
+        sending.Begin(context);
         features.Set<IHttpResponseBodyFeature>(sending);
         try
         {
@@ -89,8 +100,7 @@ internal sealed partial class FileSender
     internal partial void LogFailed(string? path, Exception exception);
 
     // By name, as the test host is a package that no application should need, and the rest of a name that matches costs nothing.
-    private static bool CopiesThroughStream(Type feature)
-        => feature.Assembly == typeof(KestrelServer).Assembly || feature.FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
+    private static bool IsTestHosts(IHttpResponseBodyFeature feature) => feature.GetType().FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
 
     private sealed record RelaxedRate(MinDataRate Original, MinDataRate Relaxed);
 }

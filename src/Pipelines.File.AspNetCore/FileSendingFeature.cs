@@ -3,27 +3,43 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.Server.Kestrel.Core.Features;
-using Pipelines.File.Backends;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>The response body of one request: the server's own, but for files, which are pumped into its writer.</summary>
+/// <summary>
+/// The response body of one request at a time, and of the next one that has the same of the server's: the server's own, but for files, which are pumped into its writer.
+/// </summary>
 internal sealed class FileSendingFeature : IHttpResponseBodyFeature
 {
-    private readonly FileSender _sender;
-    private readonly HttpContext _context;
-    private readonly IHttpResponseBodyFeature _inner;
+    /// <summary>How long a request that has lost its client waits to be told so.</summary>
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
 
-    internal FileSendingFeature(FileSender sender, HttpContext context, IHttpResponseBodyFeature inner)
+    private readonly FileSender _sender;
+    private readonly IHttpResponseBodyFeature _inner;
+    private HttpContext _context = null!;
+
+    // The server's own, whatever the application replaces it by: canceled when the client is gone.
+    private CancellationToken _gone;
+
+    // Interlocked: null while a send uses it. A second one at once, which is a mistake that the writer tells, has one of its own.
+    private FileCopy? _copy;
+
+    internal FileSendingFeature(FileSender sender, IHttpResponseBodyFeature inner)
     {
         _sender = sender;
-        _context = context;
         _inner = inner;
     }
 
     public Stream Stream => _inner.Stream;
 
     public PipeWriter Writer => _inner.Writer;
+
+    /// <summary>Serves a request from here on.</summary>
+    internal void Begin(HttpContext context)
+    {
+        _context = context;
+        _gone = context.RequestAborted;
+    }
 
     public void DisableBuffering() => _inner.DisableBuffering();
 
@@ -33,22 +49,16 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
 
     public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
     {
-        FileBackend? file = null;
-        if (!cancellationToken.IsCancellationRequested && _sender.CanSend(_context, offset, count))
+        if (!cancellationToken.IsCancellationRequested && _sender.CanSend(_context, offset, count) && _sender.Files.Open(path) is { } file)
         {
-            file = TryOpen(path);
-            if (file is not null)
+            long wanted = count ?? file.Length - offset;
+            if (_sender.CanSendOpen(_context, file.Length, offset, wanted))
             {
-                long length = file.Properties.Length;
-                long wanted = count ?? length - offset;
-                if (_sender.CanSendOpen(_context, length, offset, wanted))
-                {
-                    FilePipelinesMetrics.Sent();
-                    return SendAsync(file, offset, wanted, cancellationToken);
-                }
-
-                file.Release(closeHandle: true);
+                FilePipelinesMetrics.Sent();
+                return SendAsync(file, offset, wanted, cancellationToken);
             }
+
+            file.Release();
         }
 
         // Also for everything that cannot be sent: the server throws what it documents.
@@ -56,30 +66,28 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         return _inner.SendFileAsync(path, offset, count, cancellationToken);
     }
 
-    private static FileBackend? TryOpen(string path)
+    /// <summary>Sends a part of an open file that is known to be there, and releases the file.</summary>
+    internal async Task SendAsync(OpenFile file, long offset, long count, CancellationToken cancellationToken)
     {
-        try
+        HttpContext context = _context;
+        CancellationToken gone = _gone;
+        FileCopy? copy = Interlocked.Exchange(ref _copy, null);
+        if (copy is null)
         {
-            // The server's own sharing.
-            return FileBackends.Open(FilePipeBackend.Auto, path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.None, preallocationSize: 0);
+            copy = new FileCopy(file.Backend, offset);
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
+        else
         {
-            return null;
+            copy.Reuse(file.Backend, offset);
         }
-    }
 
-    /// <summary>Sends a part of an open file that is known to be there, and closes the file.</summary>
-    internal async Task SendAsync(FileBackend file, long offset, long count, CancellationToken cancellationToken)
-    {
-        FileCopy copy = new(file, offset);
         IHttpMinResponseDataRateFeature? rateFeature = null;
         MinDataRate? rate = null;
         try
         {
             // Before any memory is asked for: what is written before the headers would be copied behind them.
             await _inner.StartAsync(cancellationToken).ConfigureAwait(false);
-            rateFeature = _context.Features.Get<IHttpMinResponseDataRateFeature>();
+            rateFeature = context.Features.Get<IHttpMinResponseDataRateFeature>();
             rate = rateFeature?.MinDataRate;
             if (rate is not null)
             {
@@ -92,7 +100,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
                 int read = await copy.ReadAsync(writer, (int)Math.Min(left, _sender.SegmentSize)).ConfigureAwait(false);
                 if (read == 0)
                 {
-                    throw new IOException($"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Path}'");
+                    throw new EndOfStreamException($"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Backend.Path}'");
                 }
 
                 left -= read;
@@ -104,17 +112,25 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
 
                 if (flush.IsCompleted)
                 {
-                    throw new OperationCanceledException("The client is gone.", cancellationToken);
+                    // The client is gone, and nobody is left to tell: the server's own way ends as if it had sent the rest.
+                    await ToldAsync(context, gone).ConfigureAwait(false);
+                    break;
                 }
             }
         }
-        catch (Exception e) when (_context.Response.HasStarted)
+        catch (Exception e) when (context.Response.HasStarted && !gone.IsCancellationRequested)
         {
-            // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the client's going away.
-            _context.Abort();
-            if (e is not OperationCanceledException)
+            // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the client's going away. What the server itself
+            // refuses, as more bytes than were announced, it also ends itself, behind the bytes that it has.
+            bool isFiles = copy.Error is not null || e is EndOfStreamException;
+            if (isFiles || e is OperationCanceledException)
             {
-                _sender.LogFailed(file.Path, e);
+                context.Abort();
+            }
+
+            if (isFiles)
+            {
+                _sender.LogFailed(file.Backend.Path, e);
             }
 
             throw;
@@ -122,10 +138,36 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         finally
         {
             copy.Dispose();
-            file.Release(closeHandle: true);
+            Volatile.Write(ref _copy, copy);
+            file.Release();
             if (rate is not null)
             {
                 rateFeature!.MinDataRate = rate;
+            }
+        }
+    }
+
+    /// <summary>
+    /// Waits until the server has told the request that its client is gone, which it does soon after the writer: a response that ends before that with less than it has announced is
+    /// logged as the application's mistake.
+    /// </summary>
+    private static async Task ToldAsync(HttpContext context, CancellationToken gone)
+    {
+        if (!gone.CanBeCanceled || gone.IsCancellationRequested)
+        {
+            return;
+        }
+
+        TaskCompletionSource told = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using (gone.UnsafeRegister(static told => ((TaskCompletionSource)told!).TrySetResult(), told).ConfigureAwait(false))
+        {
+            try
+            {
+                await told.Task.WaitAsync(s_patience, CancellationToken.None).ConfigureAwait(false);
+            }
+            catch (TimeoutException)
+            {
+                context.Abort();
             }
         }
     }

@@ -17,14 +17,17 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <summary>Bytes that a step asks for which most likely finds the end of the file.</summary>
     private const int LastStep = 4 * 1024;
 
-    private readonly FileBackend _source;
-    private readonly long _offset;
-    private readonly long _length;
     private readonly PooledCompletions<bool> _completions = new();
+    private FileBackend _source;
+    private long _offset;
+    private long _length;
 
     // The caller's, but for the time when the back end has it.
     private FileOperation? _operation;
     private long _copied;
+
+    // The last step was full where the end was: there is more than was known when the file was opened.
+    private bool _hasGrown;
 
     // Guards the three below.
     private readonly Lock _lock = new();
@@ -144,6 +147,18 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         return new ValueTask<int>(EndRead(destination, operation));
     }
 
+    /// <summary>Copies something else from here on, from an offset to the end. It has been disposed of, and nobody cancels it any more.</summary>
+    internal void Reuse(FileBackend source, long offset)
+    {
+        _source = source;
+        _offset = offset;
+        _length = long.MaxValue - offset;
+        _copied = 0;
+        _hasGrown = false;
+        _canceled = null;
+        Error = null;
+    }
+
     /// <summary>Gives the operation back. No step is under way.</summary>
     public void Dispose()
     {
@@ -185,6 +200,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         }
 
         FilePipeMetrics.Read(read);
+        _hasGrown = read >= LastStep && _offset + _copied >= _source.Properties.Length;
 
         // Also for 0: the destination's memory is not ours any more.
         destination.Advance(read);
@@ -289,6 +305,6 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     private int NextStep()
     {
         long known = _source.Properties.Length - (_offset + _copied);
-        return known > 0 ? (int)Math.Min(known, MaxStep) : _source.Properties.Length > 0 ? LastStep : MaxStep;
+        return known > 0 ? (int)Math.Min(known, MaxStep) : _source.Properties.Length > 0 && !_hasGrown ? LastStep : MaxStep;
     }
 }

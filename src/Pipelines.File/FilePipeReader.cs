@@ -99,6 +99,13 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     /// <summary>How the system is asked for bytes: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _backend.Kind;
 
+    /// <summary>
+    /// Which file this is, whatever its name. With <see cref="Position"/> a checkpoint: what is needed to go on after a restart, and to find the file again where it was renamed
+    /// meanwhile. <see langword="default"/> where the system does not tell: other than on Linux and Windows.
+    /// </summary>
+    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell: on Windows, unless it was followed.</exception>
+    public FileIdentity Identity => _backend.Identity;
+
     internal FileBackend FileBackend => _backend;
 
     private bool ReadsAhead => _options.PauseReadAheadThreshold > 0;
@@ -192,6 +199,11 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     internal static FilePipeReader Create(FileBackend backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
         backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
+        if (options.Follow)
+        {
+            backend = FollowingBackend.Of(backend, isOpenedByPath ? backend.GivenPath : null, options.FollowInterval);
+        }
+
         return new FilePipeReader(backend, options, backend.SharesPosition ? backend.GetPosition() : options.Offset, leaveOpen);
     }
 

@@ -12,6 +12,10 @@ public sealed class FilePipeReaderOptions
     /// <summary>The largest <see cref="BufferSize"/>, bytes.</summary>
     internal const int MaxBufferSize = 1024 * 1024 * 1024;
 
+    private const int DefaultFollowMilliseconds = 250;
+
+    private readonly FileShare? _share;
+
     internal static FilePipeReaderOptions Default { get; } = new();
 
     /// <summary>
@@ -52,10 +56,34 @@ public sealed class FilePipeReaderOptions
     public long ResumeReadAheadThreshold { get; init; }
 
     /// <summary>
-    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default. Windows enforces it; elsewhere only
+    /// Waits at the end of the file for more, instead of completing; <see langword="false"/> by default. The reader completes, after every byte, when the file has become shorter than what was
+    /// read, and when its name means another file, or none: it was renamed, deleted or replaced. Then a loop around <see cref="FilePipeReader.Create(string, FilePipeReaderOptions?)"/> goes on
+    /// with the next file.
+    /// </summary>
+    /// <remarks>
+    /// <para>As a writer may go on with a file that was renamed, it is read until nothing has come for a fifth of <see cref="FollowInterval"/> if the file that has its name now holds bytes, and for four
+    /// intervals if that is empty or missing. What comes later is not read. A file that is cut and grows past what was read between two looks cannot be told from one that has only grown.</para>
+    /// <para>A handle of the caller's has no name here: it waits for growing and shrinking only. A FIFO, a device and a file that the system makes up (/proc) have an end of their own, and are read as ever.</para>
+    /// </remarks>
+    public bool Follow { get; init; }
+
+    /// <summary>
+    /// How often a followed file is looked at where the system does not tell of changes: on network file systems, where it has no watch left (inotify(7),
+    /// /proc/sys/fs/inotify/max_user_watches), and everywhere but on Linux. 250 ms by default; 1 ms to 24 days. Elsewhere growth is noticed at once, and its name is looked at after
+    /// four intervals, which finds a folder above it that was renamed.
+    /// </summary>
+    public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
+
+    /// <summary>
+    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default, and
+    /// <see cref="FileShare.ReadWrite"/> with <see cref="FileShare.Delete"/> where it is followed. Windows enforces it; elsewhere only
     /// .NET programs look at it, and only <see cref="FileShare.None"/> keeps them out. With a handle it cannot be set.
     /// </summary>
-    public FileShare Share { get; init; } = FileShare.Read;
+    public FileShare Share
+    {
+        get => _share ?? (Follow ? FileShare.ReadWrite | FileShare.Delete : FileShare.Read);
+        init => _share = value;
+    }
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
@@ -85,6 +113,8 @@ public sealed class FilePipeReaderOptions
             ArgumentOutOfRangeException.ThrowIfGreaterThan(length, long.MaxValue - Offset, nameof(Length));
         }
 
+        ArgumentOutOfRangeException.ThrowIfLessThan(FollowInterval, TimeSpan.FromMilliseconds(1));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(FollowInterval, TimeSpan.FromMilliseconds(int.MaxValue));
         ArgumentOutOfRangeException.ThrowIfNegative(PauseReadAheadThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeReadAheadThreshold);
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
@@ -101,7 +131,7 @@ public sealed class FilePipeReaderOptions
     /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
     internal void ValidateForHandle()
     {
-        string? option = Share != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
+        string? option = (_share ?? FileShare.Read) != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
         if (option is not null)
         {
             throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);

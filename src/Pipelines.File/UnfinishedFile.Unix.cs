@@ -46,8 +46,9 @@ internal abstract partial class UnfinishedFile
             SafeFileHandle? handle = null;
             try
             {
-                _folder = isDurable ? FolderSync.Open(calls, Folder) : null;
+                // After the file, whose making tells by the documented exceptions what is wrong with the folder.
                 handle = Make(options, target);
+                _folder = isDurable ? FolderSync.Open(calls, Folder) : null;
                 Allocate(handle, options.PreallocationSize);
                 Backend = FileBackends.Choose(options.Backend, handle, TargetPath, calls: calls);
             }

@@ -124,6 +124,11 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
     [InlineData("/announced/4096.txt/4095")]
     [InlineData("/announced/4096.txt/10")]
     [InlineData("/announced/0.txt/0")]
+    [InlineData("/twice/4096.txt/8192")]
+    [InlineData("/twice/4096.txt/4096")]
+    [InlineData("/twice/4096.txt/6000")]
+    [InlineData("/twice/1048576.txt/1572864")]
+    [InlineData("/twice/1048576.txt/1048576")]
     public async Task Get_BoundsAndFailures_AreTheSame(string target)
         => await SameAsync($"GET {target} HTTP/1.1", "Host: a");
 

@@ -44,7 +44,8 @@ public sealed class FileServer : IAsyncDisposable
         Action<WebApplication>? after = null,
         Action<IServiceCollection>? services = null,
         FilePipelinesOptions? options = null,
-        bool onTestHost = false)
+        bool onTestHost = false,
+        LogLevel logsFrom = LogLevel.Warning)
     {
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { EnvironmentName = "Production" });
         builder.Logging.ClearProviders();
@@ -65,7 +66,7 @@ public sealed class FileServer : IAsyncDisposable
             });
         }
 
-        TestLog log = new();
+        TestLog log = new(logsFrom);
         builder.Logging.AddProvider(log);
         WebApplication app = builder.Build();
         before?.Invoke(app);
@@ -95,6 +96,12 @@ public sealed class FileServer : IAsyncDisposable
         app.MapGet("/announced/{name}/{length}", async (string name, long length, HttpContext context) =>
         {
             context.Response.ContentLength = length;
+            await context.Response.SendFileAsync(Path.Combine(root, name));
+        });
+        app.MapGet("/twice/{name}/{length}", async (string name, long length, HttpContext context) =>
+        {
+            context.Response.ContentLength = length;
+            await context.Response.SendFileAsync(Path.Combine(root, name));
             await context.Response.SendFileAsync(Path.Combine(root, name));
         });
         app.MapGet("/throws/{name}", async (string name, long? offset, long? count, HttpContext context) =>

@@ -4,9 +4,11 @@ using System.Security.Cryptography;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.FileProviders;
+using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
@@ -16,6 +18,8 @@ namespace FileSendingTests;
 public sealed class SendingTests : IDisposable
 {
     private const int Large = 64 * 1024 * 1024;
+
+    private static readonly FilePipelinesOptions s_letsGoSoon = new() { OpenFileIdleTime = TimeSpan.FromMilliseconds(100) };
 
     private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
@@ -88,14 +92,27 @@ public sealed class SendingTests : IDisposable
     }
 
     [Theory]
-    [InlineData(4095, 0)]
-    [InlineData((1024 * 1024) + 1, 0)]
-    [InlineData(4096, -1)]
-    public void UseFilePipelines_OptionOutOfRange_Throws(int segmentSize, long minimumSize)
+    [InlineData(4095, 0, 0, 0)]
+    [InlineData((1024 * 1024) + 1, 0, 0, 0)]
+    [InlineData(4096, -1, 0, 0)]
+    [InlineData(4096, 0, -1, 0)]
+    [InlineData(4096, 0, 0, -1)]
+    [InlineData(4096, 0, 0, 86_401)]
+    public void UseFilePipelines_OptionOutOfRange_Throws(int segmentSize, long minimumSize, int maxOpenFiles, int idleSeconds)
     {
         WebApplication app = WebApplication.CreateSlimBuilder().Build();
-        Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(new FilePipelinesOptions { SegmentSize = segmentSize, MinimumSize = minimumSize }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(options => (options.SegmentSize, options.MinimumSize) = (segmentSize, minimumSize)));
+        Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(new FilePipelinesOptions
+        {
+            SegmentSize = segmentSize,
+            MinimumSize = minimumSize,
+            MaxOpenFiles = maxOpenFiles,
+            OpenFileIdleTime = TimeSpan.FromSeconds(idleSeconds),
+        }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(options =>
+        {
+            (options.SegmentSize, options.MinimumSize) = (segmentSize, minimumSize);
+            (options.MaxOpenFiles, options.OpenFileIdleTime) = (maxOpenFiles, TimeSpan.FromSeconds(idleSeconds));
+        }));
     }
 
     [Fact]
@@ -166,7 +183,7 @@ public sealed class SendingTests : IDisposable
     public async Task Get_FileIsTruncatedMeanwhile_AbortsTheConnection(string target)
     {
         byte[] content = Add("f.txt", Large);
-        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, options: s_letsGoSoon);
         await using NetworkStream stream = await AskAndWaitAsync(server, target);
         using (FileStream file = new(PathOf("f.txt"), FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
         {
@@ -219,7 +236,7 @@ public sealed class SendingTests : IDisposable
         AddSparse("f.txt", 1L << 30);
         using Counters counters = new();
         await using FileServer server = await FileServer.StartAsync(
-            _root, withPipelines: true, listen: endpoint => endpoint.Protocols = onHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1);
+            _root, withPipelines: true, listen: endpoint => endpoint.Protocols = onHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1, options: s_letsGoSoon);
         for (int i = 0; i < 10; i++)
         {
             if (onHttp2)
@@ -245,13 +262,63 @@ public sealed class SendingTests : IDisposable
         Assert.Empty(server.Log.Lines);
     }
 
+    [Theory]
+    [InlineData("f.txt")]
+    [InlineData("typed/f.txt")]
+    [InlineData("send/f.txt")]
+    [InlineData("around/f.txt")]
+    [InlineData("announced/f.txt/1073741824")]
+    public async Task Get_ClientGoesAway_IsNotLoggedAsTheApplicationsAbort(string target)
+    {
+        AddSparse("f.txt", 1L << 30);
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, listen: endpoint => endpoint.Protocols = HttpProtocols.Http1, logsFrom: LogLevel.Information);
+        for (int i = 0; i < 20; i++)
+        {
+            await using NetworkStream stream = await AskAndWaitAsync(server, target, wait: false);
+            await stream.ReadExactlyAsync(new byte[1000], _stop);
+            stream.Socket.Close(timeout: i % 2 == 0 ? 0 : -1);
+        }
+
+        await Eventually.TrueAsync(() => server.Log.Lines.Count(line => line.Contains("Request finished", StringComparison.Ordinal)) == 20);
+        Assert.DoesNotContain(server.Log.Lines, line => line.Contains("abort", StringComparison.OrdinalIgnoreCase) || line.Contains("exception", StringComparison.OrdinalIgnoreCase));
+    }
+
+    [Fact]
+    public async Task SendFileAsync_ClientGoesAway_Completes()
+    {
+        AddSparse("f.txt", 1L << 30);
+        TaskCompletionSource<Exception?> ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapGet("/ends", async context =>
+        {
+            try
+            {
+                // The extension method passes RequestAborted on where it is given no token.
+                using CancellationTokenSource own = new();
+                await context.Response.SendFileAsync(PathOf("f.txt"), 0, null, own.Token);
+                ended.SetResult(null);
+            }
+            catch (Exception e)
+            {
+                ended.SetResult(e);
+            }
+        }));
+        await using (NetworkStream stream = await AskAndWaitAsync(server, "ends"))
+        {
+            stream.Socket.Close(timeout: 0);
+        }
+
+        Assert.Null(await ended.Task.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Assert.Empty(server.Log.Lines);
+    }
+
     [Fact]
     public async Task Get_SlowClients_MemoryStaysFlat()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It looks into /proc.");
         const int Clients = 50;
         AddSparse("f.txt", 1L << 30);
-        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true);
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, options: s_letsGoSoon);
         await using (await AskAndWaitAsync(server, "f.txt"))
         {
         }
@@ -277,7 +344,7 @@ public sealed class SendingTests : IDisposable
                 }
             }
 
-            Assert.Equal(Clients, OpenHandles.Of(PathOf("f.txt")));
+            Assert.Equal(1, OpenHandles.Of(PathOf("f.txt")));
 
             // What a client holds up: a segment, the write buffer limit of 64 KiB, and what the blocks around them waste.
             Assert.InRange(GC.GetTotalMemory(forceFullCollection: true) - before, long.MinValue, Clients * 320 * 1024);

@@ -3,8 +3,8 @@ using Microsoft.Extensions.Logging;
 
 namespace FileSendingTests;
 
-/// <summary>What a server has logged as an error or a warning.</summary>
-public sealed class TestLog : ILoggerProvider, ILogger
+/// <summary>What a server has logged as an error or a warning, or from another level on.</summary>
+public sealed class TestLog(LogLevel from = LogLevel.Warning) : ILoggerProvider, ILogger
 {
     private readonly ConcurrentQueue<string> _lines = new();
 
@@ -16,7 +16,7 @@ public sealed class TestLog : ILoggerProvider, ILogger
         where TState : notnull
         => null;
 
-    public bool IsEnabled(LogLevel logLevel) => logLevel >= LogLevel.Warning;
+    public bool IsEnabled(LogLevel logLevel) => logLevel >= from;
 
     public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
     {

@@ -137,7 +137,7 @@ public sealed class UploadTests : IAsyncLifetime
         await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\nstart");
         await TemporaryFileAsync();
         await cancellation.CancelAsync();
-        Assert.StartsWith(nameof(OperationCanceledException), await AnswerAsync(), StringComparison.Ordinal);
+        Assert.Contains("CanceledException", await AnswerAsync(), StringComparison.Ordinal);
         AssertFiles();
     }
 
@@ -198,7 +198,7 @@ public sealed class UploadTests : IAsyncLifetime
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
         string answer = await PutAsync(client, "save/f.bin", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc\r\n--x--\r\n"u8.ToArray(), contentType: contentType);
         Assert.StartsWith("BadHttpRequestException 415", answer, StringComparison.Ordinal);
-        Assert.Contains("MultipartReader", answer, StringComparison.Ordinal);
+        Assert.Contains("SaveSectionAsync", answer, StringComparison.Ordinal);
         Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
         AssertFiles("f.bin");
 
@@ -213,7 +213,7 @@ public sealed class UploadTests : IAsyncLifetime
         using Socket socket = await _server.ConnectAsync();
         await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
         await TemporaryFileAsync();
-        using Process find = Process.Start(new ProcessStartInfo("find", [_root, "-name", ".????????????????.upload"]) { RedirectStandardOutput = true })!;
+        using Process find = Process.Start(new ProcessStartInfo("find", [_root, "-name", ".pipelines-file-*"]) { RedirectStandardOutput = true })!;
         string found = await find.StandardOutput.ReadToEndAsync(_stop);
         Assert.Equal(Directory.GetFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }), found.Split('\n', StringSplitOptions.RemoveEmptyEntries));
         await SendAsync(socket, "b");
@@ -266,6 +266,88 @@ public sealed class UploadTests : IAsyncLifetime
         _options = new SaveBodyOptions { UnixFileMode = secret };
         Assert.Equal("2", await PutAsync(client, "save/new", [2, 3]));
         Assert.Equal(secret, File.GetUnixFileMode(PathOf("new")));
+    }
+
+    [Fact]
+    [SupportedOSPlatform("linux")]
+    public async Task SaveBodyAsync_WhileTheBodyComes_NobodyElseMayReadWhatReplacesASecret()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It looks into /proc.");
+        UnixFileMode secret = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        await File.WriteAllBytesAsync(PathOf("old"), [1], _stop);
+        File.SetUnixFileMode(PathOf("old"), secret);
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/old HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+        await TemporaryFileAsync();
+        Assert.Equal(secret, File.GetUnixFileMode(Unfinished().Single()));
+        await SendAsync(socket, "b");
+        Assert.Equal("2", await AnswerAsync());
+        Assert.Equal(secret, File.GetUnixFileMode(PathOf("old")));
+    }
+
+    [Theory]
+    [InlineData("/save/f.bin", "2000\r\n", false)]
+    [InlineData("/save/f.bin", "1;", true)]
+    [InlineData("/uncaught/f.bin", "2000\r\n", false)]
+    public async Task SaveBodyAsync_ChunkedBodyWithoutEnd_Is413AndTheEndOfTheConnection(string target, string chunk, bool isOneExtension)
+    {
+        const long Endless = 256 * 1024 * 1024;
+        _options = new SaveBodyOptions { MaxLength = 100_000 };
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, $"PUT {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        byte[] piece = Encoding.ASCII.GetBytes((isOneExtension ? "" : chunk) + new string('x', 8192) + (isOneExtension ? "" : "\r\n"));
+        long sent = 0;
+        try
+        {
+            if (isOneExtension)
+            {
+                await SendAsync(socket, chunk);
+            }
+
+            while (sent < Endless)
+            {
+                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
+            }
+        }
+        catch (SocketException)
+        {
+            // The connection has ended.
+        }
+
+        // What was on its way: the system's buffers on both sides and the server's.
+        Assert.InRange(sent, 100_000, 32 * 1024 * 1024);
+        if (!target.StartsWith("/uncaught", StringComparison.Ordinal))
+        {
+            Assert.StartsWith("BadHttpRequestException 413", await AnswerAsync(), StringComparison.Ordinal);
+        }
+
+        AssertFiles();
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_ChunkedBodyTooLong_TheClientGetsTheAnswer()
+    {
+        _options = new SaveBodyOptions { MaxLength = 1000 };
+        foreach (string target in new[] { "/save/f.bin", "/uncaught/f.bin" })
+        {
+            using Socket socket = await _server.ConnectAsync();
+            await SendAsync(socket, $"PUT {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n{new string('x', 2000)}\r\n");
+            await using NetworkStream stream = new(socket);
+            RawResponse response = await RawResponse.ReadAsync(stream);
+            Assert.True(response.IsWhole);
+            Assert.StartsWith(target == "/save/f.bin" ? "HTTP/1.1 200" : "HTTP/1.1 413", response.Head, StringComparison.Ordinal);
+            Assert.Contains("Connection: close", response.Head, StringComparison.Ordinal);
+        }
+    }
+
+    [Fact]
+    public async Task SaveBodyAsync_SmallestChunks_AreNoPartOfTheLength()
+    {
+        _options = new SaveBodyOptions { MaxLength = 50_000 };
+        using Socket socket = await _server.ConnectAsync();
+        await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        await SendAsync(socket, string.Concat(Enumerable.Repeat("001\r\nx\r\n", 50_000)) + "0\r\n\r\n");
+        Assert.Equal("50000", await AnswerAsync());
     }
 
     [Fact]
@@ -332,6 +414,7 @@ public sealed class UploadTests : IAsyncLifetime
 
                 await context.Response.WriteAsync(_answer);
             });
+            app.MapPut("/uncaught/{name}", (string name, HttpRequest request) => request.SaveBodyAsync(PathOf(name), _options));
             app.MapPut("/conflict/{name}", async (string name, HttpRequest request) =>
             {
                 try
@@ -400,9 +483,13 @@ public sealed class UploadTests : IAsyncLifetime
         Assert.Equal(1, CountUnfinished());
     }
 
-    private int CountUnfinished()
-        => Directory.GetFiles(_root, ".pipelines-file-*", new EnumerationOptions { AttributesToSkip = 0 }).Length
-            + (OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget?.StartsWith(_root + "/#", StringComparison.Ordinal) == true) : 0);
+    private int CountUnfinished() => Unfinished().Length;
+
+    private string[] Unfinished() =>
+    [
+        .. Directory.GetFiles(_root, ".pipelines-file-*", new EnumerationOptions { AttributesToSkip = 0 }),
+        .. OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Where(fd => new FileInfo(fd).LinkTarget?.StartsWith(_root + "/#", StringComparison.Ordinal) == true) : [],
+    ];
 
     private async Task<string> AnswerAsync()
     {

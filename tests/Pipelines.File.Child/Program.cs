@@ -15,6 +15,7 @@ using Pipelines.File;
 // append PATH TEXT COUNT             appends COUNT lines of TEXT and their number to a file that others append to, a flush after every hundred
 // handle DESCRIPTOR                  writes a line to a file that the shell has open, and tells Position before and after
 // starve FOLDER                      keeps both threads of its pool busy, and has the library go on meanwhile
+// follow PATH                        writes the lines of a file that grows to standard output, until its name means it no more
 // leave FIFO                         ends while a call of the library waits
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
@@ -35,6 +36,7 @@ try
             linesAFlush: 100),
         "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
         "starve" => await StarveAsync(args[1]),
+        "follow" => await FollowAsync(args[1]),
         "leave" => await LeaveAsync(args[1]),
         _ => 2,
     };
@@ -241,5 +243,17 @@ static async Task<int> LeaveAsync(string fifo)
     }
 
     Console.WriteLine("left");
+    return 0;
+}
+
+static async Task<int> FollowAsync(string path)
+{
+    FilePipeReaderOptions options = new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) };
+    await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path, options).ReadLinesAsync())
+    {
+        Console.WriteLine(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, line));
+    }
+
+    Console.WriteLine("completed");
     return 0;
 }

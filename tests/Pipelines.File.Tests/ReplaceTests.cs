@@ -195,10 +195,12 @@ public sealed class ReplaceTests : IDisposable
         Assert.Equal(200_000, content.Length);
     }
 
-    [Fact]
-    public void Create_FolderOrNoFolderOrLongName_SaysSo()
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    public void Create_FolderOrNoFolderOrLongName_SaysSo(FlushGuarantee guarantee)
     {
-        FilePipeWriterOptions options = new() { Replace = true };
+        FilePipeWriterOptions options = new() { Replace = true, FlushGuarantee = guarantee };
         Directory.CreateDirectory(_folder.File("folder"));
         Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.File("folder"), options));
         Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.File("folder") + Path.DirectorySeparatorChar, options));

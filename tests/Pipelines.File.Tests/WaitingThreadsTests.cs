@@ -8,19 +8,19 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_MoreCallsThanTheLimit_PerformsThemAllWithNoMoreThreads()
     {
-        WaitingThreads threads = new(limit: 8);
+        WaitingThreads threads = new(limit: 9);
         using ManualResetEventSlim stall = new();
         Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(WaitKind.Sync, () => stall.Wait(TestContext.Current.CancellationToken)))];
         Array.ForEach(calls, threads.Queue);
         await Eventually.TrueAsync(() => threads.UnderWayCount >= 5);
-        Assert.InRange(threads.ThreadCount, 5, 8);
+        Assert.InRange(threads.ThreadCount, 5, 9);
         Assert.Equal(1000, threads.UnderWayCount + threads.QueuedCount);
 
         // Another kind is not held up.
         Call read = new(WaitKind.Read, static () => { });
         threads.Queue(read);
         await read.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
-        Assert.InRange(threads.ThreadCount, 5, 8);
+        Assert.InRange(threads.ThreadCount, 5, 9);
         stall.Set();
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
@@ -29,7 +29,7 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_EveryKindStalled_StillPerformsOneOfEach()
     {
-        WaitingThreads threads = new(limit: 4);
+        WaitingThreads threads = new(limit: 5);
         using ManualResetEventSlim stall = new();
         List<Call> calls = [];
         foreach (WaitKind kind in Enum.GetValues<WaitKind>())
@@ -42,7 +42,7 @@ public sealed class WaitingThreadsTests
         }
 
         await Eventually.TrueAsync(() => calls.GroupBy(call => ((IWaitingCall)call).WaitKind).All(kind => kind.Any(call => call.HasBegun)));
-        Assert.Equal(4, threads.ThreadCount);
+        Assert.Equal(5, threads.ThreadCount);
         stall.Set();
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
     }

@@ -1,3 +1,5 @@
+using FilePipelinesBenchmarks.Measuring;
+
 namespace FilePipelinesBenchmarks.Charts;
 
 /// <summary>Horizontal bars with their values at their ends.</summary>
@@ -29,7 +31,7 @@ internal static class BarChart
             double longest = group.Bars.Max(bar => bar.Value);
             foreach ((string name, double value, string text) in group.Bars)
             {
-                bool isOwn = Palette.IsOwn(name);
+                bool isOwn = Origins.IsOwn(name);
                 string colour = Palette.ColourOf(name);
                 double share = logarithmicFrom is { } from ? Math.Log(Math.Max(value, from) / from) / Math.Log(longest / from) : value / longest;
                 double length = Math.Max(2, share * (Width - left - TextRoom));

@@ -1,4 +1,5 @@
 using System.Globalization;
+using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Charts;
 
@@ -43,7 +44,7 @@ internal static class LineChart
         List<Action> foreground = [];
         foreach (LineSeries line in series)
         {
-            bool isOwn = Palette.IsOwn(line.Name);
+            bool isOwn = Origins.IsOwn(line.Name);
             string colour = line.IsFaint ? SvgWriter.Faint : Palette.ColourOf(line.Name);
             IReadOnlyList<(double X, double Y)> points = [.. line.Points.Select(point => (XOf(point.X), YOf(point.Y.Median)))];
             if (line.IsFaint)
@@ -55,7 +56,7 @@ internal static class LineChart
                 Action draw = () =>
                 {
                     svg.Polyline(points, colour, isOwn ? 3.5 : 1.75);
-                    foreach ((double x, Measuring.Spread y) in line.Points)
+                    foreach ((double x, Spread y) in line.Points)
                     {
                         svg.Line(XOf(x), YOf(y.LowerQuartile), XOf(x), YOf(y.UpperQuartile), colour, isOwn ? 7 : 4, 0.4);
                         svg.Dot(XOf(x), YOf(y.Median), isOwn ? 4.5 : 2.75, colour);

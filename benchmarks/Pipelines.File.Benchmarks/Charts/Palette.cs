@@ -1,3 +1,5 @@
+using FilePipelinesBenchmarks.Measuring;
+
 namespace FilePipelinesBenchmarks.Charts;
 
 /// <summary>The colour of each way, the same in every chart. All of them are readable on white and on black; this library's are the warm ones.</summary>
@@ -6,12 +8,10 @@ internal static class Palette
     private const string Own = "#e8590c";
     private const string OwnOther = "#e0930a";
 
-    internal static bool IsOwn(string name) => name.StartsWith("FilePipe", StringComparison.Ordinal) || name.StartsWith("PooledMemoryStream", StringComparison.Ordinal);
-
     internal static string ColourOf(string name) => name switch
     {
         "FilePipeReader" or "FilePipeWriter" or "PooledMemoryStream" or "PooledMemoryStream to FilePipeWriter" => Own,
-        _ when IsOwn(name) => OwnOther,
+        _ when Origins.IsOwn(name) => OwnOther,
         "RecyclableMemoryStream" or "RecyclableMemoryStream with BinaryWriter" or "RecyclableMemoryStream to FileStream" => "#12a0ac",
         "MemoryStream" or "MemoryStream with BinaryWriter" or "MemoryStream to FileStream" or "FileStreamSync" or "StreamReader.ReadLineAsync" => "#7f8a96",
         "FileStreamSync, rented buffer" => "#4d8df5",
@@ -22,8 +22,11 @@ internal static class Palette
         "RandomAccess.Read" or "RandomAccess.Write" => "#12a0ac",
         "RandomAccess.ReadAsync" or "RandomAccess.WriteAsync" => "#8b8f3c",
         "pread(2)" or "pwrite(2)" or "already in memory" or "a thread each" => "#b0705a",
+        "FileStreamSync, CreateNew" => "#4d8df5",
         "StreamConnection.GetReader" => "#5c7cfa",
-        "MemoryMappedPipeReader" => "#3d9970",
+        "MemoryMappedPipeReader" => "#74a312",
+        "Nerdbank UsePipeReader" or "Nerdbank UsePipeWriter" => "#a07a2c",
+        "Nerdbank UseStrictPipeReader" => "#c4566b",
         _ => "#6b7bd0",
     };
 }

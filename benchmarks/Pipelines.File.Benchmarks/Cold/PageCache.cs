@@ -1,3 +1,4 @@
+using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Interop;
 using Microsoft.Win32.SafeHandles;
 
@@ -7,8 +8,29 @@ namespace FilePipelinesBenchmarks.Cold;
 internal static class PageCache
 {
     private const int DontNeed = 4;
+    private const int PieceSize = 1024 * 1024;
+    private const long TouchedLength = 512L * PieceSize;
 
     internal static bool IsSupported => OperatingSystem.IsLinux();
+
+    /// <summary>
+    /// Has memory that nothing in this machine has used yet been page cache once: a virtual machine that touches a page for the first time waits for its host, which costs more than
+    /// reading the page from the disk. What is freed last is used first.
+    /// </summary>
+    internal static void TouchMemory(TemporaryFolder folder)
+    {
+        string path = folder.PathOf("touched.bin");
+        byte[] piece = new byte[PieceSize];
+        using (SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write))
+        {
+            for (long offset = 0; offset < TouchedLength; offset += PieceSize)
+            {
+                RandomAccess.Write(handle, piece, offset);
+            }
+        }
+
+        File.Delete(path);
+    }
 
     internal static void Evict(string path)
     {

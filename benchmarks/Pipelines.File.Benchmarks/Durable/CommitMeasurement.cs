@@ -11,7 +11,7 @@ namespace FilePipelinesBenchmarks.Durable;
 /// </summary>
 internal static class CommitMeasurement
 {
-    private const int Rounds = 9;
+    private const int DefaultRounds = 9;
 
     private static readonly TimeSpan s_share = TimeSpan.FromMilliseconds(200);
 
@@ -19,7 +19,7 @@ internal static class CommitMeasurement
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
-        int rounds = Rounds;
+        int rounds = DefaultRounds;
         if (arguments is not [] && (arguments is not ["--rounds", string value] || !int.TryParse(value, CultureInfo.InvariantCulture, out rounds) || rounds < 1))
         {
             await Console.Error.WriteLineAsync("durable does not understand that: durable [--rounds N]");
@@ -27,7 +27,7 @@ internal static class CommitMeasurement
         }
 
         Console.WriteLine("way; producers; commits/s (quartiles); ratio to the first; p50 µs; p99 µs");
-        foreach (CommitFigures f in await MeasureAsync(rounds, null))
+        foreach (CommitFigures f in await MeasureAsync(rounds, ProducerCounts, null))
         {
             Console.WriteLine(string.Create(
                 CultureInfo.InvariantCulture,
@@ -37,12 +37,14 @@ internal static class CommitMeasurement
         return 0;
     }
 
-    internal static Task<IReadOnlyList<CommitFigures>> MeasureAsync(Action<double>? onShare) => MeasureAsync(Rounds, onShare);
-
-    private static async Task<IReadOnlyList<CommitFigures>> MeasureAsync(int rounds, Action<double>? onShare)
+    /// <summary>Every way with every number of producers.</summary>
+    /// <param name="rounds">How often each is measured.</param>
+    /// <param name="producerCounts">How many producers commit at once.</param>
+    /// <param name="onShare">Told how much of it is done, 0 to 1.</param>
+    internal static async Task<IReadOnlyList<CommitFigures>> MeasureAsync(int rounds, IReadOnlyList<int> producerCounts, Action<double>? onShare)
     {
         List<CommitFigures> figures = [];
-        foreach (int producers in ProducerCounts)
+        foreach (int producers in producerCounts)
         {
             using TemporaryFolder folder = new();
             CommitWay[] ways = [.. CommitWays.All.Select(make => make())];
@@ -69,7 +71,7 @@ internal static class CommitMeasurement
                         latencies[index].AddRange(times);
                     }
 
-                    onShare?.Invoke((figures.Count + ((double)ways.Length * round / rounds)) / (ways.Length * ProducerCounts.Count));
+                    onShare?.Invoke((figures.Count + ((double)ways.Length * round / rounds)) / (ways.Length * producerCounts.Count));
                 }
 
                 for (int i = 0; i < ways.Length; i++)

@@ -5,7 +5,11 @@ namespace FilePipelinesBenchmarks.Files;
 /// <summary>The file of the 2019 grid: 64-bit little-endian integers 0, 1, 2, … Deleted when it is disposed.</summary>
 internal sealed class IntegerFile : IDisposable
 {
-    private const int BlockIntegers = 128 * 1024;
+    /// <summary>Bytes of the pieces that the file is written in, unless other ones are asked for: the page cache then has it in large folios, as it has what was read from the device in large pieces.</summary>
+    internal const int LargePiece = 1024 * 1024;
+
+    /// <summary>Pieces of one page, which leave a file of small folios.</summary>
+    internal const int SmallPiece = 4096;
 
     private IntegerFile(string path, long length)
     {
@@ -22,17 +26,20 @@ internal sealed class IntegerFile : IDisposable
     internal long Sum => (Length / sizeof(long)) * ((Length / sizeof(long)) - 1) / 2;
 
     /// <summary>Makes one in <paramref name="folder"/>, which leaves it in the page cache.</summary>
-    internal static IntegerFile Make(TemporaryFolder folder, long length) => Make(folder.PathOf($"int64_{length}.bin"), length);
+    /// <param name="folder">Where it goes.</param>
+    /// <param name="length">Bytes, a multiple of eight.</param>
+    /// <param name="pieceSize">Bytes of one write: the larger they are, the larger are the folios that the page cache holds it in, and the faster is every way to read it.</param>
+    internal static IntegerFile Make(TemporaryFolder folder, long length, int pieceSize = LargePiece) => Make(folder.PathOf($"int64_{length}_{pieceSize}.bin"), length, pieceSize);
 
     /// <summary>Makes one at <paramref name="path"/>, unless there is one of that length already.</summary>
     internal static IntegerFile MakeOnce(string path, long length)
-        => new FileInfo(path) is { Exists: true } file && file.Length == length ? new IntegerFile(path, length) : Make(path, length);
+        => new FileInfo(path) is { Exists: true } file && file.Length == length ? new IntegerFile(path, length) : Make(path, length, LargePiece);
 
-    private static IntegerFile Make(string path, long length)
+    private static IntegerFile Make(string path, long length, int pieceSize)
     {
         ArgumentOutOfRangeException.ThrowIfNotEqual(length % sizeof(long), 0);
         using FileStream stream = new(path, FileMode.Create, FileAccess.Write, FileShare.None, bufferSize: 0);
-        long[] block = new long[BlockIntegers];
+        long[] block = new long[pieceSize / sizeof(long)];
         for (long next = 0; next < length / sizeof(long); next += block.Length)
         {
             for (int i = 0; i < block.Length; i++)
@@ -52,8 +59,8 @@ internal sealed class IntegerFile : IDisposable
     {
         using FileStream own = new(Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
         using FileStream copy = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
-        byte[] expected = new byte[BlockIntegers];
-        byte[] actual = new byte[BlockIntegers];
+        byte[] expected = new byte[LargePiece];
+        byte[] actual = new byte[LargePiece];
         int length;
         do
         {

@@ -10,10 +10,7 @@ internal static class Alone
 {
     internal const string Command = "alone";
 
-    /// <summary>The least number of runs before it is measured, however long they take.</summary>
-    private const int MinWarmUpRuns = 3;
-
-    /// <summary>How long the way runs before it is measured: its methods are compiled twice meanwhile, in the background.</summary>
+    /// <summary>How long the way runs before it is measured, at least once: its methods are compiled twice meanwhile, in the background.</summary>
     private static readonly TimeSpan s_warmUp = TimeSpan.FromMilliseconds(400);
 
     private static readonly PairedMeasurement s_measurement = new(1, 1, TimeSpan.FromMilliseconds(150), maxRuns: 1_000_000);
@@ -30,11 +27,12 @@ internal static class Alone
         }
 
         long start = Stopwatch.GetTimestamp();
-        for (int i = 0; i < MinWarmUpRuns || Stopwatch.GetElapsedTime(start) < s_warmUp; i++)
+        do
         {
             candidate.Prepare?.Invoke();
             await candidate.RunAsync();
         }
+        while (Stopwatch.GetElapsedTime(start) < s_warmUp);
 
         Sample sample = await s_measurement.TakeAsync(candidate);
         Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{sample.Microseconds} {sample.CpuMicroseconds} {sample.AllocatedBytes}"));

@@ -13,7 +13,8 @@ internal abstract class Measurement(int minRounds, int maxRounds)
     internal int MaxRounds { get; } = maxRounds;
 
     /// <summary>What has to be done once before the first of a grid's points.</summary>
-    internal abstract Task PrepareAsync(IReadOnlyList<Column> columns);
+    /// <param name="candidates">The grid's, at one of its points or on little files.</param>
+    internal abstract Task PrepareAsync(IReadOnlyList<Candidate> candidates);
 
     /// <param name="column">What is measured; the first candidate is the baseline.</param>
     /// <param name="onSample">Called after every sample with the time since the beginning.</param>

@@ -11,10 +11,10 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
 {
     private const int WarmUpRuns = 3;
 
-    /// <summary>Runs each candidate until the just-in-time compiler has little left to improve: forty short runs of each, and time for its background thread.</summary>
-    internal static async Task CompileAsync(IReadOnlyList<Candidate> candidates)
+    /// <summary>Runs each candidate until the just-in-time compiler has little left to improve: sixty short runs of each, and time for its background thread.</summary>
+    internal override async Task PrepareAsync(IReadOnlyList<Candidate> candidates)
     {
-        for (int pass = 0; pass < 4; pass++)
+        for (int pass = 0; pass < 6; pass++)
         {
             foreach (Candidate candidate in candidates)
             {
@@ -28,8 +28,6 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
             await Task.Delay(150);
         }
     }
-
-    internal override Task PrepareAsync(IReadOnlyList<Column> columns) => CompileAsync(columns[^1].Candidates);
 
     /// <summary>One sample of one candidate, warmed up.</summary>
     internal async ValueTask<Sample> TakeAsync(Candidate candidate) => await TakeAsync(candidate, await RunsForSampleAsync(candidate));

@@ -12,26 +12,34 @@ namespace FilePipelinesBenchmarks.Measuring;
 /// <param name="maxRounds">How many, at most.</param>
 internal sealed class ProcessMeasurement(string key, int minRounds, int maxRounds) : Measurement(minRounds, maxRounds)
 {
-    internal override Task PrepareAsync(IReadOnlyList<Column> columns) => Task.CompletedTask;
+    /// <summary>Starts this program with other arguments; what it prints is redirected.</summary>
+    internal static ProcessStartInfo ThisProgram(params ReadOnlySpan<string> arguments)
+    {
+        ProcessStartInfo start = new(Environment.ProcessPath!) { RedirectStandardOutput = true, RedirectStandardError = true };
+        if (Path.GetFileNameWithoutExtension(start.FileName) == "dotnet")
+        {
+            start.ArgumentList.Add(typeof(ProcessMeasurement).Assembly.Location);
+        }
+
+        foreach (string argument in arguments)
+        {
+            start.ArgumentList.Add(argument);
+        }
+
+        return start;
+    }
+
+    internal override Task PrepareAsync(IReadOnlyList<Candidate> candidates) => Task.CompletedTask;
 
     protected override ValueTask<Func<int, ValueTask<Sample>>> BeginAsync(Column column)
         => ValueTask.FromResult<Func<int, ValueTask<Sample>>>(index => TakeAsync(column.Name, column.Candidates[index].Name));
 
     private async ValueTask<Sample> TakeAsync(string point, string way)
     {
-        ProcessStartInfo start = new(Environment.ProcessPath!) { RedirectStandardOutput = true, RedirectStandardError = true };
+        ProcessStartInfo start = ThisProgram(Alone.Command, key, point, way);
+
         // Methods are compiled for good as soon as they have been called often enough, and not once nothing new was called for a while: a short life is enough then.
         start.Environment["DOTNET_TC_CallCountingDelayMs"] = "0";
-        if (Path.GetFileNameWithoutExtension(start.FileName) == "dotnet")
-        {
-            start.ArgumentList.Add(typeof(ProcessMeasurement).Assembly.Location);
-        }
-
-        foreach (string argument in (string[])[Alone.Command, key, point, way])
-        {
-            start.ArgumentList.Add(argument);
-        }
-
         using Process process = Process.Start(start)!;
         Task<string> errors = process.StandardError.ReadToEndAsync();
         string output = await process.StandardOutput.ReadToEndAsync();

@@ -2,6 +2,7 @@ using System.Buffers;
 using System.IO.Pipelines;
 using System.Text;
 using FilePipelinesBenchmarks.Files;
+using FilePipelinesBenchmarks.Measuring;
 using Pipelines.File;
 
 namespace FilePipelinesBenchmarks.Parsing;
@@ -11,7 +12,6 @@ internal static partial class ParseWays
 {
     private const int LargeBuffer = 64 * 1024;
     private const int ReadAhead = 1024 * 1024;
-    private const long SmallFile = 1024 * 1024;
 
     internal static ParseWay StreamReader { get; } = new StreamReaderParse();
 
@@ -31,27 +31,10 @@ internal static partial class ParseWays
 
     internal static IReadOnlyList<ParseWay> All { get; } = MakeAll();
 
-    /// <summary>
-    /// Parses a small file in every way often enough for the just-in-time compiler to be done: a large file is one call, and a loop that begins in slow code and is replaced
-    /// while it runs (OSR) never becomes as fast as one that is called again.
-    /// </summary>
-    internal static async Task CompileAsync<TParser>(TemporaryFolder folder, Func<TemporaryFolder, long, TextFile> make)
+    /// <summary>All of them over one file.</summary>
+    internal static IReadOnlyList<Candidate> Candidates<TParser>(TextFile file)
         where TParser : struct, ILineParser
-    {
-        using TextFile small = make(folder, SmallFile);
-        for (int pass = 0; pass < 4; pass++)
-        {
-            foreach (ParseWay way in All)
-            {
-                for (int i = 0; i < 10; i++)
-                {
-                    await way.ParseAsync<TParser>(small);
-                }
-            }
-
-            await Task.Delay(150);
-        }
-    }
+        => [.. All.Select(way => new Candidate(way.Name, () => way.ParseAsync<TParser>(file)))];
 
     private static List<ParseWay> MakeAll()
     {

@@ -13,4 +13,7 @@ public abstract partial class ReadSuite
 
     [Benchmark]
     public ValueTask<long> PeerUsePipeReader() => Run(PeerReads.UsePipeReader);
+
+    [Benchmark]
+    public ValueTask<long> PeerUseStrictPipeReader() => Run(PeerReads.UseStrictPipeReader);
 }

@@ -30,6 +30,9 @@ internal static partial class ReadWays
 
     internal static ReadWay SystemCall { get; } = new SystemCallRead();
 
+    /// <summary>Where every byte is touched; else it would leave most of the file alone.</summary>
+    internal static ReadWay MemoryMapped { get; } = new MemoryMappedRead();
+
     /// <summary>The same call into memory aligned to a page, a cache line, and less.</summary>
     internal static IReadOnlyList<ReadWay> Aligned { get; } = [.. new[] { 0, 64, 32, 16, 8 }.Select(skew => new AlignedSystemCallRead(skew))];
 
@@ -38,6 +41,9 @@ internal static partial class ReadWays
     internal static ReadWay FilePipeReaderAhead { get; } = new FilePipeReaderRead("FilePipeReader, read-ahead", readAhead: 1024 * 1024);
 
     internal static IReadOnlyList<ReadWay> All { get; } = MakeAll();
+
+    /// <summary>What a mapping is compared with, and those that map.</summary>
+    internal static IReadOnlyList<ReadWay> AgainstMapping { get; } = MakeAgainstMapping();
 
     private static List<ReadWay> MakeAll()
     {
@@ -54,5 +60,14 @@ internal static partial class ReadWays
         return ways;
     }
 
+    private static List<ReadWay> MakeAgainstMapping()
+    {
+        List<ReadWay> ways = [FileStreamSync, RandomAccessSync, PipeReaderCreate, FilePipeReader, FilePipeReaderAhead, MemoryMapped];
+        AddMappingPeers(ways);
+        return ways;
+    }
+
     static partial void AddPeers(List<ReadWay> ways);
+
+    static partial void AddMappingPeers(List<ReadWay> ways);
 }

@@ -1,42 +1,45 @@
 using System.Diagnostics;
 using System.Globalization;
 using System.Text;
-using FilePipelinesBenchmarks.Cold;
-using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
-using FilePipelinesBenchmarks.Waiting;
+using FilePipelinesBenchmarks.Reporting.Chapters;
 using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
-/// <summary><c>report [--minutes N] [--output FOLDER]</c>: measures the headline grids and writes benchmarks/report/.</summary>
+/// <summary><c>report [--quick] [--minutes N] [--output FOLDER]</c>: measures every chapter and writes benchmarks/report/, or with --quick benchmarks/report-quick/.</summary>
 internal static class ReportCommand
 {
-    private const double DefaultMinutes = 7;
-    private const int DelayRounds = 5;
-    private const double DelayWeight = 0.3;
-    private const double CommitWeight = 0.6;
-    private const double WaitsWeight = 2;
-    private const int WaitsRounds = 7;
+    /// <summary>How much longer than it should a chapter may take before it is given up.</summary>
+    private static readonly TimeSpan s_patience = TimeSpan.FromMinutes(4);
+
+    private static readonly string s_endless = $"it did not end within {s_patience.TotalMinutes} minutes more than it should take";
+
+    private const string Usage = "report [--quick] [--minutes N] [--output FOLDER]";
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
-        double minutes = DefaultMinutes;
+        bool isQuick = false;
+        double? minutes = null;
         string? output = null;
         for (int i = 0; i < arguments.Length; i++)
         {
             bool hasValue = i + 1 < arguments.Length;
             switch (arguments[i])
             {
-                case "--minutes" when hasValue && double.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out minutes) && minutes > 0:
+                case "--quick":
+                    isQuick = true;
+                    break;
+                case "--minutes" when hasValue && double.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out double value) && value > 0:
+                    minutes = value;
                     i++;
                     break;
                 case "--output" when hasValue:
                     output = arguments[++i];
                     break;
                 default:
-                    await Console.Error.WriteLineAsync($"report does not understand '{arguments[i]}': report [--minutes N] [--output FOLDER]");
+                    await Console.Error.WriteLineAsync($"report does not understand '{arguments[i]}': {Usage}");
                     return 2;
             }
         }
@@ -44,162 +47,117 @@ internal static class ReportCommand
         string? repository = FindRepository();
         if (repository is null && output is null)
         {
-            await Console.Error.WriteLineAsync("report found no Pipelines.File.slnx here or above: say --output FOLDER");
+            await Console.Error.WriteLineAsync($"report found no Pipelines.File.slnx here or above: say --output FOLDER ({Usage})");
             return 2;
         }
 
-        output ??= Path.Join(repository, "benchmarks", "report");
+        output ??= Path.Join(repository, "benchmarks", isQuick ? "report-quick" : "report");
+        ReportScale scale = new(isQuick);
+        string? serving = new[] { output, Path.Join(repository, "benchmarks", "report") }.Select(folder => Path.Join(folder, ServingChapter.FileName)).FirstOrDefault(File.Exists);
         long start = Stopwatch.GetTimestamp();
-        List<SectionResult> results = [];
-        IReadOnlyList<WorkItemDelay> delays = [];
-        IReadOnlyList<CommitFigures> commits = [];
-        WaitsResult? waits = null;
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
         {
             surroundings = Surroundings.Look(repository ?? Environment.CurrentDirectory, folder.Path);
         }
 
-        await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
+        IReadOnlyList<ChapterRun> runs = await MeasureAsync(ReportPlan.MakeChapters(scale, serving), TimeSpan.FromMinutes(minutes ?? scale.Minutes));
+        foreach (ChapterRun run in runs)
         {
-            double weights = ReportPlan.Sections.Sum(section => section.Weight) + DelayWeight + CommitWeight + WaitsWeight;
-            ProgressTask task = context.AddTask("all", maxValue: weights);
-            double done = 0;
-            foreach (ReportSection section in ReportPlan.Sections)
-            {
-                task.Description = section.Title.EscapeMarkup();
-                results.Add(await MeasureAsync(section, TimeSpan.FromMinutes(minutes * section.Weight / weights), share => task.Value = done + (share * section.Weight)));
-                done += section.Weight;
-                task.Value = done;
-            }
+            AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{run.Duration.TotalSeconds,6:0.0} s  {run.Chapter.Title}{(run.Error is null ? string.Empty : $": failed, {run.Error}")}"));
+        }
 
-            task.Description = "Commits";
-            commits = await CommitMeasurement.MeasureAsync(share => task.Value = done + (share * CommitWeight));
-            if (PageCache.IsSupported)
-            {
-                task.Description = "Delay of an unrelated work item";
-                delays = await MeasureDelaysAsync();
-                task.Increment(DelayWeight);
-                task.Description = "What waits";
-                waits = await WaitsResult.MeasureAsync(WaitsRounds, () => task.Increment(WaitsWeight / WaitsResult.StepCount));
-            }
-
-            task.Value = task.MaxValue;
-        });
-
-        Page page = new ReportPage(results, delays, commits, waits, surroundings, Stopwatch.GetElapsedTime(start)).Write();
-        WriteFiles(page, results, delays, commits, waits, output);
+        WriteFigures([.. runs.Where(run => run.Error is null).Select(run => run.Chapter)], output);
+        Page page = new ReportPage(runs, surroundings, scale).Write();
+        WritePage(page, output);
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
-        return 0;
+        return runs.All(run => run.Error is null) ? 0 : 1;
     }
 
-    private static async Task<SectionResult> MeasureAsync(ReportSection section, TimeSpan budget, Action<double> onShare)
+    private static async Task<IReadOnlyList<ChapterRun>> MeasureAsync(IReadOnlyList<ReportChapter> all, TimeSpan time)
     {
         long start = Stopwatch.GetTimestamp();
-        using TemporaryFolder folder = new();
-        IReadOnlyList<Column> columns = section.MakeColumns(folder);
-        await section.Measurement.PrepareAsync(columns);
-        List<(string Point, IReadOnlyList<Measured> Rows)> points = [];
-        foreach (Column column in columns)
+        List<ChapterRun> runs = [];
+        await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
         {
-            // What one point leaves over is the next ones'.
-            TimeSpan share = (budget - Stopwatch.GetElapsedTime(start)) / (columns.Count - points.Count);
-            int finished = points.Count;
-            points.Add((column.Name, await section.Measurement.RunAsync(column, elapsed => onShare((finished + Math.Min(1, elapsed / share)) / columns.Count), share)));
-        }
-
-        return new SectionResult(section, points);
+            Queue<ReportChapter> left = new(all.Where(chapter => chapter.IsSupported));
+            ProgressTask progress = context.AddTask("all", maxValue: left.Sum(chapter => chapter.Weight));
+            bool goesOn = false;
+            while (left.Count > 0)
+            {
+                // What one chapter leaves over, or takes beyond its share, is the next ones'.
+                double share = left.Peek().Weight / Math.Max(1, left.Sum(chapter => chapter.Weight));
+                TimeSpan rest = time - Stopwatch.GetElapsedTime(start);
+                ReportChapter chapter = left.Dequeue();
+                double before = progress.Value;
+                progress.Description = chapter.Title.EscapeMarkup();
+                runs.Add(goesOn
+                    ? new ChapterRun(chapter, TimeSpan.Zero, 0, "a chapter before it does not end")
+                    : await MeasureAsync(chapter, new Allowance(rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero, part => progress.Value = before + (part * chapter.Weight))));
+                goesOn |= runs[^1].Error == s_endless;
+                progress.Value = before + chapter.Weight;
+            }
+        });
+        return runs;
     }
 
-    private static async Task<IReadOnlyList<WorkItemDelay>> MeasureDelaysAsync()
+    private static async Task<ChapterRun> MeasureAsync(ReportChapter chapter, Allowance allowance)
     {
-        using TemporaryFolder folder = new();
-        RandomReadCase point = ReportPlan.RandomReads(folder);
-        List<double>[] delays = [.. RandomReadWays.All.Select(_ => new List<double>())];
-        for (int round = 0; round < DelayRounds; round++)
+        long start = Stopwatch.GetTimestamp();
+        MachineUse before = MachineUse.Now();
+        string? error = null;
+        try
         {
-            for (int i = 0; i < delays.Length; i++)
+            await Task.Run(() => chapter.MeasureAsync(allowance)).WaitAsync(allowance.Time + s_patience);
+
+            // What cannot be written must not cost the other chapters their page.
+            _ = chapter.Headlines.Count();
+            chapter.Write(new Page());
+        }
+        catch (TimeoutException)
+        {
+            // It is still at work, and would disturb whatever is measured beside it.
+            error = s_endless;
+        }
+        catch (Exception e)
+        {
+            error = e.Message;
+        }
+
+        return new ChapterRun(chapter, Stopwatch.GetElapsedTime(start), MachineUse.Now().OthersSince(before), error);
+    }
+
+    private static void WriteFigures(IReadOnlyList<ReportChapter> chapters, string folder)
+    {
+        Directory.CreateDirectory(folder);
+        StringBuilder csv = new("grid,point,method,rounds,us_min,us_lower_quartile,us_median,us_upper_quartile,us_max,ratio_min,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ratio_max,cpu_us,allocated_bytes\n");
+        foreach (SectionResult result in chapters.SelectMany(chapter => chapter.Grids))
+        {
+            foreach ((string point, IReadOnlyList<Measured> rows) in result.Points)
             {
-                int index = (round + i) % delays.Length;
-                PageCache.Evict(point.File.Path);
-                using ThreadPoolProbe probe = new();
-                await RandomReadWays.All[index].RunAsync(point);
-                delays[index].AddRange(probe.Stop());
+                foreach (Measured row in rows)
+                {
+                    csv.Append(CultureInfo.InvariantCulture, $"{result.Section.Key},{Figures.Quoted(point)},{Figures.Quoted(row.Name)},{row.Rounds},{Figures.Fields(row.Microseconds, "0.0")},{Figures.Fields(row.Ratio, "0.0000")},{row.CpuMicroseconds:0.0},{row.AllocatedBytes:0}\n");
+                }
             }
         }
 
-        return [.. RandomReadWays.All.Select((way, index) =>
+        File.WriteAllText(Path.Join(folder, "figures.csv"), csv.ToString());
+        foreach ((string name, string text) in chapters.SelectMany(chapter => chapter.DataFiles))
         {
-            double[] sorted = [.. delays[index].Order()];
-            return new WorkItemDelay(way.Name, sorted.Length, sorted[sorted.Length / 2], sorted[(int)((sorted.Length - 1) * 0.99)], sorted[^1]);
-        })];
+            File.WriteAllText(Path.Join(folder, name), text);
+        }
     }
 
-    private static void WriteFiles(Page page, IReadOnlyList<SectionResult> results, IReadOnlyList<WorkItemDelay> delays, IReadOnlyList<CommitFigures> commits, WaitsResult? waits, string folder)
+    private static void WritePage(Page page, string folder)
     {
-        Directory.CreateDirectory(folder);
-        foreach (string old in Directory.EnumerateFiles(folder).Where(file => Path.GetExtension(file) is ".svg" or ".md" or ".html" or ".csv"))
-        {
-            File.Delete(old);
-        }
-
         File.WriteAllText(Path.Join(folder, "report.md"), page.Markdown);
         File.WriteAllText(Path.Join(folder, "report.html"), page.ToHtml(ReportPage.Title));
         foreach ((string name, string svg) in page.Pictures)
         {
             File.WriteAllText(Path.Join(folder, name), svg);
         }
-
-        StringBuilder csv = new("grid,point,method,rounds,us_min,us_lower_quartile,us_median,us_upper_quartile,us_max,ratio_min,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ratio_max,cpu_us,allocated_bytes\n");
-        foreach (SectionResult result in results)
-        {
-            foreach ((string point, IReadOnlyList<Measured> rows) in result.Points)
-            {
-                foreach (Measured row in rows)
-                {
-                    csv.Append(CultureInfo.InvariantCulture, $"{result.Section.Key},{Quoted(point)},{Quoted(row.Name)},{row.Rounds},{Fields(row.Microseconds, "0.0")},{Fields(row.Ratio, "0.0000")},{row.CpuMicroseconds:0.0},{row.AllocatedBytes:0}\n");
-                }
-            }
-        }
-
-        File.WriteAllText(Path.Join(folder, "figures.csv"), csv.ToString());
-        csv.Clear().Append("method,producers,commits_per_second_min,lower_quartile,median,upper_quartile,max,ratio_median,us_median,us_99th_percentile\n");
-        foreach (CommitFigures figures in commits)
-        {
-            csv.Append(CultureInfo.InvariantCulture, $"{Quoted(figures.Name)},{figures.Producers},{Fields(figures.PerSecond, "0")},{figures.Ratio.Median:0.0000},{figures.Median:0.0},{figures.NinetyNinth:0.0}\n");
-        }
-
-        File.WriteAllText(Path.Join(folder, "commits.csv"), csv.ToString());
-        if (delays.Count > 0)
-        {
-            csv.Clear().Append("method,work_items,ms_median,ms_99th_percentile,ms_longest\n");
-            foreach (WorkItemDelay delay in delays)
-            {
-                csv.Append(CultureInfo.InvariantCulture, $"{Quoted(delay.Name)},{delay.Samples},{delay.Median:0.000},{delay.NinetyNinth:0.000},{delay.Longest:0.000}\n");
-            }
-
-            File.WriteAllText(Path.Join(folder, "delays.csv"), csv.ToString());
-        }
-
-        if (waits is not null)
-        {
-            csv.Clear().Append("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n");
-            foreach ((bool isReads, int atOnce, IReadOnlyList<WaitingFigures> ways) in waits.Points)
-            {
-                foreach (WaitingFigures way in ways)
-                {
-                    csv.Append(CultureInfo.InvariantCulture, $"{(isReads ? "read" : "flush")},{atOnce},{Quoted(way.Way)},{way.OperationsPerSecond.Median:0},{way.Ratio.LowerQuartile:0.000},{way.Ratio.Median:0.000},{way.Ratio.UpperQuartile:0.000},{way.Median:0.000},{way.NinetyNinth:0.000},{way.CpuMicroseconds:0.0},{way.DelayMedian:0.000},{way.DelayNinetyNinth:0.000},{way.DelayLongest:0.000},{way.PoolThreads}\n");
-                }
-            }
-
-            File.WriteAllText(Path.Join(folder, "waits.csv"), csv.ToString());
-        }
     }
-
-    private static string Fields(Spread spread, string format)
-        => string.Join(',', new[] { spread.Minimum, spread.LowerQuartile, spread.Median, spread.UpperQuartile, spread.Maximum }.Select(value => value.ToString(format, CultureInfo.InvariantCulture)));
-
-    private static string Quoted(string text) => text.Contains(',', StringComparison.Ordinal) ? $"\"{text}\"" : text;
 
     private static string? FindRepository()
     {

@@ -23,6 +23,11 @@ internal static class WaitingMeasurement
     internal static async Task<IReadOnlyList<WaitingFigures>> RunAsync(bool isReads, int atOnce, int rounds)
     {
         using TemporaryFolder folder = new();
+        if (isReads)
+        {
+            PageCache.TouchMemory(folder);
+        }
+
         using IntegerFile? file = isReads ? IntegerFile.Make(folder, FileLength) : null;
         int each = (isReads ? Reads : Flushes) / Math.Max(atOnce, 32);
         WaitingCase point = new(folder, file is null ? null : new RandomReadCase(file, atOnce, each, PieceSize), atOnce, each);

@@ -7,21 +7,20 @@ namespace FilePipelinesBenchmarks.Waiting;
 /// <param name="Fifos">By number of idle FIFOs: microseconds of a wake-up.</param>
 internal sealed record WaitsResult(IReadOnlyList<(bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)> Points, IReadOnlyList<(int Count, Spread Microseconds)> Fifos)
 {
-    /// <summary>How many points and numbers of FIFOs there are.</summary>
-    internal static int StepCount => (2 * WaitingMeasurement.Counts.Count) + IdleFifos.Counts.Count;
-
     /// <summary>Measures all of it. Linux.</summary>
     /// <param name="rounds">How often each way is measured at each point.</param>
-    /// <param name="onStep">Told after each of <see cref="StepCount"/>.</param>
-    internal static async Task<WaitsResult> MeasureAsync(int rounds, Action onStep)
+    /// <param name="counts">How many operate at once.</param>
+    /// <param name="onShare">Told how much of it is done.</param>
+    internal static async Task<WaitsResult> MeasureAsync(int rounds, IReadOnlyList<int> counts, Action<double> onShare)
     {
+        double steps = (2 * counts.Count) + IdleFifos.Counts.Count;
         List<(bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)> points = [];
         foreach (bool isReads in (bool[])[true, false])
         {
-            foreach (int count in WaitingMeasurement.Counts)
+            foreach (int count in counts)
             {
                 points.Add((isReads, count, await WaitingMeasurement.RunAsync(isReads, count, rounds)));
-                onStep();
+                onShare(points.Count / steps);
             }
         }
 
@@ -29,7 +28,7 @@ internal sealed record WaitsResult(IReadOnlyList<(bool IsReads, int AtOnce, IRea
         foreach (int count in IdleFifos.Counts)
         {
             fifos.Add((count, await IdleFifos.RunAsync(count)));
-            onStep();
+            onShare((points.Count + fifos.Count) / steps);
         }
 
         return new WaitsResult(points, fifos);

@@ -1,13 +1,13 @@
 namespace FilePipelinesBenchmarks.Writing;
 
 /// <summary>FileStream.Write. The baseline has the 4 KiB buffer that a FileStream has by default.</summary>
-internal sealed class FileStreamSyncWrite(string name, int streamBuffer = FileStreamSyncWrite.DefaultStreamBuffer) : WriteWay(name)
+internal sealed class FileStreamSyncWrite(string name, int streamBuffer = FileStreamSyncWrite.DefaultStreamBuffer, FileMode mode = FileMode.Create) : WriteWay(name)
 {
     internal const int DefaultStreamBuffer = 4096;
 
     internal override ValueTask<long> WriteAsync(WriteCase point)
     {
-        using (FileStream stream = new(point.Path, Options(point, streamBuffer)))
+        using (FileStream stream = new(point.Path, Options(point, streamBuffer, mode)))
         {
             for (long offset = 0; offset < point.Length; offset += point.FlushSize)
             {
@@ -18,6 +18,6 @@ internal sealed class FileStreamSyncWrite(string name, int streamBuffer = FileSt
         return new ValueTask<long>(point.Finish(point.Length));
     }
 
-    internal static FileStreamOptions Options(WriteCase point, int streamBuffer)
-        => new() { Mode = FileMode.Create, Access = FileAccess.Write, Share = FileShare.Read, BufferSize = streamBuffer, PreallocationSize = point.PreallocationSize, Options = point.Options };
+    internal static FileStreamOptions Options(WriteCase point, int streamBuffer, FileMode mode = FileMode.Create)
+        => new() { Mode = mode, Access = FileAccess.Write, Share = FileShare.Read, BufferSize = streamBuffer, PreallocationSize = point.PreallocationSize, Options = point.Options };
 }

@@ -7,6 +7,9 @@ internal static partial class WriteWays
 {
     internal static WriteWay FileStreamSync { get; } = new FileStreamSyncWrite("FileStreamSync");
 
+    // FileMode.Create truncates even the file that it has just made, and ext4 begins to write what was truncated when it is closed.
+    internal static WriteWay FileStreamSyncNew { get; } = new FileStreamSyncWrite("FileStreamSync, CreateNew", mode: FileMode.CreateNew);
+
     internal static WriteWay FileStreamAsync { get; } = new FileStreamAsyncWrite("FileStreamAsync");
 
     internal static WriteWay FileStreamSyncUnbuffered { get; } = new FileStreamSyncWrite("FileStreamSync, unbuffered", 0);
@@ -23,6 +26,8 @@ internal static partial class WriteWays
 
     internal static WriteWay WriteBehind { get; } = new FilePipeWriterWrite("FilePipeWriter", FlushGuarantee.WriteBehind);
 
+    internal static WriteWay WriteBehindNew { get; } = new FilePipeWriterWrite("FilePipeWriter, CreateNew", FlushGuarantee.WriteBehind, FileMode.CreateNew);
+
     internal static WriteWay Written { get; } = new FilePipeWriterWrite("FilePipeWriter, written", FlushGuarantee.Written);
 
     internal static WriteWay FileStreamDurable { get; } = new FileStreamDurableWrite();
@@ -38,7 +43,7 @@ internal static partial class WriteWays
 
     private static List<WriteWay> MakeAll()
     {
-        List<WriteWay> ways = [FileStreamSync, FileStreamAsync, PipeWriterCreate, RandomAccessSync, RandomAccessAsync, WriteBehind, Written];
+        List<WriteWay> ways = [FileStreamSync, FileStreamSyncNew, FileStreamAsync, PipeWriterCreate, RandomAccessSync, RandomAccessAsync, WriteBehind, WriteBehindNew, Written];
         if (!OperatingSystem.IsWindows())
         {
             ways.Add(SystemCall);

@@ -19,6 +19,9 @@ internal abstract class FileBackend
 
     internal SafeFileHandle Handle { get; }
 
+    /// <summary>The path that it was opened by; <see langword="null"/> for a handle of the caller's.</summary>
+    internal string? GivenPath => _path;
+
     /// <summary>What the file was when it was opened.</summary>
     internal FileProperties Properties { get; }
 
@@ -43,6 +46,11 @@ internal abstract class FileBackend
     internal virtual long EndOfLastWrite => -1;
 
     internal abstract FilePipeBackend Kind { get; }
+
+    /// <summary>Which file it is; <see langword="default"/> where the system does not tell.</summary>
+    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
+    internal virtual FileIdentity Identity
+        => Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
     internal string? Path => _path ?? FileProperties.PathOf(Handle);

@@ -92,6 +92,15 @@ internal static class FileBackends
         }
     }
 
+    /// <summary>Takes back the shared lock that opening has put on a file, which then stands in nobody's way any more (flock(2)).</summary>
+    internal static void Unlock(SafeFileHandle handle)
+    {
+        if (!s_isLockingDisabled)
+        {
+            _ = Libc.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+        }
+    }
+
     /// <summary>Takes a handle of the caller's.</summary>
     internal static FileBackend Attach(FilePipeBackend requested, SafeFileHandle handle, bool sharesPosition = false)
     {

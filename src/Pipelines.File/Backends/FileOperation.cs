@@ -89,13 +89,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     /// <summary>What came of it: ended by <see cref="FileBackend.Cancel"/> before anything moved.</summary>
     internal bool IsCanceled { get; private set; }
 
-    WaitKind IWaitingCall.WaitKind => Kind switch
-    {
-        FileOperationKind.Read when !NeedsOwnThread => WaitKind.Read,
-        FileOperationKind.Write when !NeedsOwnThread => WaitKind.Write,
-        FileOperationKind.Copy => WaitKind.Read,
-        _ => WaitKind.Sync,
-    };
+    WaitKind IWaitingCall.WaitKind => WaitKind;
 
     IWaitingCall? IWaitingCall.NextCall { get; set; }
 
@@ -104,6 +98,15 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     internal ReadOnlySpan<TransferBuffer> Buffers => _buffers.AsSpan(0, BufferCount);
 
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
+
+    /// <summary>What kind of wait it is, as far as every back end knows.</summary>
+    protected virtual WaitKind WaitKind => Kind switch
+    {
+        FileOperationKind.Read when !NeedsOwnThread => WaitKind.Read,
+        FileOperationKind.Write when !NeedsOwnThread => WaitKind.Write,
+        FileOperationKind.Copy => WaitKind.Read,
+        _ => WaitKind.Sync,
+    };
 
     /// <summary>Whether it is small enough to be kept for reuse.</summary>
     protected bool IsPoolable => _buffers.Length <= MaxPooledBuffers;

@@ -35,6 +35,9 @@ internal readonly struct FileProperties
     /// <summary>Bytes when it was opened; <see langword="null"/> where that is not known.</summary>
     internal long? KnownLength { get; private init; }
 
+    /// <summary>Which file it is; <see langword="default"/> where opening did not tell.</summary>
+    internal FileIdentity Identity { get; private init; }
+
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
     internal static FileProperties Of(SafeFileHandle handle, string? path)
@@ -80,7 +83,7 @@ internal readonly struct FileProperties
         }
     }
 
-    // statx(2): one call for the type and the length.
+    // statx(2): one call for the type, the length and the identity.
     [SkipLocalsInit]
     private static unsafe FileProperties OfLinux(SafeFileHandle handle, string? path)
     {
@@ -88,7 +91,7 @@ internal readonly struct FileProperties
         byte empty = 0;
         try
         {
-            if (Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_TYPE | Libc.STATX_SIZE, &status) != 0)
+            if (Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, &status) != 0)
             {
                 // Some sandboxes refuse the call.
                 return OfAny(handle);
@@ -99,6 +102,7 @@ internal readonly struct FileProperties
             return OfAny(handle);
         }
 
+        FileIdentity identity = FileStatus.IdentityOf(status);
         switch (status.Mode & Libc.S_IFMT)
         {
             case Libc.S_IFDIR:
@@ -106,15 +110,22 @@ internal readonly struct FileProperties
             case Libc.S_IFREG:
                 // A file that says 0 may be one of /proc that cannot seek.
                 bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
-                return new FileProperties { CanSeek = canSeek, IsRegular = true, Length = status.Size, KnownLength = canSeek && !IsMadeUp(handle, status.Size) ? status.Size : null };
+                return new FileProperties
+                {
+                    CanSeek = canSeek,
+                    IsRegular = true,
+                    Length = status.Size,
+                    KnownLength = canSeek && !IsMadeUp(handle, status.Size) ? status.Size : null,
+                    Identity = identity,
+                };
             case Libc.S_IFBLK:
-                return new FileProperties { CanSeek = true };
+                return new FileProperties { CanSeek = true, Identity = identity };
             case Libc.S_IFIFO:
-                return new FileProperties { IsFifo = true };
+                return new FileProperties { IsFifo = true, Identity = identity };
             case Libc.S_IFCHR:
-                return new FileProperties { IsCharacterDevice = true };
+                return new FileProperties { IsCharacterDevice = true, Identity = identity };
             default:
-                return default;
+                return new FileProperties { Identity = identity };
         }
     }
 

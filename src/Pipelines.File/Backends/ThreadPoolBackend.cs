@@ -87,26 +87,21 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             return false;
         }
 
-        try
-        {
-            return TryRead(operation);
-        }
-        catch (ObjectDisposedException e)
-        {
-            // The caller has closed the handle under us.
-            operation.Finish(e);
-            return true;
-        }
+        ((ThreadPoolOperation)operation).TriedGeneration = operation.Generation;
+        return TryRead(operation);
     }
 
     internal override void Start(FileOperation operation)
     {
         ThreadPoolOperation started = (ThreadPoolOperation)operation;
         FilePipeMetrics.HandedOver(operation.Kind);
-        if (operation.Kind == FileOperationKind.Read && CanSeek && !_triesReads)
+        if (operation.Kind == FileOperationKind.Read && CanSeek)
         {
-            // No first try has begun to fetch the bytes (RWF_NOWAIT does, before it answers EAGAIN): the call waits for all of it.
-            operation.NeedsOwnThread = true;
+            // Without a first try that has begun to fetch the bytes (RWF_NOWAIT does, before it answers EAGAIN) the call waits for all of it.
+            operation.NeedsOwnThread = !_triesReads;
+
+            // A read ahead.
+            started.TriesFirst = _triesReads && started.TriedGeneration != operation.Generation;
         }
 
         switch (CanSeek || operation.Kind is not (FileOperationKind.Read or FileOperationKind.Write) ? Readiness.Ready : WaitUntilReady(started))
@@ -134,7 +129,25 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     internal override void SyncFolder() => FolderSync.Perform(_calls, FileProperties.PathOf(Handle) ?? Path);
 
     /// <summary>Performs the operation, waiting if it must. <see langword="true"/>: the owner has more.</summary>
-    internal bool PerformAndReport(ThreadPoolOperation operation) => Perform(operation) && operation.Report();
+    internal bool PerformAndReport(ThreadPoolOperation operation)
+    {
+        bool tries = operation.TriesFirst;
+        operation.TriesFirst = false;
+        if (tries && !TryRead(operation))
+        {
+            operation.NeedsOwnThread = !_triesReads;
+            return true;
+        }
+
+        if ((!tries && !Perform(operation)) || !operation.Report())
+        {
+            return false;
+        }
+
+        // Where the last read did not have to wait the next one most likely need not, either; a thread that has waited anyway goes on.
+        operation.TriesFirst = tries && _triesReads && operation.Kind == FileOperationKind.Read;
+        return true;
+    }
 
     /// <summary>The descriptor that the operation waited for is ready. On the poller's thread.</summary>
     internal void OnReady(ThreadPoolOperation operation)
@@ -175,6 +188,20 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     /// <summary><see langword="false"/>: the read has to wait, or the plain call has to be asked.</summary>
     private bool TryRead(FileOperation operation)
     {
+        try
+        {
+            return TryReadOpen(operation);
+        }
+        catch (ObjectDisposedException e)
+        {
+            // The caller has closed the handle under us.
+            operation.Finish(e);
+            return true;
+        }
+    }
+
+    private bool TryReadOpen(FileOperation operation)
+    {
         // Where the end was seen last, and in a FIFO that never waits, the plain call is the one whose 0 is the end.
         bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
         long result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
@@ -199,7 +226,7 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             }
 
             // Any other error may be spurious (an EIO has been seen): the plain call is asked before it is believed.
-            FilePipeMetrics.FellBack("preadv2", errno);
+            operation.FellBack("preadv2", errno);
         }
 
         return false;

@@ -14,6 +14,14 @@ internal sealed class ThreadPoolOperation : FileOperation, IDescriptorWaiter
     /// <summary>Where it waits for its descriptor; the poller guards it.</summary>
     internal DescriptorWait Wait { get; }
 
+    /// <summary>A read that nobody has tried yet: it is tried without waiting, on a thread of the application's, before it waits. Owned as the operation is.</summary>
+    internal bool TriesFirst { get; set; }
+
+    /// <summary>The use of the operation that was tried on its owner's thread.</summary>
+    internal int TriedGeneration { get; set; } = -1;
+
+    protected override WaitKind WaitKind => TriesFirst ? WaitKind.TryRead : base.WaitKind;
+
     int IDescriptorWaiter.Generation => Generation;
 
     internal static ThreadPoolOperation Rent(ThreadPoolBackend backend, IFileOperationOwner owner)

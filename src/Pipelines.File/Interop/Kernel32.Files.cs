@@ -27,9 +27,6 @@ internal static unsafe partial class Kernel32
         internal uint FileAttributes;
     }
 
-    [LibraryImport(Library, EntryPoint = "GetFileInformationByHandleEx", SetLastError = true)]
-    internal static partial int GetFileInformationByHandleEx(SafeFileHandle file, int kind, void* information, uint size);
-
     [LibraryImport(Library, EntryPoint = "GetFileType", SetLastError = true)]
     internal static partial uint GetFileType(SafeFileHandle file);
 

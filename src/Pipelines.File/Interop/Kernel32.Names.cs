@@ -19,6 +19,39 @@ internal static unsafe partial class Kernel32
     internal const uint MOVEFILE_REPLACE_EXISTING = 1;
     internal const uint MOVEFILE_WRITE_THROUGH = 8;
 
+    internal const uint FILE_READ_ATTRIBUTES = 0x80;
+    internal const int FileStandardInfo = 1;
+    internal const int FileIdInfo = 18;
+
+    /// <summary>FILE_STANDARD_INFO.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct FileStandardInformation
+    {
+        internal long AllocatedLength;
+        internal long Length;
+        internal uint Links;
+        internal byte IsDeletePending;
+        internal byte IsFolder;
+    }
+
+    /// <summary>FILE_ID_INFO.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct FileIdInformation
+    {
+        internal ulong Volume;
+        internal ulong NumberLow;
+        internal ulong NumberHigh;
+    }
+
+    /// <summary>BY_HANDLE_FILE_INFORMATION.</summary>
+    [StructLayout(LayoutKind.Explicit, Size = 52)]
+    internal struct FileInformation
+    {
+        [FieldOffset(28)] internal uint Volume;
+        [FieldOffset(44)] internal uint NumberHigh;
+        [FieldOffset(48)] internal uint NumberLow;
+    }
+
     /// <summary>FILE_RENAME_INFO of 64-bit Windows, without its name, which follows.</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal struct FileRenameInformation
@@ -30,4 +63,10 @@ internal static unsafe partial class Kernel32
 
     [LibraryImport(Library, EntryPoint = "MoveFileExW", SetLastError = true, StringMarshalling = StringMarshalling.Utf16)]
     internal static partial int MoveFileEx(string from, string to, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "GetFileInformationByHandleEx", SetLastError = true)]
+    internal static partial int GetFileInformationByHandleEx(SafeFileHandle handle, int kind, void* information, uint size);
+
+    [LibraryImport(Library, EntryPoint = "GetFileInformationByHandle", SetLastError = true)]
+    internal static partial int GetFileInformationByHandle(SafeFileHandle handle, FileInformation* information);
 }

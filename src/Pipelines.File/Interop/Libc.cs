@@ -46,7 +46,11 @@ internal static unsafe partial class Libc
     internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
+    internal const uint STATX_MTIME = 0x40;
+    internal const uint STATX_CTIME = 0x80;
+    internal const uint STATX_INO = 0x100;
     internal const uint STATX_SIZE = 0x200;
+    internal const uint STATX_BTIME = 0x800;
     internal const int S_IFMT = 0xF000;
     internal const int S_IFIFO = 0x1000;
     internal const int S_IFCHR = 0x2000;
@@ -71,6 +75,7 @@ internal static unsafe partial class Libc
     internal const int LOCK_SH = 1;
     internal const int LOCK_EX = 2;
     internal const int LOCK_NB = 4;
+    internal const int LOCK_UN = 8;
 
     /// <summary>The most vectors that one call takes on every system (IOV_MAX).</summary>
     internal const int IOV_MAX = 1024;
@@ -109,10 +114,20 @@ internal static unsafe partial class Libc
     [StructLayout(LayoutKind.Explicit, Size = 256)]
     internal struct FileStatus
     {
+        [FieldOffset(0)] internal uint Mask;
         [FieldOffset(20)] internal uint User;
         [FieldOffset(24)] internal uint Group;
         [FieldOffset(28)] internal ushort Mode;
+        [FieldOffset(32)] internal ulong Number;
         [FieldOffset(40)] internal long Size;
+        [FieldOffset(80)] internal long BirthSeconds;
+        [FieldOffset(88)] internal uint BirthNanoseconds;
+        [FieldOffset(96)] internal long ChangeSeconds;
+        [FieldOffset(104)] internal uint ChangeNanoseconds;
+        [FieldOffset(112)] internal long WriteSeconds;
+        [FieldOffset(120)] internal uint WriteNanoseconds;
+        [FieldOffset(136)] internal uint DeviceMajor;
+        [FieldOffset(140)] internal uint DeviceMinor;
     }
 
     /// <summary>epoll_ctl(2).</summary>
@@ -182,6 +197,9 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
     internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
+    internal static partial int StatX(int folder, byte* path, int flags, uint mask, FileStatus* status);
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);

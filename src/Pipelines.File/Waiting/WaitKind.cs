@@ -6,6 +6,11 @@ internal enum WaitKind
     /// <summary>Bytes from the device, which are most likely on their way already, and copies from file to file: few threads that take several.</summary>
     Read,
 
+    /// <summary>
+    /// A read of bytes that most likely are in memory, which is tried without waiting: the application's pool helps, as it is copying memory. What has to wait goes on as <see cref="Read"/>.
+    /// </summary>
+    TryRead,
+
     /// <summary>Room for bytes: the application's pool helps, as most of it is copying memory.</summary>
     Write,
 

@@ -11,13 +11,23 @@ internal sealed class WaitingQueue
 
     /// <param name="fewest">How many calls of this kind may be under way at once before more threads are of use.</param>
     /// <param name="isForFew">Whether threads are woken for it one at a time.</param>
-    internal WaitingQueue(int fewest, bool isForFew)
+    /// <param name="mostHelpers">How many work items of the application's pool perform its calls, at most.</param>
+    internal WaitingQueue(int fewest, bool isForFew, int mostHelpers = 0)
     {
         Target = _fewest = fewest;
         IsForFew = isForFew;
+        MostHelpers = mostHelpers;
     }
 
     internal bool IsForFew { get; }
+
+    internal int MostHelpers { get; }
+
+    /// <summary>Work items of the application's pool that are queued or run.</summary>
+    internal int Helpers { get; set; }
+
+    /// <summary>Those of them that perform a call.</summary>
+    internal int Helping { get; set; }
 
     /// <summary>Calls that wait for a thread.</summary>
     internal int Count => _count;

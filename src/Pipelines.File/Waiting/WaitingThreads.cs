@@ -26,7 +26,7 @@ internal sealed class WaitingThreads
     internal const string LimitVariable = "PIPELINES_FILE_WAITING_THREADS";
 
     private const int DefaultLimit = 64;
-    private const int LeastLimit = 4;
+    private const int LeastLimit = 5;
     private const int MostLimit = 1024;
 
     /// <summary>How long a thread outlives its last call, milliseconds.</summary>
@@ -46,11 +46,11 @@ internal sealed class WaitingThreads
     private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
 
     private readonly int _limit;
-    private readonly PoolHelper _helper;
 
     // Guards everything below, and every WaitingQueue; held for moments only.
     private readonly Lock _gate = new();
     private readonly WaitingQueue[] _queues;
+    private readonly PoolHelper[] _helpers;
 
     // The thread that became idle last is on top, as its caches are warm.
     private WaitingThread? _idle;
@@ -66,11 +66,9 @@ internal sealed class WaitingThreads
     private long _ended;
     private long _lastEnded;
 
-    // Work items that are queued or run, those of them that perform a call, how many writes were queued so far, and how many when the lookout began to sleep.
-    private int _helpers;
-    private int _helping;
-    private int _writes;
-    private int _writesAtLook;
+    // How many calls were queued so far that the application's pool helps with, and how many when the lookout began to sleep.
+    private int _helped;
+    private int _helpedAtLook;
 
     // Interlocked.
     private int _lastNumber;
@@ -79,9 +77,17 @@ internal sealed class WaitingThreads
     {
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
-        _helper = new PoolHelper(this);
-        _queues = [new(few, isForFew: true), new(s_mostHelpers > 0 ? 0 : few, isForFew: true), new(_limit, isForFew: false), new(_limit, isForFew: false)];
+        int fewHelped = s_mostHelpers > 0 ? 0 : few;
+        _queues =
+        [
+            new(few, isForFew: true),
+            new(fewHelped, isForFew: true, s_mostHelpers),
+            new(fewHelped, isForFew: true, s_mostHelpers),
+            new(_limit, isForFew: false),
+            new(_limit, isForFew: false),
+        ];
         Debug.Assert(_queues.Length == (int)WaitKind.Open + 1);
+        _helpers = [.. _queues.Select(queue => new PoolHelper(this, queue))];
     }
 
     internal static WaitingThreads Shared { get; } = new(ConfiguredLimit());
@@ -108,7 +114,7 @@ internal sealed class WaitingThreads
         {
             lock (_gate)
             {
-                return _queues.Sum(static queue => queue.UnderWay) + _helping;
+                return _queues.Sum(static queue => queue.UnderWay + queue.Helping);
             }
         }
     }
@@ -119,23 +125,25 @@ internal sealed class WaitingThreads
         WaitingThread? woken;
         bool starts;
         bool isHelpWanted = false;
+        int kind = (int)call.WaitKind;
+        WaitingQueue queue = _queues[kind];
         call.QueuedAt = Stopwatch.GetTimestamp();
         lock (_gate)
         {
-            _queues[(int)call.WaitKind].Add(call);
+            queue.Add(call);
             woken = FindHelp(out starts);
-            if (call.WaitKind == WaitKind.Write)
+            if (queue.MostHelpers > 0)
             {
-                _writes++;
-                isHelpWanted = _helpers < s_mostHelpers;
-                _helpers += isHelpWanted ? 1 : 0;
+                _helped++;
+                isHelpWanted = queue.Helpers < queue.MostHelpers;
+                queue.Helpers += isHelpWanted ? 1 : 0;
             }
         }
 
         Help(woken, starts);
         if (isHelpWanted)
         {
-            ThreadPool.UnsafeQueueUserWorkItem(_helper, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(_helpers[kind], preferLocal: false);
         }
     }
 
@@ -248,29 +256,28 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>A work item of the application's pool: performs writes for as long as there are any.</summary>
-    private void HelpFromPool()
+    /// <summary>A work item of the application's pool: performs the calls of that queue for as long as there are any.</summary>
+    private void HelpFromPool(WaitingQueue queue)
     {
-        WaitingQueue writes = _queues[(int)WaitKind.Write];
         while (true)
         {
             IWaitingCall call;
             lock (_gate)
             {
-                if (writes.Count == 0)
+                if (queue.Count == 0)
                 {
-                    _helpers--;
+                    queue.Helpers--;
                     return;
                 }
 
-                call = writes.Take();
-                _helping++;
+                call = queue.Take();
+                queue.Helping++;
             }
 
-            bool again = PerformWhileAlone(call, writes);
+            bool again = PerformWhileAlone(call, queue);
             lock (_gate)
             {
-                _helping--;
+                queue.Helping--;
                 _ended++;
             }
 
@@ -470,14 +477,14 @@ internal sealed class WaitingThreads
         thread.IsIdle = true;
         thread.NextIdle = _idle;
         _idle = thread;
-        if (!NeedsLookout() && (_lookout is not null || _writes == _writesAtLook))
+        if (!NeedsLookout() && (_lookout is not null || _helped == _helpedAtLook))
         {
             return IdleMilliseconds;
         }
 
-        // Also while there are writes now and then, so that none of them has to wake anybody for that.
+        // Also while there are such calls now and then, so that none of them has to wake anybody for that.
         _lookout = thread;
-        _writesAtLook = _writes;
+        _helpedAtLook = _helped;
         _lastCpu = Environment.CpuUsage.TotalTime;
         _lastLook = Stopwatch.GetTimestamp();
         _lastEnded = _ended;
@@ -505,8 +512,8 @@ internal sealed class WaitingThreads
         thread.NextIdle = null;
     }
 
-    private sealed class PoolHelper(WaitingThreads threads) : IThreadPoolWorkItem
+    private sealed class PoolHelper(WaitingThreads threads, WaitingQueue queue) : IThreadPoolWorkItem
     {
-        void IThreadPoolWorkItem.Execute() => threads.HelpFromPool();
+        void IThreadPoolWorkItem.Execute() => threads.HelpFromPool(queue);
     }
 }

@@ -1,0 +1,21 @@
+namespace FilePipelinesBenchmarks.Measuring;
+
+/// <summary>Tells by its name whose a way is; what is not listed here is .NET's.</summary>
+internal static class Origins
+{
+    private static readonly string[] s_own = ["FilePipe", "PooledMemoryStream"];
+    private static readonly string[] s_others = ["Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail"];
+    private static readonly string[] s_limits = ["pread(2)", "pwrite(2)", "already in memory", "a thread each", "the same system calls"];
+
+    internal static Origin Of(string way)
+    {
+        return IsOneOf(s_own) ? Origin.Own : IsOneOf(s_others) ? Origin.Other : IsOneOf(s_limits) ? Origin.Limit : Origin.Net;
+
+        bool IsOneOf(string[] beginnings) => Array.Exists(beginnings, beginning => way.StartsWith(beginning, StringComparison.Ordinal));
+    }
+
+    internal static bool IsOwn(string way) => Of(way) == Origin.Own;
+
+    /// <summary>Whether it is something that a program may use instead of this library.</summary>
+    internal static bool IsRival(string way) => Of(way) is Origin.Net or Origin.Other;
+}

@@ -1,0 +1,91 @@
+using FilePipelinesBenchmarks.Cold;
+using FilePipelinesBenchmarks.Copying;
+using FilePipelinesBenchmarks.Files;
+using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.Reading;
+using FilePipelinesBenchmarks.SmallFiles;
+
+namespace FilePipelinesBenchmarks.Reporting.Chapters;
+
+/// <summary>Copies, many small files, and a large one from the device.</summary>
+internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections(scale))
+{
+    private const long MiB = 1024 * 1024;
+
+    private static readonly int[] s_coldSizes = [4096, 65536];
+    private static readonly long[] s_copiedMebibytes = [1, 128];
+    private static readonly (int Minimum, int Maximum)[] s_smallLengths = [(1024, 1024), (4096, 4096), (16384, 16384), (1024, 16384)];
+
+    internal override string Title => "Copying, small files, a large file from the device";
+
+    internal override void Write(Page page)
+    {
+        foreach (SectionResult result in Grids)
+        {
+            page.Grid(result);
+        }
+    }
+
+    private static List<ReportSection> MakeSections(ReportScale scale)
+        => [Copy(scale), Small(scale), .. PageCache.IsSupported ? (ReportSection[])[ColdSequential(scale)] : []];
+
+    private static ReportSection Copy(ReportScale scale)
+        => new(
+            "copy",
+            "Copying a file to a new one",
+            "length",
+            16,
+            new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
+            "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does. On this file system that takes a little longer than a loop over a buffer that stays in the cache; "
+            + "on one that can share blocks nothing is copied at all. They do it on a thread of the library's own, and a small file pays for the way there and back. Through memory, every byte is copied twice.",
+            folder => [.. scale.Points(s_copiedMebibytes, 0).Select(mebibytes =>
+            {
+                IntegerFile source = IntegerFile.Make(folder, mebibytes * MiB);
+                string destination = folder.PathOf("copy.bin");
+                return new Column($"{mebibytes} MiB", [.. CopyWays.All.Select(way => new Candidate(way.Name, () => way.RunAsync(source.Path, destination, source.Length), () => File.Delete(destination)))]);
+            })]);
+
+    private static ReportSection Small(ReportScale scale)
+    {
+        int count = scale.IsQuick ? 500 : 2000;
+        return new ReportSection(
+            "small",
+            $"One of {Figures.Count(count)} small files, opened, read and closed one after the other",
+            "length",
+            14,
+            new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
+            "**Small files.** Nearly all of it is open and close, which every way needs; the rest is noise of about a microsecond.",
+            folder => [.. s_smallLengths.Select(lengths =>
+            {
+                (int minimum, int maximum) = lengths;
+                SmallFileSet files = SmallFileSet.Make(folder, count, minimum, maximum);
+                string name = minimum == maximum ? SizeText.Of(minimum) : $"{minimum / 1024} to {SizeText.Of(maximum)}";
+                return new Column(name, [.. SmallFileWays.All.Select(way => new Candidate(way.Name, () => way.ReadAllAsync(files)))]);
+            })])
+        {
+            Operations = count,
+        };
+    }
+
+    private static ReportSection ColdSequential(ReportScale scale)
+        => new(
+            "cold-sequential",
+            $"Reading {SizeText.Of(scale.ColdBytes)} that the page cache does not hold",
+            "buffer size",
+            16,
+            new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
+            "**Cold, sequential.** The kernel reads ahead for every way, and the device decides; its spread is as wide as the difference.",
+            folder =>
+            {
+                PageCache.TouchMemory(folder);
+                IntegerFile file = IntegerFile.Make(folder, scale.ColdBytes);
+                ReadWay[] ways = [ReadWays.FileStreamSync, ReadWays.FileStreamAsync, ReadWays.PipeReaderCreate, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead, ReadWays.MemoryMapped];
+                return [.. s_coldSizes.Select(size => new Column(SizeText.Of(size), [.. ways.Select(way => new Candidate(
+                    way.Name,
+                    () => way.ReadAsync<Int64Sum>(new ReadCase(file, size, FileOptions.SequentialScan)),
+                    () => PageCache.Evict(file.Path)))]))];
+            })
+        {
+            IsWarm = true,
+        };
+}

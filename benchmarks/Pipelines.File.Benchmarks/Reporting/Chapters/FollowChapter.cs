@@ -1,0 +1,81 @@
+using System.Globalization;
+using System.Text;
+using FilePipelinesBenchmarks.Follow;
+using FilePipelinesBenchmarks.Measuring;
+
+namespace FilePipelinesBenchmarks.Reporting.Chapters;
+
+/// <summary>Followed files: how late a line is, and what idle ones cost. Linux.</summary>
+internal sealed class FollowChapter(ReportScale scale) : ReportChapter
+{
+    private IReadOnlyList<FollowFigures> _figures = [];
+
+    internal override string Title => "Follow";
+
+    internal override double Weight => scale.IsQuick ? 20 : 40;
+
+    internal override bool IsSupported => OperatingSystem.IsLinux();
+
+    internal override IEnumerable<Headline> Headlines
+    {
+        get
+        {
+            FollowFigures own = Best(Origin.Own)!;
+            FollowFigures? net = Best(Origin.Net);
+            FollowFigures? other = Best(Origin.Other);
+            double best = Math.Min(net?.Median ?? double.MaxValue, other?.Median ?? double.MaxValue);
+            return
+            [
+                new Headline(
+                    "Following a file: how late a line is, median",
+                    $"{Figures.Number(own.Median)} ms",
+                    TextOf(net),
+                    TextOf(other),
+                    own.Median / best,
+                    own.Median > Figures.Visible * best ? $"{Figures.Number(own.Median / best)} times the best other" : string.Empty),
+            ];
+        }
+    }
+
+    internal override IEnumerable<(string FileName, string Text)> DataFiles => [("follow.csv", ToCsv(_figures))];
+
+    internal static string ToCsv(IReadOnlyList<FollowFigures> figures)
+    {
+        StringBuilder csv = new("method,ms_median,ms_99th_percentile,idle_percent_of_a_core,threads\n");
+        foreach (FollowFigures way in figures)
+        {
+            csv.Append(CultureInfo.InvariantCulture, $"{Figures.Quoted(way.Way)},{way.Median:0.000},{way.NinetyNinth:0.000},{way.IdleCores:0.000},{way.Threads}\n");
+        }
+
+        return csv.ToString();
+    }
+
+    internal override async Task MeasureAsync(Allowance allowance)
+    {
+        int steps = 0;
+        _figures = await FollowMeasurement.RunAsync(scale.IsQuick ? FollowMeasurement.DefaultTime / 4 : FollowMeasurement.DefaultTime, () => allowance.OnShare(++steps / (double)FollowMeasurement.StepCount));
+    }
+
+    internal override void Write(Page page)
+    {
+        page.Paragraph("How late a line is, from before it is appended until its follower has it, while lines come every few milliseconds; and what a thousand files cost that nothing comes to. `tail -F` is another process, whose output comes through a pipe.");
+        page.Table(
+            ["way", "late, median", "late, 99th percentile", $"{Figures.Count(FollowMeasurement.IdleFiles)} idle files, of a core", "threads for it"],
+            _figures.Select(way => (IReadOnlyList<string>)
+            [
+                Figures.Emphasised(way.Way),
+                $"{Figures.Number(way.Median)} ms",
+                $"{Figures.Number(way.NinetyNinth)} ms",
+                $"{Figures.Number(way.IdleCores)} %",
+                Figures.Count(way.Threads),
+            ]));
+        FollowFigures own = Best(Origin.Own)!;
+        page.Paragraph($"Asked for: 1 ms in the median and 5 ms at the 99th percentile ({Bar(own.Median <= 1 && own.NinetyNinth <= 5)}), under 1 % of a core for a thousand idle files and no thread each ({Bar(own.IdleCores < 1 && own.Threads < FollowMeasurement.IdleFiles / 10)}).");
+
+        static string Bar(bool isMet) => isMet ? "met" : "**missed**";
+    }
+
+    private static string TextOf(FollowFigures? figures) => figures is null ? string.Empty : $"{Figures.Number(figures.Median)} ms ({figures.Way})";
+
+    private FollowFigures? Best(Origin origin) => _figures.Where(figures => Origins.Of(figures.Way) == origin).MinBy(figures => figures.Median);
+}

@@ -1,0 +1,43 @@
+namespace FilePipelinesBenchmarks.Reporting;
+
+/// <summary>How much the report measures: all of it, or what a minute allows (<c>--quick</c>): fewer points and rounds, and smaller files where a title says so.</summary>
+internal sealed record ReportScale(bool IsQuick)
+{
+    private const long MiB = 1024 * 1024;
+
+    internal static ReportScale Full { get; } = new(IsQuick: false);
+
+    /// <summary>Minutes that the report aims at.</summary>
+    internal double Minutes => IsQuick ? 0.8 : 8.5;
+
+    /// <summary>Rounds of one point, at least.</summary>
+    internal int MinRounds => IsQuick ? 3 : 5;
+
+    /// <summary>How long one way runs in one round where it is short.</summary>
+    internal TimeSpan Sample => TimeSpan.FromMilliseconds(IsQuick ? 4 : 10);
+
+    internal long WrittenBytes => IsQuick ? 16 * MiB : 100 * MiB;
+
+    internal long ParsedBytes => IsQuick ? 16 * MiB : 64 * MiB;
+
+    internal long MappedBytes => IsQuick ? 32 * MiB : 128 * MiB;
+
+    internal long ColdBytes => IsQuick ? 64 * MiB : 256 * MiB;
+
+    /// <summary>All of them, or those that the quick report measures, too.</summary>
+    internal IReadOnlyList<T> Points<T>(IReadOnlyList<T> all, params ReadOnlySpan<int> quick)
+    {
+        if (!IsQuick)
+        {
+            return all;
+        }
+
+        List<T> points = [];
+        foreach (int index in quick)
+        {
+            points.Add(all[index]);
+        }
+
+        return points;
+    }
+}

@@ -1,0 +1,76 @@
+using System.Globalization;
+
+namespace TailSample;
+
+/// <summary>What the command line asks for.</summary>
+/// <param name="Names">Files and patterns, as given.</param>
+/// <param name="Lines">How many lines of a file that is there at the start; <see langword="null"/>: all of them.</param>
+/// <param name="Checkpoint">Where to keep how far each file was read.</param>
+/// <param name="HasPrefix">Whether each line begins with the name of its file.</param>
+internal sealed record Settings(IReadOnlyList<string> Names, long? Lines = 10, string? Checkpoint = null, bool HasPrefix = true)
+{
+    internal const string Usage = """
+        usage: Tail [-n LINES|all] [--checkpoint FILE] [--no-prefix] FILE|PATTERN...
+
+          -n LINES           begin that many lines before the end (10); all: at the beginning
+          --checkpoint FILE  keep in FILE how far each file was read, and go on there; a file that it does not know is read from its beginning
+          --no-prefix        lines without the name of their file
+
+        A pattern has * or ? in its last part, in quotes: 'logs/*.log'. Files may come later, and be rotated. Ctrl-C ends it.
+        """;
+
+    internal static Settings? Parse(string[] arguments, out string? error)
+    {
+        List<string> names = [];
+        Settings settings = new(names);
+        bool hasLines = false;
+        error = null;
+        for (int i = 0; i < arguments.Length; i++)
+        {
+            string argument = arguments[i];
+            string? value = i + 1 < arguments.Length ? arguments[i + 1] : null;
+            switch (argument)
+            {
+                case "--no-prefix":
+                    settings = settings with { HasPrefix = false };
+                    continue;
+                case "-n" when value == "all":
+                    settings = settings with { Lines = null };
+                    hasLines = true;
+                    i++;
+                    continue;
+                case "-n" when long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long lines):
+                    settings = settings with { Lines = lines };
+                    hasLines = true;
+                    i++;
+                    continue;
+                case "--checkpoint" when !string.IsNullOrEmpty(value):
+                    settings = settings with { Checkpoint = value };
+                    i++;
+                    continue;
+                case "-n" or "--checkpoint":
+                    error = value is null ? $"{argument} needs a value; --help tells more." : $"'{value}' is no value for {argument}; --help tells more.";
+                    return null;
+                case { Length: > 1 } when argument[0] == '-':
+                    error = $"'{argument}' is no argument of it; --help tells them.";
+                    return null;
+            }
+
+            if (argument.Length == 0 || (Path.GetDirectoryName(argument) ?? "").AsSpan().ContainsAny('*', '?'))
+            {
+                error = $"'{argument}': a pattern has * and ? in its last part only.";
+                return null;
+            }
+
+            names.Add(argument);
+        }
+
+        if (names.Count == 0)
+        {
+            error = "which file? --help tells more.";
+            return null;
+        }
+
+        return settings.Checkpoint is not null && !hasLines ? settings with { Lines = null } : settings;
+    }
+}

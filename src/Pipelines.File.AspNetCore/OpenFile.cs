@@ -1,0 +1,92 @@
+using System.Text;
+using Pipelines.File.Backends;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// A file that any number of requests send from at once, each by offsets of its own, and that <see cref="OpenFiles"/> may keep. It is closed when the last of them has released it.
+/// </summary>
+internal sealed class OpenFile
+{
+    private readonly byte[]? _path;
+    private readonly FileVersion _version;
+
+    // Interlocked: who uses it, and the cache while it keeps it. What has come to 0 stays there.
+    private int _references = 1;
+
+    // Milliseconds of Environment.TickCount64; written by any request.
+    private long _lastUsed;
+
+    /// <param name="backend">The open file. Its state may be shared by several readers that name offsets: it only chooses between calls that are right both.</param>
+    internal OpenFile(FileBackend backend)
+    {
+        Backend = backend;
+        Length = backend.Properties.Length;
+    }
+
+    /// <summary>A file that can be kept.</summary>
+    /// <param name="backend">The open file, whose full path is known.</param>
+    /// <param name="key">The path as it was asked for.</param>
+    /// <param name="version">What was opened.</param>
+    internal OpenFile(FileBackend backend, string key, FileVersion version)
+    {
+        Backend = backend;
+        Key = key;
+        Length = version.Length;
+        _path = Encoding.UTF8.GetBytes(backend.Path + '\0');
+        _version = version;
+        Use();
+    }
+
+    internal FileBackend Backend { get; }
+
+    /// <summary>Bytes.</summary>
+    internal long Length { get; }
+
+    /// <summary>What it is kept under; <see langword="null"/> for one that is not.</summary>
+    internal string? Key { get; }
+
+    /// <summary>Where it is in the cache's list. The cache's lock guards it.</summary>
+    internal int Index { get; set; }
+
+    /// <summary>When it had been used last when the cache looked the last time. The cache's lock guards it.</summary>
+    internal long Seen { get; set; }
+
+    internal long LastUsed => Volatile.Read(ref _lastUsed);
+
+    /// <summary>Whether anybody else than the cache has it.</summary>
+    internal bool IsInUse => Volatile.Read(ref _references) > 1;
+
+    internal void Use() => Volatile.Write(ref _lastUsed, Environment.TickCount64);
+
+    /// <summary>Whether its path means this file still, and the file is as it was when it was opened.</summary>
+    internal bool IsCurrent() => FileVersion.TryGet(_path, out FileVersion version) && version == _version;
+
+    /// <summary>Whether both are the same file in the same state.</summary>
+    internal bool IsSameAs(OpenFile other) => _version == other._version;
+
+    /// <summary><see langword="false"/>: it is closed, or about to be.</summary>
+    internal bool TryAddReference()
+    {
+        for (int references = Volatile.Read(ref _references); references > 0;)
+        {
+            int before = Interlocked.CompareExchange(ref _references, references + 1, references);
+            if (before == references)
+            {
+                return true;
+            }
+
+            references = before;
+        }
+
+        return false;
+    }
+
+    internal void Release()
+    {
+        if (Interlocked.Decrement(ref _references) == 0)
+        {
+            Backend.Release(closeHandle: true);
+        }
+    }
+}

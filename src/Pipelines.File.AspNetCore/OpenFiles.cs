@@ -1,0 +1,280 @@
+using System.Collections.Concurrent;
+using System.Diagnostics;
+using System.Numerics;
+using Pipelines.File.Backends;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// Opens the files that are sent, and keeps them open for the next request where the system tells of every change (Linux, regular files): each request asks what the path means now
+/// (one statx(2)), and what is not the same file in the same state any more is opened anew. What is kept has no lock on it, and stands in nobody's way but an unmount's.
+/// </summary>
+internal sealed class OpenFiles : IDisposable
+{
+    private readonly ConcurrentDictionary<string, OpenFile> _files = new(StringComparer.Ordinal);
+    private readonly int _maxFiles;
+    private readonly long _idleMilliseconds;
+    private readonly Timer _timer;
+
+    // Hashes of paths that were opened while the cache was full: what comes a second time is worth another's place. Races lose an entry, which costs one opening.
+    private readonly int[] _openedOnce;
+
+    // Guards the fields below and who is in _files. Nothing waits under it: what leaves the cache is released behind it, as close(2) may wait.
+    private readonly Lock _lock = new();
+    private readonly List<OpenFile> _list = [];
+    private int _hand;
+    private bool _isTimerSet;
+    private bool _isDisposed;
+
+    /// <param name="maxFiles">So many are kept at most; 0 keeps none.</param>
+    /// <param name="idleTime">What nobody has used for so long is closed; zero keeps none.</param>
+    internal OpenFiles(int maxFiles, TimeSpan idleTime)
+    {
+        _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
+        _maxFiles = FileVersion.IsKnown && _idleMilliseconds > 0 ? maxFiles : 0;
+        _openedOnce = _maxFiles > 0 ? new int[(int)Math.Min(BitOperations.RoundUpToPowerOf2((uint)_maxFiles) * 4L, 1 << 20)] : [];
+        using (ExecutionContext.SuppressFlow())
+        {
+            _timer = new Timer(static files => ((OpenFiles)files!).CloseIdle(), this, Timeout.Infinite, Timeout.Infinite);
+        }
+    }
+
+    /// <summary>How many are kept.</summary>
+    internal int Count => _files.Count;
+
+    /// <summary>Whether anything is going to look for idle files.</summary>
+    internal bool IsTimerSet
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _isTimerSet;
+            }
+        }
+    }
+
+    /// <summary>Opens a file, or takes the one that is open. The caller releases it. <see langword="null"/>: it cannot be opened, and whoever tries next tells why.</summary>
+    internal OpenFile? Open(string? path)
+    {
+        if (path is not null && _files.TryGetValue(path, out OpenFile? kept) && kept.TryAddReference())
+        {
+            if (kept.IsCurrent())
+            {
+                kept.Use();
+                return kept;
+            }
+
+            kept.Release();
+            LetGo(kept);
+        }
+
+        FileBackend? file = TryOpen(path);
+        if (file is null)
+        {
+            return null;
+        }
+
+        FilePipelinesMetrics.Opened();
+        return TryKeep(path!, file) ?? new OpenFile(file);
+    }
+
+    /// <summary>Closes what nobody uses, and keeps nothing from here on.</summary>
+    public void Dispose()
+    {
+        OpenFile[] files;
+        lock (_lock)
+        {
+            _isDisposed = true;
+            files = [.. _list];
+            foreach (OpenFile file in files)
+            {
+                Remove(file);
+            }
+        }
+
+        _timer.Dispose();
+        Release(files);
+    }
+
+    private static FileBackend? TryOpen(string? path)
+    {
+        try
+        {
+            // The server's own sharing, and Delete: whoever renames or removes a file that is being sent may do so on Windows, too.
+            return FileBackends.Open(
+                FilePipeBackend.Auto, path!, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete, FileOptions.None, preallocationSize: 0);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
+        {
+            return null;
+        }
+    }
+
+    private static void Release(IEnumerable<OpenFile> files)
+    {
+        foreach (OpenFile file in files)
+        {
+            file.Release();
+        }
+    }
+
+    /// <summary>Keeps a file that was just opened, if it is one to keep. <see langword="null"/>: it is not, and is as it was.</summary>
+    private OpenFile? TryKeep(string path, FileBackend backend)
+    {
+        // A relative path may mean another file later; a file without a known length is made up by the kernel as it is read.
+        if (_maxFiles == 0 || !Path.IsPathRooted(path) || backend.Properties is not { IsRegular: true, CanSeek: true, KnownLength: > 0 }
+            || (_files.Count >= _maxFiles && !WasOpenedBefore(path)) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
+        {
+            return null;
+        }
+
+        // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
+        FileBackends.Unlock(backend.Handle);
+        OpenFile file = new(backend, path, version);
+        OpenFile? released = null;
+        lock (_lock)
+        {
+            // Of several that were opened at once the first stays, and serves the others' requests as well.
+            if (_files.TryGetValue(path, out OpenFile? first))
+            {
+                if (!first.IsSameAs(file) || !first.TryAddReference())
+                {
+                    return file;
+                }
+
+                released = file;
+                file = first;
+            }
+            else if (_isDisposed)
+            {
+                return file;
+            }
+            else
+            {
+                released = Add(path, file);
+            }
+        }
+
+        released?.Release();
+        return file;
+    }
+
+    /// <summary>Keeps it, and returns what had to give way to it. Under the lock.</summary>
+    private OpenFile? Add(string path, OpenFile file)
+    {
+        OpenFile? replaced = null;
+        if (_list.Count >= _maxFiles)
+        {
+            replaced = LongUnused();
+            Remove(replaced);
+        }
+
+        bool isAlive = file.TryAddReference();
+        Debug.Assert(isAlive, "Its opener has not released it yet.");
+        file.Index = _list.Count;
+        _list.Add(file);
+        _files[path] = file;
+        FilePipelinesMetrics.Kept(1);
+        if (!_isTimerSet)
+        {
+            _isTimerSet = true;
+            _timer.Change(_idleMilliseconds, Timeout.Infinite);
+        }
+
+        return replaced;
+    }
+
+    private bool WasOpenedBefore(string path)
+    {
+        int hash = path.GetHashCode();
+        ref int slot = ref _openedOnce[hash & (_openedOnce.Length - 1)];
+        bool wasOpened = slot == hash;
+        slot = hash;
+        return wasOpened;
+    }
+
+    /// <summary>The next one, round the list, that was not used since the last time round. Under the lock.</summary>
+    private OpenFile LongUnused()
+    {
+        for (int looked = 0; ; looked++)
+        {
+            _hand = _hand + 1 < _list.Count ? _hand + 1 : 0;
+            OpenFile file = _list[_hand];
+            long used = file.LastUsed;
+            if (used == file.Seen || looked == _list.Count)
+            {
+                return file;
+            }
+
+            file.Seen = used;
+        }
+    }
+
+    private void LetGo(OpenFile file)
+    {
+        lock (_lock)
+        {
+            if (!_files.TryGetValue(file.Key!, out OpenFile? kept) || kept != file)
+            {
+                return;
+            }
+
+            Remove(file);
+        }
+
+        file.Release();
+    }
+
+    private void CloseIdle()
+    {
+        List<OpenFile> idle = [];
+        lock (_lock)
+        {
+            if (_isDisposed)
+            {
+                return;
+            }
+
+            long now = Environment.TickCount64;
+            long oldest = now;
+            foreach (OpenFile file in _list)
+            {
+                if (file.IsInUse)
+                {
+                    // It is open anyway, and its idle time begins when it has been sent.
+                    file.Use();
+                }
+                else if (now - file.LastUsed >= _idleMilliseconds)
+                {
+                    idle.Add(file);
+                }
+                else
+                {
+                    oldest = Math.Min(oldest, file.LastUsed);
+                }
+            }
+
+            idle.ForEach(Remove);
+            _isTimerSet = _list.Count > 0;
+            if (_isTimerSet)
+            {
+                // Not for every file by itself where they were used one after the other.
+                _timer.Change(Math.Max(oldest + _idleMilliseconds - now, Math.Min(_idleMilliseconds, 1000)), Timeout.Infinite);
+            }
+        }
+
+        Release(idle);
+    }
+
+    /// <summary>Takes it out of the cache, whose reference the caller then releases. Under the lock.</summary>
+    private void Remove(OpenFile file)
+    {
+        OpenFile last = _list[^1];
+        _list[file.Index] = last;
+        last.Index = file.Index;
+        _list.RemoveAt(_list.Count - 1);
+        _files.TryRemove(file.Key!, out _);
+        FilePipelinesMetrics.Kept(-1);
+    }
+}

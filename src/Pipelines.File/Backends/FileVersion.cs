@@ -1,0 +1,73 @@
+using System.Runtime.CompilerServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Interop;
+
+namespace Pipelines.File.Backends;
+
+/// <summary>
+/// Which regular file it is and in which state, as statx(2) tells: another file, or a change of its length, its bytes, its permissions or its names, makes another version. Two changes within
+/// one tick of the file system's clock may share the times of one version; they never share it with another file, as no inode number is given anew while its file is open.
+/// </summary>
+internal readonly record struct FileVersion
+{
+    private const uint Wanted = Libc.STATX_TYPE | Libc.STATX_INO | Libc.STATX_SIZE | Libc.STATX_MTIME | Libc.STATX_CTIME;
+
+    private readonly ulong _device;
+    private readonly ulong _inode;
+    private readonly long _writeSeconds;
+    private readonly long _changeSeconds;
+    private readonly ulong _nanoseconds;
+
+    private FileVersion(in Libc.FileStatus status)
+    {
+        _device = ((ulong)status.DeviceMajor << 32) | status.DeviceMinor;
+        _inode = status.Number;
+        Length = status.Size;
+        _writeSeconds = status.WriteSeconds;
+        _changeSeconds = status.ChangeSeconds;
+        _nanoseconds = ((ulong)status.WriteNanoseconds << 32) | status.ChangeNanoseconds;
+    }
+
+    /// <summary>Bytes.</summary>
+    internal long Length { get; }
+
+    /// <summary>Whether this system tells it.</summary>
+    internal static bool IsKnown => OperatingSystem.IsLinux() && Environment.Is64BitProcess;
+
+    /// <summary>What the path means now, behind symbolic links. <see langword="false"/>: no regular file, or the system does not tell.</summary>
+    /// <param name="path">Absolute, in UTF-8, and ends with a 0.</param>
+    /// <param name="version">The version.</param>
+    [SkipLocalsInit]
+    internal static unsafe bool TryGet(ReadOnlySpan<byte> path, out FileVersion version)
+    {
+        Libc.FileStatus status;
+        fixed (byte* start = path)
+        {
+            return TryTake(Libc.StatX(Libc.AT_FDCWD, start, 0, Wanted, &status), &status, out version);
+        }
+    }
+
+    /// <summary>What is open. <see langword="false"/> as for a path.</summary>
+    [SkipLocalsInit]
+    internal static unsafe bool TryGet(SafeFileHandle handle, out FileVersion version)
+    {
+        Libc.FileStatus status;
+        byte empty = 0;
+        try
+        {
+            return TryTake(Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Wanted, &status), &status, out version);
+        }
+        catch (EntryPointNotFoundException)
+        {
+            version = default;
+            return false;
+        }
+    }
+
+    private static unsafe bool TryTake(int answer, Libc.FileStatus* status, out FileVersion version)
+    {
+        bool isTold = answer == 0 && (status->Mask & Wanted) == Wanted && (status->Mode & Libc.S_IFMT) == Libc.S_IFREG;
+        version = isTold ? new FileVersion(*status) : default;
+        return isTold;
+    }
+}

@@ -1,0 +1,205 @@
+using System.Diagnostics;
+using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
+using System.Security.Cryptography;
+using System.Text;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.WebUtilities;
+using Microsoft.Net.Http.Headers;
+using Pipelines.File;
+using Pipelines.File.AspNetCore;
+
+namespace FileSendingTests;
+
+/// <summary>The files of a form, each of which becomes a file whole or not at all.</summary>
+[Collection(nameof(AloneCollection))]
+public sealed class SectionTests : IAsyncLifetime
+{
+    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private FileServer _server = null!;
+    private SaveBodyOptions? _options;
+    private long? _readerLimit;
+    private long? _requestLimit;
+    private volatile string? _answer;
+
+    public async ValueTask InitializeAsync() => _server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapPost("/form", async context =>
+    {
+        context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = _requestLimit;
+        StringBuilder answer = new();
+        try
+        {
+            string boundary = HeaderUtilities.RemoveQuotes(MediaTypeHeaderValue.Parse(context.Request.ContentType).Boundary).ToString();
+            MultipartReader reader = new(boundary, context.Request.Body, bufferSize: 64 * 1024) { BodyLengthLimit = _readerLimit };
+            while (await reader.ReadNextSectionAsync(context.RequestAborted) is { } section)
+            {
+                string name = section.GetContentDispositionHeader()!.FileName.ToString();
+                long length = await section.SaveSectionAsync(PathOf(name), _options);
+                answer.Append(CultureInfo.InvariantCulture, $"{name} {length}\n");
+            }
+        }
+        catch (Exception e)
+        {
+            answer.Append(CultureInfo.InvariantCulture, $"{e.GetType().Name} {(e as BadHttpRequestException)?.StatusCode}");
+        }
+
+        _answer = answer.ToString();
+        await context.Response.WriteAsync(_answer);
+    }));
+
+    public async ValueTask DisposeAsync()
+    {
+        await _server.DisposeAsync();
+        Directory.Delete(_root, recursive: true);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    [InlineData(65_535)]
+    [InlineData(65_536)]
+    [InlineData(5_000_001)]
+    public async Task SaveSectionAsync_WholeSections_AreTheFiles(int size)
+    {
+        byte[] content = FileTree.Content(size);
+        byte[] other = FileTree.Content(1234);
+        using Counters counters = new();
+        Assert.Equal($"a.bin {size}\nb.bin 1234\n", await PostAsync(("a.bin", content), ("b.bin", other)));
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("a.bin"), _stop));
+        Assert.Equal(other, await File.ReadAllBytesAsync(PathOf("b.bin"), _stop));
+        AssertFiles("a.bin", "b.bin");
+        Assert.Equal((2, 0), (counters["uploads.saved"], counters["uploads.broken"]));
+    }
+
+    [Fact]
+    public async Task SaveSectionAsync_LongerThanAllowed_Is413AndLeavesNothing()
+    {
+        _options = new SaveBodyOptions { MaxLength = 100_000 };
+        Assert.Equal("a.bin 100000\nBadHttpRequestException 413", await PostAsync(("a.bin", new byte[100_000]), ("b.bin", new byte[100_001])));
+        AssertFiles("a.bin");
+        _options = null;
+        _readerLimit = 1000;
+        Assert.Equal("BadHttpRequestException 413", await PostAsync(("c.bin", new byte[1001])));
+        _readerLimit = null;
+        _requestLimit = 1000;
+        Assert.Equal("BadHttpRequestException 413", await PostAsync(("d.bin", new byte[1001])));
+        AssertFiles("a.bin");
+    }
+
+    [Fact]
+    public async Task SaveSectionAsync_NoOverwriteOrNoFolderOrLongName_Throws()
+    {
+        await File.WriteAllTextAsync(PathOf("a.bin"), "old", _stop);
+        _options = new SaveBodyOptions { Overwrite = false, Durable = true };
+        Assert.Equal("FileExistsException ", await PostAsync(("a.bin", [1])));
+        Assert.Equal("DirectoryNotFoundException ", await PostAsync(("none/a.bin", [1])));
+        Assert.Equal("PathTooLongException ", await PostAsync((new string('x', 256), [1])));
+        Assert.Equal("b.bin 1\n", await PostAsync(("b.bin", [1])));
+        Assert.Equal("old", await File.ReadAllTextAsync(PathOf("a.bin"), _stop));
+        AssertFiles("a.bin", "b.bin");
+    }
+
+    [Theory]
+    [InlineData("0\r\n\r\n", "BadHttpRequestException 400")] // The body ends, the form does not.
+    [InlineData("", "BadHttpRequestException 400 or OperationCanceledException ")] // The connection ends, which the server tells by either.
+    public async Task SaveSectionAsync_FormBreaksOff_Is400AndKeepsTheOldFile(string rest, string expected)
+    {
+        await File.WriteAllTextAsync(PathOf("a.bin"), "old", _stop);
+        using (Socket socket = await _server.ConnectAsync())
+        {
+            string part = "--x\r\nContent-Disposition: form-data; name=f; filename=a.bin\r\n\r\n" + new string('y', 200_000);
+            await socket.SendAsync(Encoding.ASCII.GetBytes(
+                $"POST /form HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\nTransfer-Encoding: chunked\r\n\r\n{part.Length:x}\r\n{part}\r\n{rest}"), _stop);
+            if (rest.Length == 0)
+            {
+                socket.Shutdown(SocketShutdown.Send);
+            }
+
+            await Eventually.TrueAsync(() => _answer is not null);
+        }
+
+        Assert.Contains(_answer!, expected, StringComparison.Ordinal);
+        Assert.Equal("old", await File.ReadAllTextAsync(PathOf("a.bin"), _stop));
+        AssertFiles("a.bin");
+    }
+
+    [Fact]
+    public async Task SaveSectionAsync_LargeFileByCurl_MemoryStaysFlat()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It runs curl.");
+        long size = long.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_UPLOAD_BYTES"), CultureInfo.InvariantCulture, out long given) ? given : 96 * 1024 * 1024;
+        string source = Path.Combine(Directory.CreateTempSubdirectory("file-sending-").FullName, "large.bin");
+        try
+        {
+            byte[] piece = FileTree.Content(1024 * 1024);
+            await using (FileStream file = File.Create(source))
+            {
+                for (long written = 0; written < size; written += piece.Length)
+                {
+                    BitConverter.TryWriteBytes(piece, written);
+                    await file.WriteAsync(piece.AsMemory(0, (int)Math.Min(piece.Length, size - written)), _stop);
+                }
+            }
+
+            // The first of its kind makes what all of them need.
+            Assert.Equal("warm.bin 3000000\n", await PostAsync(("warm.bin", FileTree.Content(3_000_000))));
+            long before = GC.GetTotalMemory(forceFullCollection: true);
+            long most = before;
+            using Process curl = Process.Start(new ProcessStartInfo("curl", ["-sS", "--max-time", "500", "-F", $"f=@{source}", $"http://127.0.0.1:{_server.Port}/form"]) { RedirectStandardOutput = true })!;
+            Task<string> answer = curl.StandardOutput.ReadToEndAsync(_stop);
+            while (!answer.IsCompleted)
+            {
+                most = Math.Max(most, GC.GetTotalMemory(forceFullCollection: true));
+                await Task.WhenAny(answer, Task.Delay(50, _stop));
+            }
+
+            Assert.Equal(string.Create(CultureInfo.InvariantCulture, $"large.bin {size}\n"), await answer);
+            TestContext.Current.SendDiagnosticMessage($"{size} bytes, {(most - before) / 1024} KiB more memory");
+
+            // What the writer lets wait, twice, and what the server has on its way.
+            Assert.InRange(most - before, long.MinValue, 16 * 1024 * 1024);
+            await using FileStream expected = File.OpenRead(source);
+            await using FileStream actual = File.OpenRead(PathOf("large.bin"));
+            Assert.Equal(await SHA256.HashDataAsync(expected, _stop), await SHA256.HashDataAsync(actual, _stop));
+            AssertFiles("large.bin", "warm.bin");
+        }
+        finally
+        {
+            Directory.Delete(Path.GetDirectoryName(source)!, recursive: true);
+        }
+    }
+
+    [Fact]
+    public async Task SaveSectionAsync_NotWhatItTakes_Throws()
+    {
+        MultipartSection section = new() { Body = new MemoryStream([1]) };
+        await Assert.ThrowsAsync<ArgumentNullException>(() => ((MultipartSection)null!).SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        await Assert.ThrowsAsync<ArgumentException>(() => section.SaveSectionAsync("", cancellationToken: _stop));
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(() => section.SaveSectionAsync(PathOf("f"), new SaveBodyOptions { MaxLength = -1 }, _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => section.SaveSectionAsync(PathOf("f"), null, new CancellationToken(true)));
+        AssertFiles();
+        Assert.Equal(1, await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        AssertFiles("f");
+    }
+
+    private async Task<string> PostAsync(params (string Name, byte[] Content)[] files)
+    {
+        using MultipartFormDataContent form = [];
+        foreach ((string name, byte[] content) in files)
+        {
+            form.Add(new ByteArrayContent(content), "f", name);
+        }
+
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        using HttpResponseMessage response = await client.PostAsync("form", form, _stop);
+        return await response.Content.ReadAsStringAsync(_stop);
+    }
+
+    private string PathOf(string name) => Path.Combine(_root, name);
+
+    private void AssertFiles(params string[] names)
+        => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
+}

@@ -1,0 +1,108 @@
+using System.Collections.Concurrent;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Interop;
+
+namespace FilePipelinesTests;
+
+/// <summary>Where reads ahead are made: by the application's pool as long as nothing waits, by threads that may wait where the device is slow.</summary>
+public sealed class ReadAheadTests : IDisposable
+{
+    private const int Length = 2_000_000;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData("in memory")]
+    [InlineData("on the device")]
+    [InlineData("not known")]
+    public async Task ReadAsync_ReadsAhead_NoCallThatMayWaitIsOnAThreadOfTheApplications(string what)
+    {
+        int refusal = what switch
+        {
+            "on the device" => Libc.EAGAIN,
+            "not known" => Libc.EOPNOTSUPPLinux,
+            _ => 0,
+        };
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a call that does not wait.");
+        ConcurrentBag<string> offenders = [];
+        int plain = 0;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = number => number > 1 && refusal != 0 && (refusal != Libc.EAGAIN || number % 3 == 0) ? -refusal : null,
+            OnRead = _ =>
+            {
+                // At the end of the file the plain call is made wherever the read is tried: it does not wait there.
+                Interlocked.Increment(ref plain);
+                if (refusal != 0 && Thread.CurrentThread.IsThreadPoolThread)
+                {
+                    offenders.Add(Environment.StackTrace);
+                }
+
+                return null;
+            },
+        };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Length = Length - 1 });
+        long index = 0;
+        while (true)
+        {
+            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            foreach (ReadOnlyMemory<byte> piece in result.Buffer)
+            {
+                Assert.Equal(-1, Pattern.FirstDifference(piece.Span, index));
+                index += piece.Length;
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+            if (result.IsCompleted)
+            {
+                break;
+            }
+        }
+
+        await reader.CompleteAsync();
+        Assert.Equal(Length - 1, index);
+        Assert.Empty(offenders);
+        Assert.True(refusal == 0 ? plain == 0 && calls.ReadsNoWait > 4 : plain > 0, $"{plain} plain calls, {calls.ReadsNoWait} that do not wait");
+        Assert.True(refusal != Libc.EOPNOTSUPPLinux || calls.ReadsNoWait == 2, $"asked {calls.ReadsNoWait} times for what the system does not know");
+    }
+
+    [Fact]
+    public async Task ReadAhead_TheDeviceStalls_OthersReadAhead()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls stalled = new()
+        {
+            OnReadNoWait = number => number > 1 ? -Libc.EAGAIN : null,
+            OnRead = _ =>
+            {
+                gate.Wait(TimeSpan.FromSeconds(30), CancellationToken.None);
+                return null;
+            },
+        };
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        FilePipeReaderOptions options = new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Share = FileShare.ReadWrite };
+        List<FilePipeReader> waiting = [];
+        for (int i = 0; i < 10; i++)
+        {
+            FilePipeReader one = stalled.Read(path, options);
+            ReadResult first = await one.ReadAsync(_stop);
+            one.AdvanceTo(first.Buffer.End);
+            waiting.Add(one);
+        }
+
+        FilePipeReader reader = FilePipeReader.Create(path, options);
+        long length = await Draining.CountAsync(reader, _stop).WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        gate.Set();
+        Assert.Equal(Length, length);
+        foreach (FilePipeReader one in waiting)
+        {
+            Assert.True(await Draining.CountAsync(one, _stop) > 0);
+        }
+    }
+}

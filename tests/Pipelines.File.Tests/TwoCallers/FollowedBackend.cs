@@ -1,0 +1,111 @@
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.Backends;
+
+namespace FilePipelinesTests.TwoCallers;
+
+/// <summary>A real file, under the wait for its growth. A <see cref="FollowedOrder"/> decides which reads are handed over, and when those are performed and reported.</summary>
+internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle, string path, FilePipeBackend kind)
+    : FileBackend(handle, path, FileProperties.Of(handle, path))
+{
+    private volatile FollowedOperation? _started;
+
+    /// <summary>A read is to be performed by <see cref="Perform"/>.</summary>
+    internal bool HasStarted => _started is not null;
+
+    internal int Releases { get; private set; }
+
+    internal int OperationsOut { get; private set; }
+
+    internal override FilePipeBackend Kind => kind;
+
+    internal override int MaxBuffersPerOperation => 16;
+
+    internal override FileOperation Rent(IFileOperationOwner owner)
+    {
+        OperationsOut++;
+        return new FollowedOperation(this, owner);
+    }
+
+    internal override bool TryPerform(FileOperation operation, bool mayWait)
+    {
+        order.Within("within the call that does not wait");
+        if (order.HandsOver())
+        {
+            return false;
+        }
+
+        Read(operation);
+        order.Within("after the call that does not wait");
+        return true;
+    }
+
+    internal override void Start(FileOperation operation)
+    {
+        order.Require(_started is null, "one operation is under way at a time");
+        _started = (FollowedOperation)operation;
+        order.Within("within Start");
+    }
+
+    internal override void Cancel(FileOperation operation, int generation)
+    {
+        // A read of a file ends by itself.
+    }
+
+    internal override void Release(bool closeHandle)
+    {
+        order.Require(_started is null && OperationsOut == 0, "the file is closed while an operation is under way");
+        Releases++;
+        base.Release(closeHandle);
+    }
+
+    /// <summary>Performs what was started, and reports it.</summary>
+    internal void Perform()
+    {
+        FollowedOperation operation = _started!;
+        _started = null;
+        Read(operation);
+        order.Within("between a read and its report");
+        if (operation.Owner!.OnCompleted(operation))
+        {
+            order.Require(_started is null, "one operation is performed once");
+            _started = operation;
+        }
+    }
+
+    private void Read(FileOperation operation)
+    {
+        order.Require(operation.Kind == FileOperationKind.Read && operation.Length > 0, "each operation asks for bytes");
+        Span<byte> bytes = new byte[operation.Length];
+        int count = RandomAccess.Read(Handle, bytes, operation.Offset);
+        int moved = 0;
+        foreach (TransferBuffer buffer in operation.Buffers)
+        {
+            int length = Math.Min(count - moved, buffer.Memory.Length);
+            bytes.Slice(moved, length).CopyTo(System.Runtime.InteropServices.MemoryMarshal.AsMemory(buffer.Memory).Span);
+            moved += length;
+        }
+
+        operation.Finish(moved);
+    }
+
+    private sealed class FollowedOperation : FileOperation
+    {
+        private readonly FollowedBackend _backend;
+
+        internal FollowedOperation(FollowedBackend backend, IFileOperationOwner owner)
+        {
+            _backend = backend;
+            Lend(owner);
+        }
+
+        /// <summary>A waiting thread has taken it from its queue: it waits there for the order.</summary>
+        protected override bool Perform()
+        {
+            _backend._started = this;
+            return false;
+        }
+
+        protected override void Recycle() => _backend.OperationsOut--;
+    }
+}
