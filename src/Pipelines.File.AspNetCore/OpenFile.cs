@@ -62,7 +62,7 @@ internal sealed class OpenFile
     /// <summary>Whether its path means this file still, and the file is as it was when it was opened.</summary>
     internal bool IsCurrent() => FileVersion.TryGet(_path, out FileVersion version) && version == _version;
 
-    /// <summary>Whether the other, which can be kept as well, is the same file in the same state.</summary>
+    /// <summary>Whether both are the same file in the same state.</summary>
     internal bool IsSameAs(OpenFile other) => _version == other._version;
 
     /// <summary><see langword="false"/>: it is closed, or about to be.</summary>

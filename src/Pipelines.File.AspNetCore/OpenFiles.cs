@@ -132,44 +132,57 @@ internal sealed class OpenFiles : IDisposable
         // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
         FileBackends.Unlock(backend.Handle);
         OpenFile file = new(backend, path, version);
-        OpenFile? first;
-        OpenFile? replaced = null;
+        OpenFile? released = null;
         lock (_lock)
         {
-            if (_isDisposed)
-            {
-                return file;
-            }
-
-            if (_files.TryGetValue(path, out first))
+            // Of several that were opened at once the first stays, and serves the others' requests as well.
+            if (_files.TryGetValue(path, out OpenFile? first))
             {
                 if (!first.IsSameAs(file) || !first.TryAddReference())
                 {
                     return file;
                 }
+
+                released = file;
+                file = first;
+            }
+            else if (_isDisposed)
+            {
+                return file;
             }
             else
             {
-                if (_list.Count >= _maxFiles)
-                {
-                    replaced = LongUnused();
-                    Remove(replaced);
-                }
-
-                Add(file);
+                released = Add(path, file);
             }
         }
 
-        if (first is not null)
+        released?.Release();
+        return file;
+    }
+
+    /// <summary>Keeps it, and returns what had to give way to it. Under the lock.</summary>
+    private OpenFile? Add(string path, OpenFile file)
+    {
+        OpenFile? replaced = null;
+        if (_list.Count >= _maxFiles)
         {
-            // Of several that were opened at once the first stays, for all of them.
-            file.Release();
-            first.Use();
-            return first;
+            replaced = LongUnused();
+            Remove(replaced);
         }
 
-        replaced?.Release();
-        return file;
+        bool isAlive = file.TryAddReference();
+        Debug.Assert(isAlive, "Its opener has not released it yet.");
+        file.Index = _list.Count;
+        _list.Add(file);
+        _files[path] = file;
+        FilePipelinesMetrics.Kept(1);
+        if (!_isTimerSet)
+        {
+            _isTimerSet = true;
+            _timer.Change(_idleMilliseconds, Timeout.Infinite);
+        }
+
+        return replaced;
     }
 
     private bool WasOpenedBefore(string path)
@@ -252,22 +265,6 @@ internal sealed class OpenFiles : IDisposable
         }
 
         Release(idle);
-    }
-
-    /// <summary>Keeps it. Under the lock.</summary>
-    private void Add(OpenFile file)
-    {
-        bool isAlive = file.TryAddReference();
-        Debug.Assert(isAlive, "Its opener has not released it yet.");
-        file.Index = _list.Count;
-        _list.Add(file);
-        _files[file.Key!] = file;
-        FilePipelinesMetrics.Kept(1);
-        if (!_isTimerSet)
-        {
-            _isTimerSet = true;
-            _timer.Change(_idleMilliseconds, Timeout.Infinite);
-        }
     }
 
     /// <summary>Takes it out of the cache, whose reference the caller then releases. Under the lock.</summary>

@@ -154,6 +154,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         _offset = offset;
         _length = long.MaxValue - offset;
         _copied = 0;
+        _hasGrown = false;
         _canceled = null;
         Error = null;
     }

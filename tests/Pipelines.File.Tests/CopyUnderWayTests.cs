@@ -89,7 +89,10 @@ public sealed class CopyUnderWayTests : IDisposable
         };
         FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Written });
         PooledMemoryStream stream = MemoryOf(length);
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => stream.CopyToAsync(writer, cancel.Token));
+        Exception? canceled = await Record.ExceptionAsync(() => stream.CopyToAsync(writer, cancel.Token));
+
+        // One write alone may be over before the wait for it has begun.
+        Assert.True(canceled is OperationCanceledException || (canceled is null && length < Length), canceled?.ToString());
         await stream.CopyToAsync(writer, _stop);
         await writer.CompleteAsync();
         Assert.True(Pattern.Bytes(length).AsSpan().SequenceEqual(File.ReadAllBytes(path)), $"{new FileInfo(path).Length} bytes");

@@ -217,6 +217,31 @@ public sealed class HostileMemoryPoolTests : IDisposable
         Assert.True(content.Length == written || last is not null, $"{content.Length} of {written} bytes, and no error");
     }
 
+    /// <summary>The memory was pinned, so whoever makes the call needs nothing more of the pool, whose code must not run there.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Complete_PortableAndThePoolThrowsInGetSpan_WritesEverything(bool isAsync)
+    {
+        HostilePool pool = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Pool = pool, Backend = FilePipeBackend.Portable });
+        Pattern.Fill(writer.GetMemory(1000).Span[..1000], 0);
+        writer.Advance(1000);
+        pool.RefusesSpans = true;
+        if (isAsync)
+        {
+            await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        }
+        else
+        {
+            writer.Complete();
+        }
+
+        AssertReleased(writer.FileBackend.Handle, pool);
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
+    }
+
     [Theory]
     [InlineData(Way.Inline)]
     [InlineData(Way.HandedOver)]

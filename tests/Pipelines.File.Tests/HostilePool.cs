@@ -34,6 +34,9 @@ internal sealed class HostilePool : MemoryPool<byte>
     /// <summary>The last call of that part that throws.</summary>
     public int ToCall { get; init; } = int.MaxValue;
 
+    /// <summary>From here on its memory gives no span.</summary>
+    public bool RefusesSpans { get; set; }
+
     /// <summary>Called by every part first.</summary>
     public Action<Part>? OnCall { get; init; }
 
@@ -96,7 +99,7 @@ internal sealed class HostilePool : MemoryPool<byte>
             }
         }
 
-        public override Span<byte> GetSpan() => array;
+        public override Span<byte> GetSpan() => pool.RefusesSpans ? throw new HostilePoolException(Part.Memory) : array;
 
         public override MemoryHandle Pin(int elementIndex = 0)
         {

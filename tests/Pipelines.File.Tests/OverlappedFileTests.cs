@@ -278,6 +278,17 @@ public sealed class OverlappedFileTests : IDisposable
         }
     }
 
+    [Fact]
+    public async Task NamedPipe_CallerClosesTheHandleAsNothingIsRead_FailsAndReleasesEverything()
+    {
+        (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
+        await using NamedPipeServerStream _ = server;
+        SafeFileHandle handle = OverlappedFile.Open(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.None, preallocationSize: 0);
+        FilePipeReader reader = FilePipeReader.Create(new OverlappedBackend(handle, path, FileProperties.Of(handle, path), new ClosingCalls()), new(), leaveOpen: false);
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
+        await reader.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+    }
+
     [Theory]
     [InlineData(0)]
     [InlineData(100_000)]
@@ -537,6 +548,17 @@ public sealed class OverlappedFileTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create("NUL", new() { Mode = FileMode.Open, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Durable });
         await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
         await writer.CompleteAsync();
+    }
+
+    /// <summary>A read takes a message of no bytes, and the owner of the handle closes it before anybody has looked at that.</summary>
+    private sealed class ClosingCalls : WindowsCalls
+    {
+        internal override unsafe int Read(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        {
+            file.Dispose();
+            transferred = 0;
+            return Kernel32.ERROR_SUCCESS;
+        }
     }
 
     /// <summary>A device that takes nothing until the write is given up.</summary>

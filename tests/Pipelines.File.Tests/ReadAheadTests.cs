@@ -76,20 +76,21 @@ public sealed class ReadAheadTests : IDisposable
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
         using ManualResetEventSlim gate = new();
-        ScriptedCalls stalled = new()
-        {
-            OnReadNoWait = number => number > 1 ? -Libc.EAGAIN : null,
-            OnRead = _ =>
-            {
-                gate.Wait(TimeSpan.FromSeconds(30), CancellationToken.None);
-                return null;
-            },
-        };
         string path = _folder.File("f", Pattern.Bytes(Length));
         FilePipeReaderOptions options = new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Share = FileShare.ReadWrite };
         List<FilePipeReader> waiting = [];
         for (int i = 0; i < 10; i++)
         {
+            // The first read of each is in memory.
+            ScriptedCalls stalled = new()
+            {
+                OnReadNoWait = number => number > 1 ? -Libc.EAGAIN : null,
+                OnRead = _ =>
+                {
+                    gate.Wait(TimeSpan.FromSeconds(30), CancellationToken.None);
+                    return null;
+                },
+            };
             FilePipeReader one = stalled.Read(path, options);
             ReadResult first = await one.ReadAsync(_stop);
             one.AdvanceTo(first.Buffer.End);

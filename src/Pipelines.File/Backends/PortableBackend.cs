@@ -44,7 +44,7 @@ internal sealed class PortableBackend : FileBackend
         // Also where the handle is overlapped: the runtime waits in place then, and needs no thread of the pool for it.
         try
         {
-            RandomAccess.Write(Handle, operation.FirstBuffer.Span, operation.Offset);
+            RandomAccess.Write(Handle, PinnedOf(operation), operation.Offset);
             operation.Finish(operation.FirstBuffer.Length);
         }
         catch (Exception e) when (IsOfTheFile(e))
@@ -109,11 +109,11 @@ internal sealed class PortableBackend : FileBackend
                     return operation.TryFinishNow(
                         !CanSeek ? Sequential(FileAccess.Read).ReadAsync(memory)
                         : _isOverlapped ? RandomAccess.ReadAsync(Handle, memory, operation.Offset)
-                        : new ValueTask<int>(RandomAccess.Read(Handle, memory.Span, operation.Offset)));
+                        : new ValueTask<int>(RandomAccess.Read(Handle, PinnedOf(operation), operation.Offset)));
                 case FileOperationKind.Write:
                     if (CanSeek && !_isOverlapped)
                     {
-                        RandomAccess.Write(Handle, operation.FirstBuffer.Span, operation.Offset);
+                        RandomAccess.Write(Handle, PinnedOf(operation), operation.Offset);
                         return operation.TryFinishNow(default(ValueTask));
                     }
 
@@ -153,6 +153,13 @@ internal sealed class PortableBackend : FileBackend
         {
             operation.Finish(FileErrors.WithPath(e, Path));
         }
+    }
+
+    /// <summary>The memory of the operation, which is pinned, without another call of the code that it is from.</summary>
+    private static unsafe Span<byte> PinnedOf(FileOperation operation)
+    {
+        ref readonly TransferBuffer buffer = ref operation.Buffers[0];
+        return new Span<byte>((void*)buffer.Address, buffer.Memory.Length);
     }
 
     private FileStream Sequential(FileAccess access) => _sequential ??= new FileStream(Handle, access, bufferSize: 0, Handle.IsAsync);

@@ -192,14 +192,7 @@ internal sealed class SynchronousBackend : FileBackend
             _thread = null;
         }
 
-        try
-        {
-            _calls.Finish(operation, this, error, transferred);
-        }
-        catch (ObjectDisposedException e)
-        {
-            operation.Finish(e);
-        }
+        _calls.Finish(operation, this, error, transferred);
     }
 
     /// <summary>

@@ -99,9 +99,24 @@ internal unsafe partial class WindowsCalls
     internal void Finish(FileOperation operation, FileBackend file, int error, uint transferred)
     {
         bool reads = operation.Kind == FileOperationKind.Read;
+        bool isNothing = false;
+        if (error == Kernel32.ERROR_SUCCESS && reads && transferred == 0 && !file.CanSeek)
+        {
+            try
+            {
+                isNothing = IsPipeThatGoesOn(file.Handle);
+            }
+            catch (ObjectDisposedException e)
+            {
+                // The caller has closed the handle under us.
+                operation.Finish(e);
+                return;
+            }
+        }
+
         switch (error)
         {
-            case Kernel32.ERROR_SUCCESS when reads && transferred == 0 && !file.CanSeek && IsPipeThatGoesOn(file.Handle):
+            case Kernel32.ERROR_SUCCESS when isNothing:
                 // Somebody has written nothing into the pipe, which is a message, and no end of it: the owner asks again.
                 operation.FinishCanceled();
                 break;
