@@ -291,28 +291,16 @@ public sealed class UploadTests : IAsyncLifetime
     [InlineData("/uncaught/f.bin", "2000\r\n", false)]
     public async Task SaveBodyAsync_ChunkedBodyWithoutEnd_Is413AndTheEndOfTheConnection(string target, string chunk, bool isOneExtension)
     {
-        const long Endless = 256 * 1024 * 1024;
         _options = new SaveBodyOptions { MaxLength = 100_000 };
         using Socket socket = await _server.ConnectAsync();
         await SendAsync(socket, $"PUT {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
         byte[] piece = Encoding.ASCII.GetBytes((isOneExtension ? "" : chunk) + new string('x', 8192) + (isOneExtension ? "" : "\r\n"));
-        long sent = 0;
-        try
+        if (isOneExtension)
         {
-            if (isOneExtension)
-            {
-                await SendAsync(socket, chunk);
-            }
+            await SendAsync(socket, chunk);
+        }
 
-            while (sent < Endless)
-            {
-                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
-            }
-        }
-        catch (SocketException)
-        {
-            // The connection has ended.
-        }
+        long sent = await SendEndlesslyAsync(socket, piece);
 
         // What was on its way: the system's buffers on both sides and the server's.
         Assert.InRange(sent, 100_000, 32 * 1024 * 1024);
@@ -330,27 +318,13 @@ public sealed class UploadTests : IAsyncLifetime
     [InlineData("/uncaught/f.bin", "HTTP/1.1")]
     public async Task SaveBodyAsync_AnnouncedTooLongWhereTheServerHasNoLimit_IsNotReadToItsEnd(string target, string protocol)
     {
-        const long Endless = 256 * 1024 * 1024;
         _options = new SaveBodyOptions { MaxLength = 100_000 };
         using Socket socket = await _server.ConnectAsync();
         await SendAsync(socket, $"PUT {target} {protocol}\r\nHost: a\r\nContent-Length: {long.MaxValue}\r\n\r\n");
         await using NetworkStream stream = new(socket);
         RawResponse response = await RawResponse.ReadAsync(stream);
         Assert.StartsWith(target == "/save/f.bin" ? "HTTP/1.1 200" : "HTTP/1.1 413", response.Head, StringComparison.Ordinal);
-        byte[] piece = new byte[8192];
-        long sent = 0;
-        try
-        {
-            while (sent < Endless)
-            {
-                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
-            }
-        }
-        catch (SocketException)
-        {
-            // The connection has ended.
-        }
-
+        long sent = await SendEndlesslyAsync(socket, new byte[8192]);
         Assert.InRange(sent, 0, 32 * 1024 * 1024);
         AssertFiles();
     }
@@ -360,24 +334,10 @@ public sealed class UploadTests : IAsyncLifetime
     [InlineData("Content-Length: 9223372036854775807\r\n\r\n")]
     public async Task SaveBodyAsync_MultipartWithoutEndWhereTheServerHasNoLimit_IsNotReadToItsEnd(string framing)
     {
-        const long Endless = 256 * 1024 * 1024;
         _options = new SaveBodyOptions { MaxLength = 100_000 };
         using Socket socket = await _server.ConnectAsync();
         await SendAsync(socket, $"PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n{framing}");
-        byte[] piece = new byte[8192];
-        long sent = 0;
-        try
-        {
-            while (sent < Endless)
-            {
-                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
-            }
-        }
-        catch (SocketException)
-        {
-            // The connection has ended.
-        }
-
+        long sent = await SendEndlesslyAsync(socket, new byte[8192]);
         Assert.InRange(sent, 0, 32 * 1024 * 1024);
         Assert.StartsWith("BadHttpRequestException 415", _answer!, StringComparison.Ordinal);
     }
@@ -566,6 +526,26 @@ public sealed class UploadTests : IAsyncLifetime
         }
 
         return Assert.IsType<string>(_answer);
+    }
+
+    /// <summary>Sends the piece again and again, 256 MiB at most, until the connection has ended: the bytes that went.</summary>
+    private async Task<long> SendEndlesslyAsync(Socket socket, byte[] piece)
+    {
+        const long Endless = 256 * 1024 * 1024;
+        long sent = 0;
+        try
+        {
+            while (sent < Endless)
+            {
+                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
+            }
+        }
+        catch (SocketException)
+        {
+            // The connection has ended.
+        }
+
+        return sent;
     }
 
     private static async Task SendAsync(Socket socket, string text) => await socket.SendAsync(Encoding.ASCII.GetBytes(text), TestContext.Current.CancellationToken);

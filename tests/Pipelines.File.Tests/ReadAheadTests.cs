@@ -47,24 +47,7 @@ public sealed class ReadAheadTests : IDisposable
             },
         };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Length = Length - 1 });
-        long index = 0;
-        while (true)
-        {
-            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
-            foreach (ReadOnlyMemory<byte> piece in result.Buffer)
-            {
-                Assert.Equal(-1, Pattern.FirstDifference(piece.Span, index));
-                index += piece.Length;
-            }
-
-            reader.AdvanceTo(result.Buffer.End);
-            if (result.IsCompleted)
-            {
-                break;
-            }
-        }
-
-        await reader.CompleteAsync();
+        long index = await PatternFile.ReadToEndAsync(reader).WaitAsync(TimeSpan.FromSeconds(30), _stop);
         Assert.Equal(Length - 1, index);
         Assert.Empty(offenders);
         Assert.True(refusal == 0 ? plain == 0 && calls.ReadsNoWait > 4 : plain > 0, $"{plain} plain calls, {calls.ReadsNoWait} that do not wait");
@@ -78,7 +61,7 @@ public sealed class ReadAheadTests : IDisposable
         using ManualResetEventSlim gate = new();
         string path = _folder.File("f", Pattern.Bytes(Length));
         FilePipeReaderOptions options = new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Share = FileShare.ReadWrite };
-        List<FilePipeReader> waiting = [];
+        List<(FilePipeReader Reader, long Index)> waiting = [];
         for (int i = 0; i < 10; i++)
         {
             // The first read of each is in memory.
@@ -93,17 +76,18 @@ public sealed class ReadAheadTests : IDisposable
             };
             FilePipeReader one = stalled.Read(path, options);
             ReadResult first = await one.ReadAsync(_stop);
+            long index = first.Buffer.Length;
             one.AdvanceTo(first.Buffer.End);
-            waiting.Add(one);
+            waiting.Add((one, index));
         }
 
         FilePipeReader reader = FilePipeReader.Create(path, options);
-        long length = await Draining.CountAsync(reader, _stop).WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        long length = await PatternFile.ReadToEndAsync(reader).WaitAsync(TimeSpan.FromSeconds(20), _stop);
         gate.Set();
         Assert.Equal(Length, length);
-        foreach (FilePipeReader one in waiting)
+        foreach ((FilePipeReader one, long index) in waiting)
         {
-            Assert.True(await Draining.CountAsync(one, _stop) > 0);
+            Assert.Equal(Length, await PatternFile.ReadToEndAsync(one, index));
         }
     }
 }
