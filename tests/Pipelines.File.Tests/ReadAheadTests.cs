@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using FilePipelinesChild;
@@ -55,6 +56,26 @@ public sealed class ReadAheadTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadAsync_TheMemoryIsFromACallersPool_EveryReadAheadIsTried()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a call that does not wait.");
+        int plain = 0;
+        ScriptedCalls calls = new()
+        {
+            OnRead = _ =>
+            {
+                Interlocked.Increment(ref plain);
+                return null;
+            },
+        };
+        FilePipeReader reader = calls.Read(
+            _folder.File("f", Pattern.Bytes(Length)),
+            new() { BufferSize = 4096, PauseReadAheadThreshold = 1_900_000, Length = Length - 1, Pool = new CallersPool() });
+        Assert.Equal(Length - 1, await Draining.CountAsync(reader, _stop).WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Assert.True(plain == 0 && calls.ReadsNoWait > 4, $"{plain} plain calls, {calls.ReadsNoWait} that do not wait");
+    }
+
+    [Fact]
     public async Task ReadAhead_TheDeviceStalls_OthersReadAhead()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
@@ -88,6 +109,17 @@ public sealed class ReadAheadTests : IDisposable
         foreach ((FilePipeReader one, long index) in waiting)
         {
             Assert.Equal(Length, await PatternFile.ReadToEndAsync(one, index));
+        }
+    }
+
+    private sealed class CallersPool : MemoryPool<byte>
+    {
+        public override int MaxBufferSize => Shared.MaxBufferSize;
+
+        public override IMemoryOwner<byte> Rent(int minBufferSize = -1) => Shared.Rent(minBufferSize);
+
+        protected override void Dispose(bool disposing)
+        {
         }
     }
 }

@@ -268,7 +268,7 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     {
         if (Owner!.OnCompleted(this))
         {
-            Queue();
+            QueueAgain();
         }
     }
 
@@ -276,6 +276,9 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
 
     /// <summary>Performs it on a waiting thread and reports it, unless something else has yet to happen. <see langword="true"/>: it is to be performed again.</summary>
     protected abstract bool Perform();
+
+    /// <summary>Has it performed again, as its owner has more, and wants it from another thread than the one that performed it.</summary>
+    protected virtual void QueueAgain() => Queue();
 
     /// <summary>Gives it back to its back end. Only its owner may, and only while no back end performs it.</summary>
     internal void Return()

@@ -139,14 +139,26 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
             return true;
         }
 
-        if ((!tries && !Perform(operation)) || !operation.Report())
+        if (!tries && !Perform(operation))
         {
             return false;
         }
 
-        // Where the last read did not have to wait the next one most likely need not, either; a thread that has waited anyway goes on.
-        operation.TriesFirst = tries && _triesReads && operation.Kind == FileOperationKind.Read;
+        operation.WasTried = tries;
+        if (!operation.Report())
+        {
+            return false;
+        }
+
+        OnSetUpAgain(operation);
         return true;
+    }
+
+    /// <summary>The owner has set it up again when it was reported.</summary>
+    internal void OnSetUpAgain(ThreadPoolOperation operation)
+    {
+        // Where the last read did not have to wait the next one most likely need not, either; a thread that has waited anyway goes on.
+        operation.TriesFirst = operation.WasTried && _triesReads && operation.Kind == FileOperationKind.Read;
     }
 
     /// <summary>The descriptor that the operation waited for is ready. On the poller's thread.</summary>

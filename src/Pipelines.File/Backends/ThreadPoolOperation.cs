@@ -17,6 +17,9 @@ internal sealed class ThreadPoolOperation : FileOperation, IDescriptorWaiter
     /// <summary>A read that nobody has tried yet: it is tried without waiting, on a thread of the application's, before it waits. Owned as the operation is.</summary>
     internal bool TriesFirst { get; set; }
 
+    /// <summary>Whether the last call was one that did not wait. Written before it is reported.</summary>
+    internal bool WasTried { get; set; }
+
     /// <summary>The use of the operation that was tried on its owner's thread.</summary>
     internal int TriedGeneration { get; set; } = -1;
 
@@ -35,6 +38,12 @@ internal sealed class ThreadPoolOperation : FileOperation, IDescriptorWaiter
     void IDescriptorWaiter.OnReady() => _backend!.OnReady(this);
 
     protected override bool Perform() => _backend!.PerformAndReport(this);
+
+    protected override void QueueAgain()
+    {
+        _backend!.OnSetUpAgain(this);
+        Queue();
+    }
 
     protected override void Recycle()
     {
