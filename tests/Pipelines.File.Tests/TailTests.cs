@@ -34,7 +34,7 @@ public sealed partial class TailTests : IDisposable
         one.Append("of the new\n");
         Assert.Equal("one: of the old", await LineAsync(tail));
         Assert.Equal("one: of the new", await LineAsync(tail));
-        Assert.Equal(130, await EndAsync(tail));
+        Assert.Equal(143, await EndAsync(tail));
     }
 
     [Fact]
@@ -46,7 +46,7 @@ public sealed partial class TailTests : IDisposable
         Directory.CreateDirectory(_folder.File("none"));
         using GrowingFile file = new(_folder.File("none/log"), "first\n");
         Assert.Equal("first", await LineAsync(tail));
-        Assert.Equal(130, await EndAsync(tail));
+        Assert.Equal(143, await EndAsync(tail));
     }
 
     [Fact]
@@ -58,7 +58,7 @@ public sealed partial class TailTests : IDisposable
         {
             Assert.Equal("1", await LineAsync(tail));
             Assert.Equal("2", await LineAsync(tail));
-            Assert.Equal(130, await EndAsync(tail));
+            Assert.Equal(143, await EndAsync(tail));
         }
 
         file.Append("3\n");
@@ -77,7 +77,7 @@ public sealed partial class TailTests : IDisposable
 
             file.Append("6\n");
             Assert.Equal("6", await LineAsync(tail));
-            Assert.Equal(130, await EndAsync(tail));
+            Assert.Equal(143, await EndAsync(tail));
         }
     }
 
@@ -129,7 +129,7 @@ public sealed partial class TailTests : IDisposable
             await GrowingFile.Bounded(writing);
             file.Append("end\n");
             await Eventually.TrueAsync(() => File.ReadLines(output).LastOrDefault() == "end");
-            Assert.Equal(130, await EndAsync(last));
+            Assert.Equal(143, await EndAsync(last));
         }
 
         string[] lines = await File.ReadAllLinesAsync(output, _stop);
@@ -158,10 +158,10 @@ public sealed partial class TailTests : IDisposable
 
     private static async Task<string?> LineAsync(Process tail) => await GrowingFile.Bounded(tail.StandardOutput.ReadLineAsync(TestContext.Current.CancellationToken));
 
-    /// <summary>Ctrl-C.</summary>
+    /// <summary>Ends it in order by SIGTERM. A test run in the background of a script has SIGINT ignored, and its children inherit that: Ctrl-C is checked by .ci/run.</summary>
     private static async Task<int> EndAsync(Process tail)
     {
-        _ = Kill(tail.Id, 2);
+        _ = Kill(tail.Id, 15);
         await GrowingFile.Bounded(tail.WaitForExitAsync(TestContext.Current.CancellationToken));
         return tail.ExitCode;
     }
