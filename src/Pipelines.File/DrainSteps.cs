@@ -31,6 +31,9 @@ internal sealed class DrainSteps(bool isFileNew, bool isFileChanged)
     /// <summary>Whether the file is getting its name, or has got it: it is too late to give up.</summary>
     internal bool IsTakingName { get; private set; }
 
+    /// <summary>Whether the writer is completed and steps follow the last write, which one thread performs along with it.</summary>
+    internal bool EndsWithSteps => _trims || _syncsInTheEnd || _takesName;
+
     /// <summary>The writer is completed: what comes behind the last write.</summary>
     internal void Complete(bool trims, bool syncs, bool takesName)
     {

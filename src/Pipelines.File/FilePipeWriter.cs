@@ -920,7 +920,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
                 return null;
             case DrainStep.Write:
                 BeginOperation(FileOperationKind.Write, _offset + _queue.Written);
-                _operation.NeedsOwnThread = _flushes.WantsSync(long.MaxValue) || !_backend.CanSeek;
+                _operation.NeedsOwnThread = _flushes.WantsSync(long.MaxValue) || _steps.EndsWithSteps || !_backend.CanSeek;
                 _queue.BeginWrite(_operation, BytesPerWrite);
                 _coalesced = Math.Max(0, _flushesInQueue - 1);
                 _flushesInQueue = 0;

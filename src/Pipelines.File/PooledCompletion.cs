@@ -77,12 +77,20 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     }
 
     /// <summary>
-    /// Completes the wait from a thread of a back end: the result is set by a work item of the application's pool, where the continuation may run. Allocates nothing.
+    /// Completes the wait from a thread of a back end: the result is set on a thread of the application's pool, where the continuation may run. Allocates nothing.
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
         End(result, error);
-        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
+        if (Thread.CurrentThread.IsThreadPoolThread)
+        {
+            // It comes next on this very thread.
+            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
+        }
+        else
+        {
+            PoolCompletions.Shared.Add(this);
+        }
     }
 
     /// <summary>

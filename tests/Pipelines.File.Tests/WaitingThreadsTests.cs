@@ -64,6 +64,62 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
+    public async Task Queue_WriteBehindHelpersThatStall_GetsAThreadAlsoWhereAllProcessorsCompute()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "The application's pool helps on Unix only.");
+        long cpu = 0;
+        WaitingThreads threads = new(limit: 8, () => TimeSpan.FromDays(Interlocked.Increment(ref cpu)));
+        using ManualResetEventSlim stall = new();
+        Call[] stalled = [.. Enumerable.Range(0, Math.Max(1, Environment.ProcessorCount / 2)).Select(_ => new Call(WaitKind.Write, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Array.ForEach(stalled, threads.Queue);
+        await Eventually.TrueAsync(() => stalled.All(call => call.HasBegun));
+        Call write = new(WaitKind.Write, static () => { });
+        threads.Queue(write);
+
+        // Calls of another kind end all the time, so that those of this one do not seem to wait for a device.
+        using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(TestContext.Current.CancellationToken);
+        Task others = Task.Run(
+            async () =>
+            {
+                while (!stop.IsCancellationRequested)
+                {
+                    Call sync = new(WaitKind.Sync, static () => { });
+                    threads.Queue(sync);
+                    await sync.Performed.Task;
+                }
+            },
+            CancellationToken.None);
+        try
+        {
+            await write.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        }
+        finally
+        {
+            await stop.CancelAsync();
+            stall.Set();
+        }
+
+        await others;
+        await Task.WhenAll(stalled.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Queue_OneCallAfterTheOther_PerformsEach()
+    {
+        // The thread is awake, spins, or sleeps when the next one comes.
+        WaitingThreads threads = new(limit: 8);
+        for (int i = 0; i < 20_000; i++)
+        {
+            Call call = new((WaitKind)(i / 1000 % 5), static () => { });
+            threads.Queue(call);
+            await call.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+            Thread.SpinWait(i % 1000);
+        }
+
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
     public async Task Perform_SaysThereIsMoreOfAnotherKind_IsPerformedAgainAsThat()
     {
         WaitingThreads threads = new(limit: 4);

@@ -41,9 +41,23 @@ internal sealed class WaitingThreads
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
 
+    /// <summary>
+    /// How long a thread that has performed a lone call stays awake for the next one, microseconds: a caller that makes one call after the other comes back this soon, and finds it awake.
+    /// </summary>
+    private const int SpinMicroseconds = 50;
+
+    /// <summary>How many more of the last calls have to have come that soon than have not, and the most of them that count.</summary>
+    private const int SpinsFrom = 2;
+    private const int MostSoon = 4;
+
     // Work items of the application's pool that write at the same time, at most: half of the threads that it has at the least. Windows may perform a write within the
     // call for as long as the device takes, and gets none.
     private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
+
+    private static readonly long s_spinTicks = SpinMicroseconds * Stopwatch.Frequency / 1_000_000;
+
+    // On one processor the caller could not go on meanwhile.
+    private static readonly bool s_maySpin = Environment.ProcessorCount > 1;
 
     private readonly int _limit;
 
@@ -70,11 +84,29 @@ internal sealed class WaitingThreads
     private int _helped;
     private int _helpedAtLook;
 
+    // When a thread found that all calls were over, a Stopwatch timestamp; 0 from the next call on.
+    private long _idleSince;
+
+    // How many calls were queued since then; where it was one, its caller was alone.
+    private int _callsSinceIdle;
+
+    // Up with each call that came soon after a lone one, down with the others.
+    private int _soon;
+
+    // Interlocked: 1 while an idle thread spins.
+    private int _isSpinning;
+
     // Interlocked.
     private int _lastNumber;
 
-    internal WaitingThreads(int limit)
+    // The time that the process has computed so far.
+    private readonly Func<TimeSpan> _cpu;
+
+    /// <param name="limit">How many threads at most.</param>
+    /// <param name="cpu">Tells the time that the process has computed so far; other than the system's for tests.</param>
+    internal WaitingThreads(int limit, Func<TimeSpan>? cpu = null)
     {
+        _cpu = cpu ?? (static () => Environment.CpuUsage.TotalTime);
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
         int fewHelped = s_mostHelpers > 0 ? 0 : few;
@@ -131,6 +163,16 @@ internal sealed class WaitingThreads
         lock (_gate)
         {
             queue.Add(call);
+            if (_idleSince != 0 && queue.MostHelpers == 0)
+            {
+                bool isSoon = _callsSinceIdle == 1 && call.QueuedAt - _idleSince < s_spinTicks;
+                _soon = Math.Clamp(_soon + (isSoon ? 1 : -1), 0, MostSoon);
+                _idleSince = 0;
+                _callsSinceIdle = 0;
+            }
+
+            _callsSinceIdle++;
+
             woken = FindHelp(out starts);
             if (queue.MostHelpers > 0)
             {
@@ -229,6 +271,7 @@ internal sealed class WaitingThreads
             WaitingThread? woken = null;
             bool starts = false;
             int sleep = 0;
+            bool spins = false;
             lock (_gate)
             {
                 queue = FindWork();
@@ -241,6 +284,7 @@ internal sealed class WaitingThreads
                 else
                 {
                     sleep = BecomeIdle(thread);
+                    spins = BeginsToBeIdle();
                 }
             }
 
@@ -249,11 +293,38 @@ internal sealed class WaitingThreads
                 Help(woken, starts);
                 Perform(call, queue!);
             }
-            else if (!Sleep(thread, sleep))
+            else
             {
-                return;
+                if (spins)
+                {
+                    Spin(thread);
+                }
+
+                if (!Sleep(thread, sleep))
+                {
+                    return;
+                }
             }
         }
+    }
+
+    /// <summary>
+    /// Waits a moment for the next call without sleeping. One thread at a time does, and without yielding: Linux takes a whole slice of time from a thread that yields.
+    /// </summary>
+    private void Spin(WaitingThread thread)
+    {
+        if (Interlocked.Exchange(ref _isSpinning, 1) != 0)
+        {
+            return;
+        }
+
+        long end = Stopwatch.GetTimestamp() + s_spinTicks;
+        while (!thread.IsWoken && Stopwatch.GetTimestamp() < end)
+        {
+            Thread.SpinWait(8);
+        }
+
+        Volatile.Write(ref _isSpinning, 0);
     }
 
     /// <summary>A work item of the application's pool: performs the calls of that queue for as long as there are any.</summary>
@@ -458,17 +529,41 @@ internal sealed class WaitingThreads
 
     private void Look()
     {
-        TimeSpan cpu = Environment.CpuUsage.TotalTime;
+        TimeSpan cpu = _cpu();
         bool hasProgress = _ended != _lastEnded;
         bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
         int patience = hasProgress ? PatientMilliseconds : LookMilliseconds;
         foreach (WaitingQueue queue in _queues)
         {
-            if (queue.Count > 0 && !isComputing && Stopwatch.GetElapsedTime(queue.OldestQueuedAt).TotalMilliseconds >= patience)
+            // A queue without a thread gets one also where all processors compute: its calls may wait behind work items of the application's pool that never end.
+            if (queue.Count > 0 && (!isComputing || queue.Target == 0) && Stopwatch.GetElapsedTime(queue.OldestQueuedAt).TotalMilliseconds >= patience)
             {
                 queue.Grow(_limit);
             }
         }
+    }
+
+    /// <summary>
+    /// An idle thread asks whether it is to spin: the call that it has performed was the only one, and the next calls have come soon after such ones before. Where the processors are busy
+    /// they come later, and nobody spins.
+    /// </summary>
+    private bool BeginsToBeIdle()
+    {
+        if (_idleSince != 0 || _waking > 0)
+        {
+            return false;
+        }
+
+        foreach (WaitingQueue queue in _queues)
+        {
+            if (queue.UnderWay > 0 || queue.Count > 0)
+            {
+                return false;
+            }
+        }
+
+        _idleSince = Stopwatch.GetTimestamp();
+        return s_maySpin && _callsSinceIdle == 1 && _soon >= SpinsFrom;
     }
 
     /// <summary>How long to sleep, milliseconds.</summary>
@@ -485,7 +580,7 @@ internal sealed class WaitingThreads
         // Also while there are such calls now and then, so that none of them has to wake anybody for that.
         _lookout = thread;
         _helpedAtLook = _helped;
-        _lastCpu = Environment.CpuUsage.TotalTime;
+        _lastCpu = _cpu();
         _lastLook = Stopwatch.GetTimestamp();
         _lastEnded = _ended;
         return LookMilliseconds;
