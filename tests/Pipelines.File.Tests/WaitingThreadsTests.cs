@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
@@ -63,44 +64,19 @@ public sealed class WaitingThreadsTests
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
     }
 
-    [Fact]
-    public async Task Queue_WriteBehindHelpersThatStall_GetsAThreadAlsoWhereAllProcessorsCompute()
+    [Theory]
+    [InlineData(0, true, 1)]
+    [InlineData(0, false, 1)]
+    [InlineData(2, true, 2)]
+    [InlineData(2, false, 3)]
+    public void Look_CallWaitsForLong_GrowsUnlessThreadsOfTheQueueCompute(int fewest, bool isComputing, int target)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "The application's pool helps on Unix only.");
-        long cpu = 0;
-        WaitingThreads threads = new(limit: 8, () => TimeSpan.FromDays(Interlocked.Increment(ref cpu)));
-        using ManualResetEventSlim stall = new();
-        Call[] stalled = [.. Enumerable.Range(0, Math.Max(1, Environment.ProcessorCount / 2)).Select(_ => new Call(WaitKind.Write, () => stall.Wait(TestContext.Current.CancellationToken)))];
-        Array.ForEach(stalled, threads.Queue);
-        await Eventually.TrueAsync(() => stalled.All(call => call.HasBegun));
-        Call write = new(WaitKind.Write, static () => { });
-        threads.Queue(write);
-
-        // Calls of another kind end all the time, so that those of this one do not seem to wait for a device.
-        using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(TestContext.Current.CancellationToken);
-        Task others = Task.Run(
-            async () =>
-            {
-                while (!stop.IsCancellationRequested)
-                {
-                    Call sync = new(WaitKind.Sync, static () => { });
-                    threads.Queue(sync);
-                    await sync.Performed.Task;
-                }
-            },
-            CancellationToken.None);
-        try
-        {
-            await write.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
-        }
-        finally
-        {
-            await stop.CancelAsync();
-            stall.Set();
-        }
-
-        await others;
-        await Task.WhenAll(stalled.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        WaitingQueue queue = new(fewest, isForFew: true, mostHelpers: 1);
+        IWaitingCall call = new Call(WaitKind.Write, static () => { });
+        call.QueuedAt = Stopwatch.GetTimestamp() - Stopwatch.Frequency;
+        queue.Add(call);
+        queue.Look(hasProgress: true, isComputing, most: 8);
+        Assert.Equal(target, queue.Target);
     }
 
     [Fact]

@@ -32,12 +32,6 @@ internal sealed class WaitingThreads
     /// <summary>How long a thread outlives its last call, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
 
-    /// <summary>How often the queues are looked at while calls wait for one of few threads, milliseconds; how long one waits at the most where nothing else ends.</summary>
-    private const int LookMilliseconds = 2;
-
-    /// <summary>How long a call may wait while others end, milliseconds: a queue that is served this fast gains nothing from more threads.</summary>
-    private const int PatientMilliseconds = 5;
-
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
 
@@ -99,14 +93,8 @@ internal sealed class WaitingThreads
     // Interlocked.
     private int _lastNumber;
 
-    // The time that the process has computed so far.
-    private readonly Func<TimeSpan> _cpu;
-
-    /// <param name="limit">How many threads at most.</param>
-    /// <param name="cpu">Tells the time that the process has computed so far; other than the system's for tests.</param>
-    internal WaitingThreads(int limit, Func<TimeSpan>? cpu = null)
+    internal WaitingThreads(int limit)
     {
-        _cpu = cpu ?? (static () => Environment.CpuUsage.TotalTime);
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
         int fewHelped = s_mostHelpers > 0 ? 0 : few;
@@ -529,17 +517,12 @@ internal sealed class WaitingThreads
 
     private void Look()
     {
-        TimeSpan cpu = _cpu();
+        TimeSpan cpu = Environment.CpuUsage.TotalTime;
         bool hasProgress = _ended != _lastEnded;
         bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
-        int patience = hasProgress ? PatientMilliseconds : LookMilliseconds;
         foreach (WaitingQueue queue in _queues)
         {
-            // A queue without a thread gets one also where all processors compute: its calls may wait behind work items of the application's pool that never end.
-            if (queue.Count > 0 && (!isComputing || queue.Target == 0) && Stopwatch.GetElapsedTime(queue.OldestQueuedAt).TotalMilliseconds >= patience)
-            {
-                queue.Grow(_limit);
-            }
+            queue.Look(hasProgress, isComputing, _limit);
         }
     }
 
@@ -580,10 +563,10 @@ internal sealed class WaitingThreads
         // Also while there are such calls now and then, so that none of them has to wake anybody for that.
         _lookout = thread;
         _helpedAtLook = _helped;
-        _lastCpu = _cpu();
+        _lastCpu = Environment.CpuUsage.TotalTime;
         _lastLook = Stopwatch.GetTimestamp();
         _lastEnded = _ended;
-        return LookMilliseconds;
+        return WaitingQueue.LookMilliseconds;
     }
 
     private void RemoveIdle(WaitingThread thread)
