@@ -336,7 +336,7 @@ public sealed class OpenFilesTests : IDisposable
             await Task.WhenAll(Enumerable.Range(0, 8).Select(_ => Task.Factory.StartNew(
                 () =>
                 {
-                    start.SignalAndWait(TimeSpan.FromSeconds(30), _stop);
+                    start.SignalAndWait(Eventually.Limit, _stop);
                     for (int i = 0; i < 100; i++)
                     {
                         OpenFile file = files.Open(PathOf("f.txt"))!;
@@ -362,7 +362,7 @@ public sealed class OpenFilesTests : IDisposable
             OpenFile[] opened = await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => Task.Factory.StartNew(
                 () =>
                 {
-                    start.SignalAndWait(TimeSpan.FromSeconds(30), _stop);
+                    start.SignalAndWait(Eventually.Limit, _stop);
                     return files.Open(PathOf("f.txt"))!;
                 },
                 _stop,

@@ -556,7 +556,7 @@ public sealed class FollowTests : IDisposable
             begins.Release();
             Thread.SpinWait(random.Next(2000));
             await GrowingFile.ExpectAsync(reader, "x");
-            Assert.True(await appended.WaitAsync(TimeSpan.FromSeconds(60), _stop));
+            Assert.True(await appended.WaitAsync(Eventually.Limit, _stop));
         }
 
         await GrowingFile.Bounded(appending);
