@@ -102,9 +102,9 @@ public sealed class PoolCompletionsTests
         using ManualResetEventSlim later = new();
         TaskCompletionSource<bool> first = new(TaskCreationOptions.RunContinuationsAsynchronously);
         CancellationToken stop = TestContext.Current.CancellationToken;
-        PoolCompletions.Shared.Add(new Work(() => first.SetResult(later.Wait(TimeSpan.FromSeconds(30), stop))));
+        PoolCompletions.Shared.Add(new Work(() => first.SetResult(later.Wait(Eventually.Limit, stop))));
         PoolCompletions.Shared.Add(new Work(later.Set));
-        Assert.True(await first.Task.WaitAsync(TimeSpan.FromSeconds(60), stop));
+        Assert.True(await first.Task.WaitAsync(2 * Eventually.Limit, stop));
     }
 
     /// <summary>Each takes two turns' time, and tells its number.</summary>

@@ -88,7 +88,7 @@ public sealed class WaitingThreadsTests
         {
             Call call = new((WaitKind)(i / 1000 % 5), static () => { });
             threads.Queue(call);
-            await call.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+            await call.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
             Thread.SpinWait(i % 1000);
         }
 
