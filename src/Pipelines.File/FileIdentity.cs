@@ -5,7 +5,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Which file it is, whatever its name: the volume, the file's number there, and on Linux the moment when it was made. Two are equal while they mean the same file. As text, for a
-/// checkpoint: <c>fe00:c0ffee:178a2f5c</c>.
+/// checkpoint: <c>fe00000000:c12b8d:18ea2afc0e806c22</c>.
 /// </summary>
 /// <remarks>
 /// <para>Linux: st_dev, st_ino and stx_btime of statx(2). Many file systems give the number of a deleted file to the next one that is made; the moment tells them apart, where the file system keeps
