@@ -150,7 +150,7 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
     {
         table.AddRow(
             Markup.Escape(ways[way].Name),
-            $"{length / best[way].TotalSeconds / 1e6:#,0.##}",
+            $"{length / best[way].TotalSeconds / 1e6:N0}",
             $"{best[way] / best[0]:0.00}×",
             $"{allocated[way]:N0} B");
     }
