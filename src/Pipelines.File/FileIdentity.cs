@@ -72,7 +72,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
     /// <param name="provider">Ignored: the text is the same everywhere.</param>
     /// <exception cref="FormatException">It is not the text of an identity.</exception>
     public static FileIdentity Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("Not the text of a FileIdentity: three hexadecimal numbers with colons between are.");
+        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between: fe00000000:c12b8d:18ea2afc0e806c22, for example.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
