@@ -17,6 +17,12 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <summary>Bytes that a step asks for which most likely finds the end of the file.</summary>
     private const int LastStep = 4 * 1024;
 
+    /// <summary>
+    /// Bytes up to which a file goes through memory instead of copy_file_range(2), which may wait for the device and so needs another thread: a read that the page cache answers needs
+    /// none, and the writer writes while the caller goes on. With more bytes it is the second copy that takes longer. docs/tuning.md
+    /// </summary>
+    private const int MaxThroughMemory = 1024 * 1024;
+
     private readonly PooledCompletions<bool> _completions = new();
     private FileBackend _source;
     private long _offset;
@@ -54,6 +60,9 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <exception cref="OperationCanceledException">The flush was canceled.</exception>
     internal static bool GoesOn(FlushResult flush)
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
+
+    /// <summary>Bytes that are left as far as opening told how long the file is; none or less where it is longer than that.</summary>
+    private long KnownLeft => Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
 
     /// <summary>What <see cref="Cancel"/> was called with first.</summary>
     internal Exception? Canceled => Volatile.Read(ref _canceled);
@@ -217,7 +226,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
     {
-        if (!_source.CanCopyTo(destination.FileBackend))
+        if (KnownLeft <= MaxThroughMemory || !_source.CanCopyTo(destination.FileBackend))
         {
             return true;
         }
@@ -238,7 +247,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         while (_source.CanCopyTo(destination.FileBackend))
         {
             ThrowIfCanceled(cancellationToken);
-            long length = Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
+            long length = KnownLeft;
             if (length <= 0)
             {
                 break;
