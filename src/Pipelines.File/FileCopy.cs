@@ -2,6 +2,7 @@ using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
 using System.Runtime.ExceptionServices;
 using Pipelines.File.Backends;
+using Pipelines.File.Buffers;
 
 namespace Pipelines.File;
 
@@ -23,7 +24,6 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     private const int MaxThroughMemory = 1024 * 1024;
 
-    private readonly PooledCompletions<bool> _completions = new();
     private FileBackend _source;
     private long _offset;
     private long _length;
@@ -35,10 +35,12 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     // The last step was full where the end was: there is more than was known when the file was opened.
     private bool _hasGrown;
 
-    // Guards the three below.
-    private readonly Lock _lock = new();
+    // Guarded by this object.
     private PooledCompletion<bool>? _pending;
     private Exception? _canceled;
+
+    // From the first step on that has to wait.
+    private PooledCompletions<bool>? _completions;
 
     /// <param name="source">The file.</param>
     /// <param name="offset">The first byte, bytes.</param>
@@ -73,7 +75,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     internal Cancellation Cancel(Exception reason)
     {
-        lock (_lock)
+        lock (this)
         {
             _canceled ??= reason;
             return _pending is null ? default : new Cancellation(_operation!);
@@ -87,6 +89,46 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         {
             throw canceled;
         }
+    }
+
+    /// <summary>Copies what a reader has buffered, then everything else.</summary>
+    internal async Task CopyToAsync(ReadState state, PipeWriter destination, CancellationToken cancellationToken)
+    {
+        // While this copies nobody else moves the chain.
+        foreach (ReadOnlyMemory<byte> memory in state.Buffered)
+        {
+            ThrowIfCanceled(cancellationToken);
+            FlushResult flush = default;
+            try
+            {
+                flush = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+            }
+            finally
+            {
+                // Also where the write fails: the destination may have taken them, and each byte goes there once.
+                FileSegment? freed;
+                lock (state)
+                {
+                    freed = state.Skip(memory.Length);
+                }
+
+                _ = SegmentPool.Shared.Return(freed);
+            }
+
+            if (!GoesOn(flush))
+            {
+                return;
+            }
+        }
+
+        // An error comes after what was read before it, and is not tried again.
+        ThrowIfCanceled(cancellationToken);
+        if (state.Error is not null)
+        {
+            _ = await state.Answer(default, state.Error).ConfigureAwait(false);
+        }
+
+        await CopyToAsync(destination, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Copies everything, with a flush after every step. Ends early where the destination takes no more.</summary>
@@ -178,7 +220,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
     {
         PooledCompletion<bool> pending;
-        lock (_lock)
+        lock (this)
         {
             pending = _pending!;
             _pending = null;
@@ -287,10 +329,10 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     {
         do
         {
-            PooledCompletion<bool> pending = _completions.Rent();
+            PooledCompletion<bool> pending = (_completions ??= new PooledCompletions<bool>()).Rent();
             ValueTask<bool> reported = pending.Task;
             Cancellation cancellation = default;
-            lock (_lock)
+            lock (this)
             {
                 _pending = pending;
                 if (_canceled is not null)
