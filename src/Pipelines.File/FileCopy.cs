@@ -58,13 +58,13 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <summary>What reading the file has failed with.</summary>
     internal Exception? Error { get; private set; }
 
+    /// <summary>Bytes that are left as far as opening told how long the file is; none or less where it is longer than that.</summary>
+    private long KnownLeft => Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
+
     /// <summary>Whether a flush lets a copy go on: <see langword="false"/>, the destination takes no more.</summary>
     /// <exception cref="OperationCanceledException">The flush was canceled.</exception>
     internal static bool GoesOn(FlushResult flush)
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
-
-    /// <summary>Bytes that are left as far as opening told how long the file is; none or less where it is longer than that.</summary>
-    private long KnownLeft => Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
 
     /// <summary>What <see cref="Cancel"/> was called with first.</summary>
     internal Exception? Canceled => Volatile.Read(ref _canceled);
@@ -276,51 +276,46 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         destination.BeginDirect();
         try
         {
-            return await CopyRangesDirectlyAsync(destination, cancellationToken).ConfigureAwait(false);
+            while (_source.CanCopyTo(destination.FileBackend))
+            {
+                ThrowIfCanceled(cancellationToken);
+                long length = KnownLeft;
+                if (length <= 0)
+                {
+                    break;
+                }
+
+                // Nothing of the writer's may be on its way: the copy goes past its memory.
+                if (!GoesOn(await destination.FlushDirectAsync(cancellationToken).ConfigureAwait(false)))
+                {
+                    return false;
+                }
+
+                FileOperation operation = _operation ??= _source.Rent(this);
+                operation.BeginCopy(_offset + _copied, destination.FileBackend, destination.Skip(0), length);
+                await PerformAsync(operation).ConfigureAwait(false);
+                long copied = operation.Transferred;
+                operation.Clear();
+                if (operation.Error is { } error)
+                {
+                    Error = error;
+                    throw error;
+                }
+
+                destination.Skip(copied);
+                Volatile.Write(ref _copied, _copied + copied);
+                if (copied == 0)
+                {
+                    break;
+                }
+            }
+
+            return true;
         }
         finally
         {
             destination.EndDirect();
         }
-    }
-
-    private async ValueTask<bool> CopyRangesDirectlyAsync(FilePipeWriter destination, CancellationToken cancellationToken)
-    {
-        while (_source.CanCopyTo(destination.FileBackend))
-        {
-            ThrowIfCanceled(cancellationToken);
-            long length = KnownLeft;
-            if (length <= 0)
-            {
-                break;
-            }
-
-            // Nothing of the writer's may be on its way: the copy goes past its memory.
-            if (!GoesOn(await destination.FlushDirectAsync(cancellationToken).ConfigureAwait(false)))
-            {
-                return false;
-            }
-
-            FileOperation operation = _operation ??= _source.Rent(this);
-            operation.BeginCopy(_offset + _copied, destination.FileBackend, destination.Skip(0), length);
-            await PerformAsync(operation).ConfigureAwait(false);
-            long copied = operation.Transferred;
-            operation.Clear();
-            if (operation.Error is { } error)
-            {
-                Error = error;
-                throw error;
-            }
-
-            destination.Skip(copied);
-            Volatile.Write(ref _copied, _copied + copied);
-            if (copied == 0)
-            {
-                break;
-            }
-        }
-
-        return true;
     }
 
     /// <summary>Has the back end perform the operation, and waits until the system is done with its memory, canceled or not.</summary>
