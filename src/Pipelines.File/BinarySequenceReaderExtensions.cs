@@ -32,7 +32,7 @@ public static class BinarySequenceReaderExtensions
 
     /// <summary>Reads one byte.</summary>
     /// <inheritdoc cref="TryReadByte"/>
-    public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value) => TryTake(ref reader, out value);
+    public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value) => TryTake(ref reader, out value, isReversed: false);
 
     /// <summary>Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.</summary>
     /// <param name="reader">Where from.</param>
@@ -49,12 +49,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -66,12 +61,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -83,12 +73,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -100,12 +85,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -117,12 +97,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -134,12 +109,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -151,12 +121,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -168,12 +133,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -185,12 +145,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -202,12 +157,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -219,12 +169,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -236,12 +181,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value)
-    {
-        bool isRead = TryTake(ref reader, out value);
-        value = !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value);
-        return isRead;
-    }
+    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -253,12 +193,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value)
-    {
-        bool isRead = reader.TryReadInt16LittleEndian(out short bits);
-        value = BitConverter.Int16BitsToHalf(bits);
-        return isRead;
-    }
+    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -270,12 +205,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value)
-    {
-        bool isRead = reader.TryReadInt16BigEndian(out short bits);
-        value = BitConverter.Int16BitsToHalf(bits);
-        return isRead;
-    }
+    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -287,12 +217,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value)
-    {
-        bool isRead = reader.TryReadInt32LittleEndian(out int bits);
-        value = BitConverter.Int32BitsToSingle(bits);
-        return isRead;
-    }
+    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -304,12 +229,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value)
-    {
-        bool isRead = reader.TryReadInt32BigEndian(out int bits);
-        value = BitConverter.Int32BitsToSingle(bits);
-        return isRead;
-    }
+    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -321,12 +241,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value)
-    {
-        bool isRead = reader.TryReadInt64LittleEndian(out long bits);
-        value = BitConverter.Int64BitsToDouble(bits);
-        return isRead;
-    }
+    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -338,12 +253,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">Where from.</param>
     /// <param name="value">The value, or 0.</param>
     /// <returns>Whether there is one.</returns>
-    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value)
-    {
-        bool isRead = reader.TryReadInt64BigEndian(out long bits);
-        value = BitConverter.Int64BitsToDouble(bits);
-        return isRead;
-    }
+    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">Where from.</param>
@@ -438,28 +348,39 @@ public static class BinarySequenceReaderExtensions
         return false;
     }
 
-    private static bool TryTake<T>(ref SequenceReader<byte> reader, out T value)
+    private static bool TryTake<T>(ref SequenceReader<byte> reader, out T value, bool isReversed)
         where T : unmanaged
     {
         ReadOnlySpan<byte> span = reader.UnreadSpan;
         if (span.Length < Unsafe.SizeOf<T>())
         {
-            return TryTakeSlowly(ref reader, out value);
+            return TryTakeSlowly(ref reader, out value, isReversed);
         }
 
         value = MemoryMarshal.Read<T>(span);
+        value = isReversed ? Reverse(value) : value;
         reader.Advance(Unsafe.SizeOf<T>());
         return true;
     }
 
     // The value lies in more than one segment, or there is none.
     [MethodImpl(MethodImplOptions.NoInlining)]
-    private static bool TryTakeSlowly<T>(ref SequenceReader<byte> reader, out T value)
+    private static bool TryTakeSlowly<T>(ref SequenceReader<byte> reader, out T value, bool isReversed)
         where T : unmanaged
     {
         value = default;
-        return TryTakeAll(ref reader, new Span<T>(ref value), isReversed: false);
+        return TryTakeAll(ref reader, new Span<T>(ref value), isReversed);
     }
+
+    // Only the branch of the type's size is left of it.
+    private static T Reverse<T>(T value)
+        where T : unmanaged
+        => Unsafe.SizeOf<T>() switch
+        {
+            sizeof(ushort) => Unsafe.BitCast<ushort, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, ushort>(value))),
+            sizeof(uint) => Unsafe.BitCast<uint, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, uint>(value))),
+            _ => Unsafe.BitCast<ulong, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, ulong>(value))),
+        };
 
     private static bool TryTakeAll<T>(ref SequenceReader<byte> reader, scoped Span<T> values, bool isReversed)
         where T : unmanaged

@@ -27,7 +27,7 @@ public sealed partial class DocumentationTests(ExampleProgram program) : IClassF
         await File.WriteAllBytesAsync(Path.Combine(_folder, "records.bin"), [10, 0, 0, 0, 20, 0, 0, 0, 30, 0, 0, 0], _stop);
         using Process process = program.Start(example, _folder);
         Task<string> errors = process.StandardError.ReadToEndAsync(_stop);
-        string output = await process.StandardOutput.ReadToEndAsync(_stop).WaitAsync(TimeSpan.FromSeconds(60), _stop);
+        string output = await process.StandardOutput.ReadToEndAsync(_stop).WaitAsync(Eventually.Limit, _stop);
         await process.WaitForExitAsync(_stop);
         Assert.True(process.ExitCode == 0, output + await errors);
         Assert.Contains(example.Prints ?? string.Empty, output, StringComparison.Ordinal);
@@ -40,7 +40,7 @@ public sealed partial class DocumentationTests(ExampleProgram program) : IClassF
         using Process process = program.Start(ExampleProgram.Examples[name], _folder);
         try
         {
-            Uri address = await AddressOfAsync(process).WaitAsync(TimeSpan.FromSeconds(60), _stop);
+            Uri address = await AddressOfAsync(process).WaitAsync(Eventually.Limit, _stop);
             using HttpClient client = new() { BaseAddress = address };
             byte[] content = FileTree.Content(300_000);
             using HttpResponseMessage made = await client.PutAsync("upload/a%20film.mp4", new ByteArrayContent(content), _stop);

@@ -245,7 +245,8 @@ public sealed class OpenFilesTests : IDisposable
     [Fact]
     public async Task Get_NobodyAsksAnyMore_IsClosedAndTheTimerEnds()
     {
-        OpenFiles files = new(maxFiles: 10, idleTime: TimeSpan.FromMilliseconds(50));
+        // Long enough for this test to look at both while they are open, on a busy machine, too.
+        OpenFiles files = new(maxFiles: 10, idleTime: TimeSpan.FromSeconds(2));
         for (int round = 0; round < 2; round++)
         {
             Assert.False(files.IsTimerSet);
@@ -336,7 +337,7 @@ public sealed class OpenFilesTests : IDisposable
             await Task.WhenAll(Enumerable.Range(0, 8).Select(_ => Task.Factory.StartNew(
                 () =>
                 {
-                    start.SignalAndWait(TimeSpan.FromSeconds(30), _stop);
+                    start.SignalAndWait(Eventually.Limit, _stop);
                     for (int i = 0; i < 100; i++)
                     {
                         OpenFile file = files.Open(PathOf("f.txt"))!;
@@ -362,7 +363,7 @@ public sealed class OpenFilesTests : IDisposable
             OpenFile[] opened = await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => Task.Factory.StartNew(
                 () =>
                 {
-                    start.SignalAndWait(TimeSpan.FromSeconds(30), _stop);
+                    start.SignalAndWait(Eventually.Limit, _stop);
                     return files.Open(PathOf("f.txt"))!;
                 },
                 _stop,

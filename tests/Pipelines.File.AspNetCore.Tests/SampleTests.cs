@@ -165,7 +165,7 @@ public sealed class SampleTests : IAsyncLifetime
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It calls mkfifo.");
         using System.Diagnostics.Process made = System.Diagnostics.Process.Start("mkfifo", Path.Combine(_root, "fifo"));
         await made.WaitForExitAsync(_stop);
-        Assert.Empty(await _client.GetByteArrayAsync("files/fifo", _stop).WaitAsync(TimeSpan.FromSeconds(20), _stop));
+        Assert.Empty(await _client.GetByteArrayAsync("files/fifo", _stop).WaitAsync(Eventually.Limit, _stop));
     }
 
     [Fact]

@@ -308,7 +308,7 @@ public sealed class SendingTests : IDisposable
             stream.Socket.Close(timeout: 0);
         }
 
-        Assert.Null(await ended.Task.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Assert.Null(await ended.Task.WaitAsync(Eventually.Limit, _stop));
         Assert.Empty(server.Log.Lines);
     }
 

@@ -537,7 +537,7 @@ public sealed class UploadTests : IAsyncLifetime
         {
             while (sent < Endless)
             {
-                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(60), _stop);
+                sent += await socket.SendAsync(piece, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
             }
         }
         catch (SocketException)

@@ -33,10 +33,10 @@ public sealed class AbortTests : IDisposable
         writer.Abort();
         foreach (Task<FlushResult> flush in flushes)
         {
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
         }
 
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         AssertReleased(writer, pool);
 
         // What is in the FIFO is the beginning of what was written.
@@ -100,10 +100,10 @@ public sealed class AbortTests : IDisposable
         writer.Abort();
         foreach (Task wait in waits)
         {
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => wait.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => wait.WaitAsync(Eventually.Limit, _stop));
         }
 
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         AssertReleased(writer, pool);
     }
 
@@ -118,7 +118,7 @@ public sealed class AbortTests : IDisposable
         // The drain still has the segment that this would be in.
         Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
         writer.Abort();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => completing.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => completing.WaitAsync(Eventually.Limit, _stop));
         AssertReleased(writer, pool);
     }
 
@@ -184,13 +184,13 @@ public sealed class AbortTests : IDisposable
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(10_000), _stop).AsTask();
         isCalled.Wait(_stop);
         writer.Abort();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
         Task completing = writer.CompleteAsync().AsTask();
         Assert.False(writer.FileBackend.Handle.IsClosed);
         Assert.False(completing.IsCompleted);
         Assert.True(isSync || pool.Rented > 0);
         _gate.Set();
-        await completing.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await completing.WaitAsync(Eventually.Limit, _stop);
         AssertReleased(writer, pool);
         Assert.Equal(Pattern.Bytes(10_000), File.ReadAllBytes(_folder.File("f")));
     }
@@ -219,8 +219,8 @@ public sealed class AbortTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(handle, new() { LeaveOpen = true, FlushGuarantee = FlushGuarantee.Written });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(300_000), _stop).AsTask();
         writer.Abort();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(TimeSpan.FromSeconds(10), _stop));
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.False(handle.IsClosed);
         first.Abort();
     }
@@ -233,8 +233,8 @@ public sealed class AbortTests : IDisposable
         Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(5_000_000), _stop).AsTask();
         await Eventually.TrueAsync(() => writer.Position > 0);
         writer.Abort();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(TimeSpan.FromSeconds(10), _stop));
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         AssertReleased(writer, pool);
     }
 
@@ -247,10 +247,10 @@ public sealed class AbortTests : IDisposable
         Task copy = reader.CopyToAsync(writer, _stop);
         await Eventually.TrueAsync(() => writer.Position > 0);
         writer.Abort();
-        Exception? thrown = await Record.ExceptionAsync(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Exception? thrown = await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop));
         Assert.True(thrown is OperationCanceledException or InvalidOperationException, $"{thrown}");
         await reader.CompleteAsync();
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         AssertReleased(writer, pool);
     }
 
@@ -275,12 +275,12 @@ public sealed class AbortTests : IDisposable
             {
                 for (int index = 0; index < 300_000; index += 1000)
                 {
-                    await writer.WriteAsync(Pattern.Bytes(1000, index), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+                    await writer.WriteAsync(Pattern.Bytes(1000, index), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
                 }
 
                 if (round % 2 == 0)
                 {
-                    await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+                    await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
                 }
                 else
                 {
@@ -293,7 +293,7 @@ public sealed class AbortTests : IDisposable
             }
 
             await aborting;
-            await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
             Assert.True(writer.FileBackend.Handle.IsClosed);
         }
 

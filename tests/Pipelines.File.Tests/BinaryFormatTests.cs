@@ -169,7 +169,7 @@ public sealed class BinaryFormatTests
         => Prop.ForAll(
             Gen.ListOf(Items()).ToArbitrary(),
             Gen.Zip(Gen.Elements(Enum.GetValues<Target>()), Gen.Choose(1, 50)).ToArbitrary(),
-            (items, how) => Task.Run(() => CheckAsync([.. items], how.Item1, how.Item2)).WaitAsync(TimeSpan.FromSeconds(60)).GetAwaiter().GetResult())
+            (items, how) => Task.Run(() => CheckAsync([.. items], how.Item1, how.Item2)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult())
             .Check(Config.QuickThrowOnFailure.WithMaxTest(500).WithEndSize(200));
 
     [Theory]

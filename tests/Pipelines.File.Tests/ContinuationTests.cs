@@ -63,7 +63,7 @@ public sealed class ContinuationTests : IDisposable
 
                 return context.IsCurrentThread;
             });
-        Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(Eventually.Limit, _stop));
         _gate.Set();
         await reader.CompleteAsync();
     }
@@ -99,7 +99,7 @@ public sealed class ContinuationTests : IDisposable
 
                 return context.IsCurrentThread;
             });
-        Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(Eventually.Limit, _stop));
         _gate.Set();
         _ = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
     }
@@ -158,7 +158,7 @@ public sealed class ContinuationTests : IDisposable
             _stop,
             TaskCreationOptions.None,
             scheduler).Unwrap();
-        Assert.Equal(continueOnCapturedContext ? 2 : 0, await timesThere.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.Equal(continueOnCapturedContext ? 2 : 0, await timesThere.WaitAsync(Eventually.Limit, _stop));
         _gate.Set();
         await reader.CompleteAsync();
         _ = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
@@ -186,7 +186,7 @@ public sealed class ContinuationTests : IDisposable
                 await Assert.ThrowsAsync<InvalidOperationException>(() => read);
                 return isThere && context.IsCurrentThread;
             });
-        Assert.True(await isThere.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        Assert.True(await isThere.WaitAsync(Eventually.Limit, _stop));
     }
 
     private void EndLater(Ending end, Action cancel, CancellationTokenSource source, Action complete) => Task.Run(

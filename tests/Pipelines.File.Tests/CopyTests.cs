@@ -160,7 +160,7 @@ public sealed class CopyTests : IDisposable
         FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(1_500_000, 1000)));
         Task copy = reader.CopyToAsync(writer, _stop);
         gate.Release(2);
-        await Assert.ThrowsAsync<IOException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<IOException>(() => copy.WaitAsync(Eventually.Limit, _stop));
         await reader.CompleteAsync();
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Equal(Pattern.Bytes(600), File.ReadAllBytes(_folder.File("destination")));

@@ -37,7 +37,7 @@ public sealed class DescriptorPollerTests : IDisposable
         late.Request(otherBackend);
         Assert.False(owner.Completed.Task.IsCompleted);
         mine.Write(Pattern.Bytes(10));
-        FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FileOperation completed = await owner.Completed.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(10, completed.Transferred);
         Assert.Equal(Pattern.Bytes(10), buffer);
         completed.Return();
@@ -53,7 +53,7 @@ public sealed class DescriptorPollerTests : IDisposable
         Recorder owner = new();
         FileOperation operation = Begin(backend, owner);
         backend.Cancel(operation, operation.Generation);
-        FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FileOperation completed = await owner.Completed.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.True(completed.IsCanceled);
         completed.Return();
         backend.Release(closeHandle: true);
@@ -81,7 +81,7 @@ public sealed class DescriptorPollerTests : IDisposable
         operation.Pin();
         backend.Start(operation);
         fifo.Write(Pattern.Bytes(10));
-        FileOperation completed = await owner.Completed.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FileOperation completed = await owner.Completed.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(10, completed.Transferred);
         completed.Return();
         backend.Release(closeHandle: true);
@@ -111,7 +111,7 @@ public sealed class DescriptorPollerTests : IDisposable
         })
         { IsBackground = true })];
         Array.ForEach(threads, t => t.Start());
-        Assert.All(threads, t => Assert.True(t.Join(TimeSpan.FromSeconds(15)), $"Stuck after {Interlocked.Read(ref cycles)} cycles."));
+        Assert.All(threads, t => Assert.True(t.Join(Eventually.Limit), $"Stuck after {Interlocked.Read(ref cycles)} cycles."));
         foreach (FileOperation operation in idle)
         {
             backend.Cancel(operation, operation.Generation);

@@ -34,7 +34,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Waiter second = new();
         Assert.True(poller.TryAdd(second.Wait, reused, Libc.POLLIN));
         later.Write([1]);
-        await second.Ready.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         _ = poller.TryCancel(first.Wait, 0);
     }
 
@@ -56,9 +56,9 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Waiter last = new();
         Assert.True(poller.TryAdd(last.Wait, handle, Libc.POLLIN));
         fifo.Write([1]);
-        await last.Ready.Task.WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        await last.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         idle.Write([1]);
-        await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(Eventually.Limit, _stop);
         Assert.All(waiters, waiter => Assert.Equal(1, waiter.Times));
     }
 
@@ -85,7 +85,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
             Thread.SpinWait(round * 10);
             fifo.Write([1]);
             _ = await canceled;
-            await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(Eventually.Limit, _stop);
             Assert.All(waiters, waiter => Assert.Equal(1, waiter.Times));
             byte[] drained = new byte[1];
             using FileStream reader = new(new SafeFileHandle(handle.DangerousGetHandle(), ownsHandle: false), FileAccess.Read, bufferSize: 0);

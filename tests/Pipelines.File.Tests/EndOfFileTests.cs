@@ -108,11 +108,11 @@ public sealed class EndOfFileTests : IDisposable
         SafeFileHandle first = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
         FilePipeReader reader = FilePipeReader.Create(path);
         first.Dispose();
-        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCompleted);
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
         using FileStream second = new(File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, 0);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         second.Write("abc"u8);
-        Assert.Equal("abc"u8.ToArray(), (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.ToArray());
+        Assert.Equal("abc"u8.ToArray(), (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.ToArray());
         await reader.CompleteAsync();
     }
 

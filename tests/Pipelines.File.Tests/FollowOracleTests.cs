@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.IO.Pipelines;
 using System.Text;
 using FsCheck;
@@ -11,7 +12,7 @@ namespace FilePipelinesTests;
 public sealed class FollowOracleTests
 {
     // Short: what has lost its name is left after four of them.
-    private static readonly TimeSpan s_interval = TimeSpan.FromMilliseconds(5);
+    private static readonly TimeSpan s_interval = TimeSpan.FromMilliseconds(10);
 
     public enum Verb
     {
@@ -74,16 +75,24 @@ public sealed class FollowOracleTests
             }
 
             bool isOver = false;
+
+            // Of what is unread the end that came too late after a rename to be given for certain.
+            int late = 0;
             switch (act.Verb)
             {
                 case Verb.Append:
                     Append(act.Size);
                     break;
                 case Verb.Rename or Verb.RenameAndAppend:
+                    long before = Stopwatch.GetTimestamp();
                     File.Move(path, $"{path}.{++files}");
                     if (act.Verb == Verb.RenameAndAppend)
                     {
+                        int length = unread.Length;
                         Append(act.Size);
+
+                        // A busy machine may have stopped this thread in between.
+                        late = Stopwatch.GetElapsedTime(before) < s_interval / 2 ? 0 : unread.Length - length;
                     }
 
                     isOver = true;
@@ -136,7 +145,7 @@ public sealed class FollowOracleTests
                 string text = Encoding.UTF8.GetString(result.Buffer);
                 Assert.StartsWith(text, unread.ToString(), StringComparison.Ordinal);
                 Assert.True(text.Length > 0 || isOver);
-                Assert.True(!result.IsCompleted || (isOver && text.Length == unread.Length));
+                Assert.True(!result.IsCompleted || (isOver && text.Length >= unread.Length - late));
                 reader.AdvanceTo(result.Buffer.End);
                 unread.Remove(0, text.Length);
             }
@@ -149,7 +158,9 @@ public sealed class FollowOracleTests
 
             if (isOver)
             {
-                Assert.Equal(unread.ToString(), await GrowingFile.ReadToEndAsync(reader));
+                string rest = await GrowingFile.ReadToEndAsync(reader);
+                Assert.StartsWith(rest, unread.ToString(), StringComparison.Ordinal);
+                Assert.True(rest.Length >= unread.Length - late, $"{unread.Length - rest.Length} bytes are missing, {late} of them may be.");
                 await reader.CompleteAsync();
                 unread.Clear();
                 file.Reopen();

@@ -111,8 +111,8 @@ public sealed class FollowRudeTests : IDisposable
         }
 
         Task<string> rest = GrowingFile.ReadToEndAsync(reader);
-        File.Move(file.Path, file.Path + ".1");
         file.Append("three");
+        File.Move(file.Path, file.Path + ".1");
         Assert.Equal("three", await rest);
     }
 

@@ -16,8 +16,6 @@ internal sealed class GrowingFile : IDisposable
     /// <summary>Where the system tells of growth, nothing else is to: no look for a day.</summary>
     public static readonly TimeSpan LongInterval = OperatingSystem.IsLinux() ? TimeSpan.FromDays(1) : Interval;
 
-    private static readonly TimeSpan s_limit = TimeSpan.FromSeconds(60);
-
     private FileStream _stream;
 
     public GrowingFile(string path, string content = "")
@@ -62,11 +60,11 @@ internal sealed class GrowingFile : IDisposable
 
     public void Dispose() => _stream.Dispose();
 
-    public static async Task<T> Bounded<T>(Task<T> task) => await task.WaitAsync(s_limit, TestContext.Current.CancellationToken);
+    public static async Task<T> Bounded<T>(Task<T> task) => await task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
 
     public static Task<T> Bounded<T>(ValueTask<T> task) => Bounded(task.AsTask());
 
-    public static Task Bounded(Task task) => task.WaitAsync(s_limit, TestContext.Current.CancellationToken);
+    public static Task Bounded(Task task) => task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
 
     /// <summary>Reads that text, and consumes it.</summary>
     public static async Task ExpectAsync(PipeReader reader, string text)

@@ -157,14 +157,14 @@ public sealed class HostileMemoryPoolTests : IDisposable
         {
             // The read ends, and its memory is there; the next one has none.
             fifo.Write(Pattern.Bytes(10));
-            ReadResult result = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            ReadResult result = await read.WaitAsync(Eventually.Limit, _stop);
             Assert.Equal(Pattern.Bytes(10), result.Buffer.ToArray());
         }
 
         _ = await Record.ExceptionAsync(async () => await reader.CompleteAsync());
         if (isCompletedFirst)
         {
-            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
         }
 
         Assert.True(reader.FileBackend.Handle.IsClosed);
@@ -231,7 +231,7 @@ public sealed class HostileMemoryPoolTests : IDisposable
         pool.RefusesSpans = true;
         if (isAsync)
         {
-            await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         }
         else
         {
@@ -371,7 +371,7 @@ public sealed class HostileMemoryPoolTests : IDisposable
     {
         Thread thread = new(() => action()) { IsBackground = true };
         thread.Start();
-        if (!thread.Join(TimeSpan.FromSeconds(10)))
+        if (!thread.Join(Eventually.Limit))
         {
             Interlocked.Increment(ref stuck);
         }

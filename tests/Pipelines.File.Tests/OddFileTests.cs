@@ -55,7 +55,7 @@ public sealed partial class OddFileTests : IDisposable
 
         writer.Abort();
         await Assert.ThrowsAsync<OperationCanceledException>(async () => await flush);
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
     }
 
     [LibraryImport("libc", EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]

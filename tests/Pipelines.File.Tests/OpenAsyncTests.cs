@@ -96,7 +96,7 @@ public sealed class OpenAsyncTests : IDisposable
 
         // The reading side is there, so that this does not wait.
         using FileStream writer = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite, bufferSize: 0);
-        FilePipeReader reader = await opening.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FilePipeReader reader = await opening.WaitAsync(Eventually.Limit, _stop);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
         Assert.Equal(10, (await read).Buffer.Length);
@@ -110,8 +110,8 @@ public sealed class OpenAsyncTests : IDisposable
         Task<FilePipeWriter> openingWriter = FilePipeWriter.OpenAsync(path, null, _stop).AsTask();
         await Task.Delay(100, _stop);
         Assert.False(openingWriter.IsCompleted);
-        FilePipeReader reader = await FilePipeReader.OpenAsync(path, null, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
-        FilePipeWriter writer = await openingWriter.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FilePipeReader reader = await FilePipeReader.OpenAsync(path, null, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        FilePipeWriter writer = await openingWriter.WaitAsync(Eventually.Limit, _stop);
         await writer.WriteAsync(Pattern.Bytes(1000), _stop);
         ReadResult result = await reader.ReadAtLeastAsync(1000, _stop);
         Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), 0));
@@ -132,7 +132,7 @@ public sealed class OpenAsyncTests : IDisposable
             await Task.Delay(60, _stop);
             Assert.False(opening.IsCompleted);
             await cancel.CancelAsync();
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening.WaitAsync(Eventually.Limit, _stop));
             await OpenHandles.NoneAsync(path);
         }
     }
@@ -156,7 +156,7 @@ public sealed class OpenAsyncTests : IDisposable
         await Task.Delay(60, _stop);
         Assert.False(opening.IsCompleted);
         File.Move(_folder.File("f", "0123456789"u8.ToArray()), path, overwrite: true);
-        FilePipeWriter writer = await opening.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FilePipeWriter writer = await opening.WaitAsync(Eventually.Limit, _stop);
         await writer.WriteAsync("new"u8.ToArray(), _stop);
         await writer.CompleteAsync();
         Assert.Equal(mode == FileMode.Append ? "0123456789new" : "new", await File.ReadAllTextAsync(path, _stop));
@@ -176,7 +176,7 @@ public sealed class OpenAsyncTests : IDisposable
         fifo.Write(Pattern.Bytes(10));
         try
         {
-            Assert.Equal(10, (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.Length);
+            Assert.Equal(10, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
         }
         catch (ObjectDisposedException)
         {

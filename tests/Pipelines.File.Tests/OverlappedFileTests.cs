@@ -249,7 +249,7 @@ public sealed class OverlappedFileTests : IDisposable
             WriteNothing(server);
             WriteNothing(server);
             await server.WriteAsync(Pattern.Bytes(10), _stop);
-            ReadResult result = await read.WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            ReadResult result = await read.WaitAsync(Eventually.Limit, _stop);
             Assert.False(result.IsCompleted);
             Assert.Equal(10, result.Buffer.Length);
             reader.AdvanceTo(result.Buffer.End);
@@ -257,11 +257,11 @@ public sealed class OverlappedFileTests : IDisposable
             // Also where it is there before somebody reads.
             WriteNothing(server);
             await server.WriteAsync(Pattern.Bytes(20), _stop);
-            result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
             Assert.Equal(20, result.Buffer.Length);
             reader.AdvanceTo(result.Buffer.End);
             await server.DisposeAsync();
-            result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
             Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
             await reader.CompleteAsync();
         }
@@ -286,7 +286,7 @@ public sealed class OverlappedFileTests : IDisposable
         SafeFileHandle handle = OverlappedFile.Open(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.None, preallocationSize: 0);
         FilePipeReader reader = FilePipeReader.Create(new OverlappedBackend(handle, path, FileProperties.Of(handle, path), new ClosingCalls()), new(), leaveOpen: false);
         await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
-        await reader.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
     }
 
     [Theory]
@@ -384,11 +384,11 @@ public sealed class OverlappedFileTests : IDisposable
             await writer.FlushAsync(_stop);
         }
 
-        await calls.IsStalled.Task.WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        await calls.IsStalled.Task.WaitAsync(Eventually.Limit, _stop);
         writer.Abort();
-        Exception? thrown = await Record.ExceptionAsync(() => completing.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Exception? thrown = await Record.ExceptionAsync(() => completing.WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(isCompleting, thrown is OperationCanceledException);
-        await writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.True(handle.IsClosed);
     }
 
@@ -526,7 +526,7 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.False(writing.IsCompleted);
         byte[] content = new byte[1_000_000];
         await server.ReadExactlyAsync(content, _stop);
-        await writing.WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        await writing.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(-1, Pattern.FirstDifference(content));
     }
 

@@ -151,7 +151,7 @@ public sealed class OverlappedRaceTests : IDisposable
         try
         {
             // Whatever the read gives by now, it is the beginning of the file.
-            ReadResult result = await reading.AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            ReadResult result = await reading.AsTask().WaitAsync(Eventually.Limit, _stop);
             Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
             if (ending != Ending.Complete)
             {

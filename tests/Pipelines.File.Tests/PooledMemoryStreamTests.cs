@@ -344,7 +344,7 @@ public sealed class PooledMemoryStreamTests : IDisposable
         Task copy = stream.CopyToAsync(pipe.Writer, _stop);
         Assert.False(copy.IsCompleted);
         pipe.Writer.CancelPendingFlush();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
     }
 
     [Fact]

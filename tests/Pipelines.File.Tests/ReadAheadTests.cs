@@ -48,7 +48,7 @@ public sealed class ReadAheadTests : IDisposable
             },
         };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Length = Length - 1 });
-        long index = await PatternFile.ReadToEndAsync(reader).WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        long index = await PatternFile.ReadToEndAsync(reader).WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Length - 1, index);
         Assert.Empty(offenders);
         Assert.True(refusal == 0 ? plain == 0 && calls.ReadsNoWait > 4 : plain > 0, $"{plain} plain calls, {calls.ReadsNoWait} that do not wait");
@@ -71,7 +71,7 @@ public sealed class ReadAheadTests : IDisposable
         FilePipeReader reader = calls.Read(
             _folder.File("f", Pattern.Bytes(Length)),
             new() { BufferSize = 4096, PauseReadAheadThreshold = 1_900_000, Length = Length - 1, Pool = new CallersPool() });
-        Assert.Equal(Length - 1, await PatternFile.ReadToEndAsync(reader).WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        Assert.Equal(Length - 1, await PatternFile.ReadToEndAsync(reader).WaitAsync(Eventually.Limit, _stop));
         Assert.True(plain == 0 && calls.ReadsNoWait > 4, $"{plain} plain calls, {calls.ReadsNoWait} that do not wait");
     }
 
@@ -103,7 +103,7 @@ public sealed class ReadAheadTests : IDisposable
         }
 
         FilePipeReader reader = FilePipeReader.Create(path, options);
-        long length = await PatternFile.ReadToEndAsync(reader).WaitAsync(TimeSpan.FromSeconds(20), _stop);
+        long length = await PatternFile.ReadToEndAsync(reader).WaitAsync(Eventually.Limit, _stop);
         gate.Set();
         Assert.Equal(Length, length);
         foreach ((FilePipeReader one, long index) in waiting)

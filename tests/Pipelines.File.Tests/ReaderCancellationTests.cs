@@ -28,14 +28,14 @@ public sealed class ReaderCancellationTests : IDisposable
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         _isReading.Wait(_stop);
         reader.CancelPendingRead();
-        ReadResult canceled = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
         Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
         reader.AdvanceTo(canceled.Buffer.End);
         Task<ReadResult> again = reader.ReadAsync(_stop).AsTask();
         await Task.Delay(20, _stop);
         Assert.False(again.IsCompleted);
         _gate.Set();
-        ReadResult result = await again.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        ReadResult result = await again.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(10_000, result.Buffer.Length);
         Assert.Equal(-1, Pattern.FirstDifference(System.Buffers.BuffersExtensions.ToArray(result.Buffer)));
         await reader.CompleteAsync();
@@ -49,7 +49,7 @@ public sealed class ReaderCancellationTests : IDisposable
         Task<ReadResult> read = reader.ReadAsync(source.Token).AsTask();
         _isReading.Wait(_stop);
         await source.CancelAsync();
-        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(source.Token, e.CancellationToken);
         Assert.False(reader.TryRead(out _));
         _gate.Set();
@@ -85,11 +85,11 @@ public sealed class ReaderCancellationTests : IDisposable
             OnRead = _ => Block(),
         };
         reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
-        ReadResult canceled = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        ReadResult canceled = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         _gate.Set();
-        ReadResult result = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        ReadResult result = await read.WaitAsync(Eventually.Limit, _stop);
         Assert.False(result.IsCanceled);
         Assert.Equal(1000, result.Buffer.Length);
         await reader.CompleteAsync();
@@ -161,18 +161,18 @@ public sealed class ReaderCancellationTests : IDisposable
         if (byToken)
         {
             await source.CancelAsync();
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(Eventually.Limit, _stop));
         }
         else
         {
             reader.CancelPendingRead();
-            ReadResult canceled = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
             Assert.True(canceled.IsCanceled);
             Assert.Equal(150, canceled.Buffer.Length);
         }
 
         // Nobody has looked at the new ones.
-        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Pattern.Bytes(150), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
         reader.AdvanceTo(result.Buffer.End);
         await reader.CompleteAsync();
@@ -186,11 +186,11 @@ public sealed class ReaderCancellationTests : IDisposable
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         _isReading.Wait(_stop);
         reader.Complete();
-        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
         Assert.True(pool.Rented > 0);
         Assert.False(reader.FileBackend.Handle.IsClosed);
         _gate.Set();
-        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0 && reader.FileBackend.Handle.IsClosed, TimeSpan.FromSeconds(10)));
+        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0 && reader.FileBackend.Handle.IsClosed, Eventually.Limit));
         Assert.Equal(0, pool.ReturnedTwice);
         Assert.Equal(0, pool.ReturnedPinned);
     }
@@ -203,7 +203,7 @@ public sealed class ReaderCancellationTests : IDisposable
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAsync(_stop));
         Assert.Throws<InvalidOperationException>(() => reader.TryRead(out _));
         _gate.Set();
-        Assert.Equal(1000, (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.Length);
+        Assert.Equal(1000, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
         await reader.CompleteAsync();
     }
 
@@ -296,7 +296,7 @@ public sealed class ReaderCancellationTests : IDisposable
             await canceller;
         }
 
-        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, TimeSpan.FromSeconds(10)), $"{pool.Rented} pieces of memory were not given back");
+        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, Eventually.Limit), $"{pool.Rented} pieces of memory were not given back");
         Assert.Equal(0, pool.ReturnedTwice);
         Assert.Equal(0, pool.ReturnedPinned);
     }
@@ -312,7 +312,7 @@ public sealed class ReaderCancellationTests : IDisposable
         await source.CancelAsync();
         Assert.False(copy.IsCompleted);
         _gate.Set();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
         await reader.CopyToAsync(pipe.Writer, _stop);
         await pipe.Writer.CompleteAsync();
         MemoryStream copied = new();
@@ -334,7 +334,7 @@ public sealed class ReaderCancellationTests : IDisposable
         reader.Complete();
         Assert.False(copy.IsCompleted || reader.FileBackend.Handle.IsClosed);
         _gate.Set();
-        await Assert.ThrowsAsync<InvalidOperationException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => copy.WaitAsync(Eventually.Limit, _stop));
         Assert.True(reader.FileBackend.Handle.IsClosed);
         Assert.Equal(0, pool.Rented);
         Assert.Equal(0, pool.ReturnedTwice);

@@ -107,7 +107,7 @@ public sealed class ReaderContractTests : IDisposable
         reader.AdvanceTo(result.Buffer.End);
 
         // It resumes by itself: TryRead makes no call of its own.
-        Assert.True(SpinWait.SpinUntil(() => reader.TryRead(out _), TimeSpan.FromSeconds(10)));
+        Assert.True(SpinWait.SpinUntil(() => reader.TryRead(out _), Eventually.Limit));
         await reader.CompleteAsync();
     }
 
@@ -151,7 +151,7 @@ public sealed class ReaderContractTests : IDisposable
             async () =>
             {
                 ReadResult result = await reader.ReadAsync(_stop);
-                Assert.True(SpinWait.SpinUntil(() => calls.Reads >= 10, TimeSpan.FromSeconds(10)), $"{calls.Reads} reads");
+                Assert.True(SpinWait.SpinUntil(() => calls.Reads >= 10, Eventually.Limit), $"{calls.Reads} reads");
                 reader.AdvanceTo(result.Buffer.End);
             },
             _stop);
@@ -302,7 +302,7 @@ public sealed class ReaderContractTests : IDisposable
             await reader.ReadAsync(_stop);
             done.SetResult();
         }, null);
-        await done.Task.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await done.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(2, context.Posted);
         await reader.CompleteAsync();
     }
@@ -372,12 +372,12 @@ public sealed class ReaderContractTests : IDisposable
                 await writer.CompleteAsync();
             },
             _stop);
-        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
         await writing;
         server.DisposeLocalCopyOfClientHandle();
         reader.AdvanceTo(result.Buffer.End);
-        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCompleted);
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
         await reader.CompleteAsync();
         GC.Collect();
         GC.WaitForPendingFinalizers();
@@ -418,7 +418,7 @@ public sealed class ReaderContractTests : IDisposable
             Assert.Equal(1_000_000, index);
             await reader.CompleteAsync();
         });
-        Assert.True(SpinWait.SpinUntil(() => Handles() <= before, TimeSpan.FromSeconds(10)), "Handles are left open.");
+        Assert.True(SpinWait.SpinUntil(() => Handles() <= before, Eventually.Limit), "Handles are left open.");
 
         int Handles() => OperatingSystem.IsLinux() ? OpenHandles.Of(path) : 0;
     }

@@ -51,7 +51,7 @@ public sealed class ReaderFaultTests : IDisposable
         ReadResult first = await reader.ReadAsync(_stop);
         reader.AdvanceTo(first.Buffer.Start, first.Buffer.End);
         await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAtLeastAsync(Length, _stop));
-        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Pattern.Bytes(3000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
         reader.AdvanceTo(result.Buffer.End);
         await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
@@ -65,7 +65,7 @@ public sealed class ReaderFaultTests : IDisposable
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => -Libc.EAGAIN };
         FilePipeReader reader = calls.Read(_path);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        await Assert.ThrowsAsync<IOException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<IOException>(() => read.WaitAsync(Eventually.Limit, _stop));
         await reader.CompleteAsync();
         Assert.True(reader.FileBackend.Handle.IsClosed);
     }
@@ -214,7 +214,7 @@ public sealed class ReaderFaultTests : IDisposable
         SafeFileHandle handle = File.OpenHandle(fifo.Path);
         FilePipeReader reader = FilePipeReader.Create(handle);
         handle.Dispose();
-        await Assert.ThrowsAsync<ObjectDisposedException>(() => reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop));
         await reader.CompleteAsync();
     }
 }

@@ -30,11 +30,11 @@ public sealed class ReaderFileKindTests : IDisposable
         }
 
         // With a blocked thread each, this work item would wait for the pool to grow, one thread a second or so.
-        await Task.Run(() => { }, _stop).WaitAsync(TimeSpan.FromSeconds(5), _stop);
+        await Task.Run(() => { }, _stop).WaitAsync(TimeSpan.FromSeconds(20), _stop);
         foreach ((FilePipeReader reader, FileStream source, Task<ReadResult> read) in pipes)
         {
             source.Write([1, 2, 3]);
-            Assert.Equal([1, 2, 3], (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.ToArray());
+            Assert.Equal([1, 2, 3], (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.ToArray());
             await reader.CompleteAsync();
             await source.DisposeAsync();
         }
@@ -51,7 +51,7 @@ public sealed class ReaderFileKindTests : IDisposable
         reader.AdvanceTo(result.Buffer.End);
         Task<ReadResult> last = reader.ReadAsync(_stop).AsTask();
         await source.DisposeAsync();
-        Assert.True((await last.WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCompleted);
+        Assert.True((await last.WaitAsync(Eventually.Limit, _stop)).IsCompleted);
         await reader.CompleteAsync();
     }
 
@@ -95,11 +95,11 @@ public sealed class ReaderFileKindTests : IDisposable
         Pipe pipe = new();
         Task copy = reader.CopyToAsync(pipe.Writer, _stop);
         reader.CancelPendingRead();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
         using CancellationTokenSource canceled = new();
         copy = reader.CopyToAsync(pipe.Writer, canceled.Token);
         canceled.CancelAfter(20);
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
         await reader.CompleteAsync();
     }
 

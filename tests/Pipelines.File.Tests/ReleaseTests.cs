@@ -57,10 +57,10 @@ public sealed class ReleaseTests : IDisposable
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         isReading.Wait(_stop);
         Task[] completing = [reader.CompleteAsync().AsTask(), reader.CompleteAsync().AsTask(), reader.DisposeAsync().AsTask()];
-        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
         Assert.DoesNotContain(completing, task => task.IsCompleted);
         gate.Set();
-        await Task.WhenAll(completing).WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await Task.WhenAll(completing).WaitAsync(Eventually.Limit, _stop);
         Assert.True(reader.FileBackend.Handle.IsClosed);
         Assert.Equal(0, pool.Rented);
     }
@@ -72,10 +72,10 @@ public sealed class ReleaseTests : IDisposable
         CheckedPool pool = new();
         FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Pool = pool });
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        await reader.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.True(reader.FileBackend.Handle.IsClosed);
         Assert.Equal(0, pool.Rented);
-        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
     }
 
     [Theory]

@@ -37,7 +37,7 @@ public sealed class RudeWaitTests : IDisposable
         Await(new ThrowingContext(), () => writer.WriteAsync(Pattern.Bytes(500_000), _stop));
         ValueTask<FlushResult> second = writer.WriteAsync(Pattern.Bytes(10), _stop);
         Assert.Throws<NotSupportedException>(writer.Abort);
-        await Assert.ThrowsAsync<OperationCanceledException>(() => second.AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop));
+        await Assert.ThrowsAsync<OperationCanceledException>(() => second.AsTask().WaitAsync(Eventually.Limit, _stop));
         await writer.CompleteAsync();
         Assert.Equal(1, OpenHandles.Of(path));
     }
@@ -83,7 +83,7 @@ public sealed class RudeWaitTests : IDisposable
         writer.Complete();
         Assert.Equal(0, pool.ReturnedPinned);
         fifo.Write("late"u8);
-        await Record.ExceptionAsync(() => copying.WaitAsync(TimeSpan.FromSeconds(20), _stop));
+        await Record.ExceptionAsync(() => copying.WaitAsync(Eventually.Limit, _stop));
         await reader.CompleteAsync();
         Assert.Equal(0, pool.ReturnedPinned);
     }

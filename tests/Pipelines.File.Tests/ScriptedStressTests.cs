@@ -39,7 +39,7 @@ public sealed class ScriptedStressTests : IDisposable
                 Random random = new(worker);
                 do
                 {
-                    await PlayAsync(_folder.File($"f{worker}"), random).WaitAsync(TimeSpan.FromSeconds(60), _stop);
+                    await PlayAsync(_folder.File($"f{worker}"), random).WaitAsync(Eventually.Limit, _stop);
                 }
                 while (Stopwatch.GetTimestamp() < end);
             },

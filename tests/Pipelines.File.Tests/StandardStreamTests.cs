@@ -84,18 +84,18 @@ public sealed class StandardStreamTests : IDisposable
         using TcpListener listener = new(IPAddress.Loopback, 0);
         listener.Start();
         Task<string> output = OutputAsync($"exec bash -c \"exec {Copy} <>/dev/tcp/127.0.0.1/{((IPEndPoint)listener.LocalEndpoint).Port} >&0\"");
-        using (Socket socket = await listener.AcceptSocketAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop))
+        using (Socket socket = await listener.AcceptSocketAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop))
         {
             byte[] buffer = new byte[100];
             foreach (string text in new[] { "first", "second" })
             {
                 await socket.SendAsync(Encoding.ASCII.GetBytes(text), _stop);
-                int received = await socket.ReceiveAsync(buffer, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop);
+                int received = await socket.ReceiveAsync(buffer, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
                 Assert.Equal(text, Encoding.ASCII.GetString(buffer, 0, received));
             }
 
             socket.Shutdown(SocketShutdown.Send);
-            Assert.Equal(0, await socket.ReceiveAsync(buffer, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop));
+            Assert.Equal(0, await socket.ReceiveAsync(buffer, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
         }
 
         Assert.Empty(await output);

@@ -36,7 +36,7 @@ public sealed class SynchronousFileTests
             },
             _stop);
         using MemoryStream content = new();
-        await reader.CopyToAsync(content, _stop).WaitAsync(TimeSpan.FromSeconds(60), _stop);
+        await reader.CopyToAsync(content, _stop).WaitAsync(Eventually.Limit, _stop);
         await writing;
         Assert.Equal(-1, Pattern.FirstDifference(content.ToArray()));
         Assert.Equal(1_000_000, content.Length);
@@ -63,8 +63,8 @@ public sealed class SynchronousFileTests
             },
             _stop);
         byte[] content = new byte[1_000_000];
-        await Task.Run(() => server.ReadExactly(content), _stop).WaitAsync(TimeSpan.FromSeconds(60), _stop);
-        await writing.WaitAsync(TimeSpan.FromSeconds(60), _stop);
+        await Task.Run(() => server.ReadExactly(content), _stop).WaitAsync(Eventually.Limit, _stop);
+        await writing.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(-1, Pattern.FirstDifference(content));
         Assert.False(calls.HasUsedThePool);
         Assert.Equal(-1, server.ReadByte());
@@ -80,7 +80,7 @@ public sealed class SynchronousFileTests
             Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
             Thread.SpinWait(round * 200);
             reader.Complete();
-            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
             await Eventually.TrueAsync(() => reader.FileBackend.Handle.IsClosed);
         }
     }
@@ -98,16 +98,16 @@ public sealed class SynchronousFileTests
             if (i % 2 == 0)
             {
                 reader.CancelPendingRead();
-                Assert.True((await pending.WaitAsync(TimeSpan.FromSeconds(30), _stop)).IsCanceled);
+                Assert.True((await pending.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
             }
             else
             {
                 await token.CancelAsync();
-                await Assert.ThrowsAsync<OperationCanceledException>(() => pending.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+                await Assert.ThrowsAsync<OperationCanceledException>(() => pending.WaitAsync(Eventually.Limit, _stop));
             }
 
             server.Write(Pattern.Bytes(10, i * 10));
-            ReadResult result = await reader.ReadAtLeastAsync(10, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+            ReadResult result = await reader.ReadAtLeastAsync(10, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
             Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), i * 10));
             reader.AdvanceTo(result.Buffer.End);
         }
@@ -123,7 +123,7 @@ public sealed class SynchronousFileTests
         Task<FlushResult> write = writer.WriteAsync(new byte[1_000_000], _stop).AsTask();
         Assert.False(write.IsCompleted);
         writer.Abort();
-        await Assert.ThrowsAsync<OperationCanceledException>(() => write.WaitAsync(TimeSpan.FromSeconds(30), _stop));
+        await Assert.ThrowsAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
         await Eventually.TrueAsync(() => writer.FileBackend.Handle.IsClosed);
     }
 
@@ -143,7 +143,7 @@ public sealed class SynchronousFileTests
             }
 
             servers[^1].WriteByte(1);
-            Assert.Equal(1, (await reads[^1].WaitAsync(TimeSpan.FromSeconds(60), _stop)).Buffer.Length);
+            Assert.Equal(1, (await reads[^1].WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
         }
         finally
         {
@@ -163,11 +163,11 @@ public sealed class SynchronousFileTests
         using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         Assert.Equal(0, WindowsCalls.Default.WriteBlocking(handle, 0, 0, out _));
         server.Write(Pattern.Bytes(10));
-        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(10, result.Buffer.Length);
         reader.AdvanceTo(result.Buffer.End);
         server.Dispose();
-        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
         await reader.CompleteAsync();
     }
@@ -181,7 +181,7 @@ public sealed class SynchronousFileTests
         using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         Assert.Equal(0, WindowsCalls.Default.WriteBlocking(handle, 0, 0, out _));
         server.Write(Pattern.Bytes(10));
-        Assert.Equal(10, (await read.WaitAsync(TimeSpan.FromSeconds(30), _stop)).Buffer.Length);
+        Assert.Equal(10, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
         await reader.CompleteAsync();
     }
 

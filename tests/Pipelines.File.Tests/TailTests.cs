@@ -8,9 +8,20 @@ namespace FilePipelinesTests;
 public sealed partial class TailTests : IDisposable
 {
     private readonly TempFolder _folder = new();
+    private readonly List<Process> _started = [];
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
-    public void Dispose() => _folder.Dispose();
+    public void Dispose()
+    {
+        // Those of a test that has failed would follow for ever.
+        foreach (Process one in _started)
+        {
+            one.Kill();
+            one.Dispose();
+        }
+
+        _folder.Dispose();
+    }
 
     [Fact]
     public async Task SeveralFilesAndAPattern_LinesComeWithTheirNames()
@@ -18,7 +29,7 @@ public sealed partial class TailTests : IDisposable
         ChildProcess.SkipUnlessLinux();
         using GrowingFile one = new(_folder.File("one"), "1\n2\n3\n");
         Directory.CreateDirectory(_folder.File("logs"));
-        using Process tail = Start($"-n 2 one 'logs/*.log'");
+        Process tail = Start($"-n 2 one 'logs/*.log'");
         Assert.Equal("one: 2", await LineAsync(tail));
         Assert.Equal("one: 3", await LineAsync(tail));
         using GrowingFile later = new(_folder.File("logs/later.log"), "from the beginning\n");
@@ -28,8 +39,8 @@ public sealed partial class TailTests : IDisposable
         Assert.Equal("logs/later.log: whole", await LineAsync(tail));
         one.Append("line\n");
         Assert.Equal("one: half a line", await LineAsync(tail));
-        File.Move(one.Path, one.Path + ".1");
         one.Append("of the old\n");
+        File.Move(one.Path, one.Path + ".1");
         one.Reopen();
         one.Append("of the new\n");
         Assert.Equal("one: of the old", await LineAsync(tail));
@@ -41,7 +52,7 @@ public sealed partial class TailTests : IDisposable
     public async Task FileIsNotThereYet_IsWaitedFor()
     {
         ChildProcess.SkipUnlessLinux();
-        using Process tail = Start("--no-prefix none/log");
+        Process tail = Start("--no-prefix none/log");
         Assert.Equal("Tail: waiting for 'none/log'", await GrowingFile.Bounded(tail.StandardError.ReadLineAsync(_stop)));
         Directory.CreateDirectory(_folder.File("none"));
         using GrowingFile file = new(_folder.File("none/log"), "first\n");
@@ -54,12 +65,10 @@ public sealed partial class TailTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux();
         using GrowingFile file = new(_folder.File("log"), "1\n2\n");
-        using (Process tail = Start("--no-prefix --checkpoint state log"))
-        {
-            Assert.Equal("1", await LineAsync(tail));
-            Assert.Equal("2", await LineAsync(tail));
-            Assert.Equal(143, await EndAsync(tail));
-        }
+        Process tail = Start("--no-prefix --checkpoint state log");
+        Assert.Equal("1", await LineAsync(tail));
+        Assert.Equal("2", await LineAsync(tail));
+        Assert.Equal(143, await EndAsync(tail));
 
         file.Append("3\n");
         File.Move(file.Path, file.Path + ".2");
@@ -68,17 +77,15 @@ public sealed partial class TailTests : IDisposable
         File.Move(file.Path, file.Path + ".1");
         file.Reopen();
         file.Append("5\n");
-        using (Process tail = Start("--no-prefix --checkpoint state log"))
+        tail = Start("--no-prefix --checkpoint state log");
+        for (int i = 3; i <= 5; i++)
         {
-            for (int i = 3; i <= 5; i++)
-            {
-                Assert.Equal($"{i}", await LineAsync(tail));
-            }
-
-            file.Append("6\n");
-            Assert.Equal("6", await LineAsync(tail));
-            Assert.Equal(143, await EndAsync(tail));
+            Assert.Equal($"{i}", await LineAsync(tail));
         }
+
+        file.Append("6\n");
+        Assert.Equal("6", await LineAsync(tail));
+        Assert.Equal(143, await EndAsync(tail));
     }
 
     [Fact]
@@ -88,13 +95,12 @@ public sealed partial class TailTests : IDisposable
         const int Lines = 40_000;
         string output = _folder.File("output");
         using GrowingFile file = new(_folder.File("log"));
-        using (Process first = Start("--no-prefix --checkpoint state log >> output"))
-        {
-            // What is rotated before it has ever looked, it does not know of.
-            await Eventually.TrueAsync(() => File.Exists(_folder.File("state")));
-            _ = Kill(first.Id, 9);
-            await GrowingFile.Bounded(first.WaitForExitAsync(_stop));
-        }
+        Process first = Start("--no-prefix --checkpoint state log >> output");
+
+        // What is rotated before it has ever looked, it does not know of.
+        await Eventually.TrueAsync(() => File.Exists(_folder.File("state")));
+        _ = Kill(first.Id, 9);
+        await GrowingFile.Bounded(first.WaitForExitAsync(_stop));
 
         Task writing = Task.Run(
             async () =>
@@ -118,19 +124,17 @@ public sealed partial class TailTests : IDisposable
         Random random = new(1);
         for (int i = 0; i < 4; i++)
         {
-            using Process killed = Start("--no-prefix --checkpoint state log >> output");
+            Process killed = Start("--no-prefix --checkpoint state log >> output");
             await Task.Delay(200 + random.Next(300), _stop);
             _ = Kill(killed.Id, 9);
             await GrowingFile.Bounded(killed.WaitForExitAsync(_stop));
         }
 
-        using (Process last = Start("--no-prefix --checkpoint state log >> output"))
-        {
-            await GrowingFile.Bounded(writing);
-            file.Append("end\n");
-            await Eventually.TrueAsync(() => File.ReadLines(output).LastOrDefault() == "end");
-            Assert.Equal(143, await EndAsync(last));
-        }
+        Process last = Start("--no-prefix --checkpoint state log >> output");
+        await GrowingFile.Bounded(writing);
+        file.Append("end\n");
+        await Eventually.TrueAsync(() => File.ReadLines(output).LastOrDefault() == "end");
+        Assert.Equal(143, await EndAsync(last));
 
         string[] lines = await File.ReadAllLinesAsync(output, _stop);
         Assert.Equal(Lines + 1, lines.Length);
@@ -149,7 +153,7 @@ public sealed partial class TailTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux();
         _folder.File("log", "no JSON"u8.ToArray());
-        using Process tail = Start(arguments);
+        Process tail = Start(arguments);
         Task<string> error = tail.StandardError.ReadToEndAsync(_stop);
         await GrowingFile.Bounded(tail.WaitForExitAsync(_stop));
         Assert.Equal(2, tail.ExitCode);
@@ -170,5 +174,10 @@ public sealed partial class TailTests : IDisposable
     private static partial int Kill(int process, int signal);
 
     // The shell becomes the program, so that signals go there.
-    private Process Start(string arguments) => ChildProcess.Start($"cd '{_folder.Path}' && exec dotnet '{Path.Combine(AppContext.BaseDirectory, "Tail.dll")}' {arguments}");
+    private Process Start(string arguments)
+    {
+        Process tail = ChildProcess.Start($"cd '{_folder.Path}' && exec dotnet '{Path.Combine(AppContext.BaseDirectory, "Tail.dll")}' {arguments}");
+        _started.Add(tail);
+        return tail;
+    }
 }

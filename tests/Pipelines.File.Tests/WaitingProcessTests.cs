@@ -35,7 +35,7 @@ public sealed class WaitingProcessTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("dotnet");
         string fifo = Fifo.Make(_folder);
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("leave", fifo)).WaitAsync(TimeSpan.FromSeconds(30), _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("leave", fifo)).WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0 && output == "left\n", output + error);
     }
 
@@ -65,13 +65,13 @@ public sealed class WaitingProcessTests : IDisposable
         Assert.All(reads, read => Assert.False(read.IsCompleted));
 
         // Another device, and another kind of call, are served meanwhile.
-        FilePipeWriter writer = await FilePipeWriter.OpenAsync(_folder.File("other"), new() { FlushGuarantee = FlushGuarantee.Durable }, _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
-        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(_folder.File("other"), new() { FlushGuarantee = FlushGuarantee.Durable }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         await writer.CompleteAsync();
         stall.Set();
         foreach (Task<ReadResult> read in reads)
         {
-            Assert.Equal(100, (await read.WaitAsync(TimeSpan.FromSeconds(10), _stop)).Buffer.Length);
+            Assert.Equal(100, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
         }
 
         foreach (FilePipeReader reader in readers)
@@ -98,7 +98,7 @@ public sealed class WaitingProcessTests : IDisposable
         using WatchedPool pool = new(() => See("pool"));
         Context context = new(() => See("context"));
         Task work = Task.Factory.StartNew(WorkAsync, _stop, TaskCreationOptions.None, new Scheduler(() => See("scheduler"))).Unwrap();
-        await work.WaitAsync(TimeSpan.FromSeconds(60), _stop);
+        await work.WaitAsync(Eventually.Limit, _stop);
         foreach (MemoryPool<byte>? memory in (MemoryPool<byte>?[])[null, pool])
         {
             await InContextAsync(context, memory);
@@ -131,7 +131,7 @@ public sealed class WaitingProcessTests : IDisposable
             SynchronizationContext.SetSynchronizationContext(context);
             Task use = UseAsync(memory);
             SynchronizationContext.SetSynchronizationContext(before);
-            await use.WaitAsync(TimeSpan.FromSeconds(60), _stop).ConfigureAwait(false);
+            await use.WaitAsync(Eventually.Limit, _stop).ConfigureAwait(false);
         }
     }
 

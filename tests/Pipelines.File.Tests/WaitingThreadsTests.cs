@@ -19,10 +19,10 @@ public sealed class WaitingThreadsTests
         // Another kind is not held up.
         Call read = new(WaitKind.Read, static () => { });
         threads.Queue(read);
-        await read.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await read.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.InRange(threads.ThreadCount, 5, 9);
         stall.Set();
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
     }
 
@@ -46,7 +46,7 @@ public sealed class WaitingThreadsTests
         // The application's pool may have taken the two kinds that it helps with.
         Assert.InRange(threads.ThreadCount, 3, 5);
         stall.Set();
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
     }
 
     [Fact]
@@ -60,7 +60,7 @@ public sealed class WaitingThreadsTests
         // Nothing is queued any more, so that only a thread of theirs can see that nothing goes on.
         await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
         stall.Set();
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
     }
 
     [Fact]
@@ -71,7 +71,7 @@ public sealed class WaitingThreadsTests
         TaskCompletionSource done = new(TaskCreationOptions.RunContinuationsAsynchronously);
         Changing call = new(kinds, done);
         threads.Queue(call);
-        await done.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await done.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.Equal([WaitKind.Write, WaitKind.Write, WaitKind.Sync], kinds);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
     }
@@ -82,11 +82,11 @@ public sealed class WaitingThreadsTests
         WaitingThreads threads = new(limit: 8);
         Call[] calls = [.. Enumerable.Range(0, 100).Select(_ => new Call(WaitKind.Sync, static () => { }))];
         Array.ForEach(calls, threads.Queue);
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         await Eventually.TrueAsync(() => threads.ThreadCount == 0);
         Call again = new(WaitKind.Open, static () => { });
         threads.Queue(again);
-        await again.Performed.Task.WaitAsync(TimeSpan.FromSeconds(10), TestContext.Current.CancellationToken);
+        await again.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
     }
 
     [Fact]
@@ -106,7 +106,7 @@ public sealed class WaitingThreadsTests
                 }
             }
         })));
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(TimeSpan.FromSeconds(30), TestContext.Current.CancellationToken);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.All(calls, call => Assert.Equal(1, call.Times));
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
     }

@@ -328,11 +328,11 @@ public sealed class WholeProcessTests : IDisposable
 
             Assert.False(read.IsCompleted);
             reader.CancelPendingRead();
-            ReadResult canceled = await read.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
             Assert.True(canceled.IsCanceled);
             reader.AdvanceTo(canceled.Buffer.End);
             await source.WriteAsync(Pattern.Bytes(100, round * 100), _stop);
-            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
             Assert.Equal(100, result.Buffer.Length);
             Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), round * 100));
             reader.AdvanceTo(result.Buffer.End);
@@ -343,9 +343,9 @@ public sealed class WholeProcessTests : IDisposable
         await Task.Delay(20, _stop);
         SafeFileHandle handle = reader.FileBackend.Handle;
         reader.Complete();
-        await Assert.ThrowsAsync<InvalidOperationException>(() => pending.WaitAsync(TimeSpan.FromSeconds(10), _stop));
-        Assert.True(SpinWait.SpinUntil(() => handle.IsClosed, TimeSpan.FromSeconds(10)));
-        Assert.True(SpinWait.SpinUntil(() => !HasPollThread(), TimeSpan.FromSeconds(10)), "The poll thread is still there.");
+        await Assert.ThrowsAsync<InvalidOperationException>(() => pending.WaitAsync(Eventually.Limit, _stop));
+        Assert.True(SpinWait.SpinUntil(() => handle.IsClosed, Eventually.Limit));
+        Assert.True(SpinWait.SpinUntil(() => !HasPollThread(), Eventually.Limit), "The poll thread is still there.");
     }
 
     [Fact]

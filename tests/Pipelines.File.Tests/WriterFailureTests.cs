@@ -207,8 +207,8 @@ public sealed class WriterFailureTests : IDisposable
         SafeFileHandle handle = File.OpenHandle(isFifo ? fifo.Path : _folder.File("f"), isFifo ? FileMode.Open : FileMode.Create, FileAccess.Write);
         FilePipeWriter writer = FilePipeWriter.Create(handle, new() { FlushGuarantee = FlushGuarantee.Written });
         handle.Dispose();
-        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
-        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
     }
 
     [Fact]
@@ -224,7 +224,7 @@ public sealed class WriterFailureTests : IDisposable
         Assert.SkipUnless(forbid.ExitCode == 0, "The temporary folder's file system, or this user, cannot make a file append-only.");
         try
         {
-            UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(() => writer.CompleteAsync().AsTask().WaitAsync(TimeSpan.FromSeconds(20), _stop));
+            UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
             Assert.Contains(path, e.Message, StringComparison.Ordinal);
             Assert.Equal(0, OpenHandles.Of(path));
         }

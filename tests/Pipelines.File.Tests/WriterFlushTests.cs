@@ -47,7 +47,7 @@ public sealed class WriterFlushTests : IDisposable
         await Task.Delay(50, _stop);
         Assert.False(flush.IsCompleted);
         gate.Release();
-        FlushResult result = await flush.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        FlushResult result = await flush.WaitAsync(Eventually.Limit, _stop);
         Assert.False(result.IsCanceled);
         gate.Release(1000);
         await writer.CompleteAsync();
@@ -108,11 +108,11 @@ public sealed class WriterFlushTests : IDisposable
         // These three come while the first sync runs: it does not cover them, the second covers them all.
         Task<FlushResult>[] later = [.. Enumerable.Range(1, 3).Select(i => writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop).AsTask())];
         syncs.Release();
-        await first.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await first.WaitAsync(Eventually.Limit, _stop);
         await Task.Delay(50, _stop);
         Assert.DoesNotContain(later, t => t.IsCompleted);
         syncs.Release();
-        await Task.WhenAll(later).WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await Task.WhenAll(later).WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(2, calls.Syncs);
 
         // Nothing new is written: no further sync.
@@ -133,7 +133,7 @@ public sealed class WriterFlushTests : IDisposable
         Task completing = writer.CompleteAsync().AsTask();
         Assert.False(completing.IsCompleted);
         gate.Set();
-        await completing.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await completing.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(1, calls.Syncs);
     }
 
@@ -156,7 +156,7 @@ public sealed class WriterFlushTests : IDisposable
             async () =>
             {
                 await writer.WriteAsync(Pattern.Bytes(1000), _stop);
-                Assert.True(SpinWait.SpinUntil(() => calls.BytesWritten == 1000, TimeSpan.FromSeconds(10)), $"{calls.BytesWritten} bytes");
+                Assert.True(SpinWait.SpinUntil(() => calls.BytesWritten == 1000, Eventually.Limit), $"{calls.BytesWritten} bytes");
             },
             _stop);
         await opening;
@@ -188,7 +188,7 @@ public sealed class WriterFlushTests : IDisposable
         }
 
         await source.CancelAsync();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(Length, writer.Position + writer.UnflushedBytes);
         gate.Release(1000);
         await writer.CompleteAsync();
@@ -204,11 +204,11 @@ public sealed class WriterFlushTests : IDisposable
         CancellationTokenSource[] sources = [new(), new(), new()];
         Task<FlushResult>[] flushes = [.. sources.Select((source, i) => writer.WriteAsync(Pattern.Bytes(10, i * 10), source.Token).AsTask())];
         await sources[1].CancelAsync();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flushes[1].WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flushes[1].WaitAsync(Eventually.Limit, _stop));
         Assert.False(flushes[0].IsCompleted || flushes[2].IsCompleted);
         gate.Set();
-        Assert.False((await flushes[0].WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
-        Assert.False((await flushes[2].WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+        Assert.False((await flushes[0].WaitAsync(Eventually.Limit, _stop)).IsCanceled);
+        Assert.False((await flushes[2].WaitAsync(Eventually.Limit, _stop)).IsCanceled);
         Array.ForEach(sources, s => s.Dispose());
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(30), File.ReadAllBytes(_folder.File("f")));
@@ -223,7 +223,7 @@ public sealed class WriterFlushTests : IDisposable
         using CancellationTokenSource source = new();
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), source.Token).AsTask();
         await source.CancelAsync();
-        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(TimeSpan.FromSeconds(10), _stop));
+        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(source.Token, e.CancellationToken);
 
         // A token that is canceled beforehand loses nothing either.
@@ -256,11 +256,11 @@ public sealed class WriterFlushTests : IDisposable
         if (isCanceled)
         {
             writer.CancelPendingFlush();
-            Assert.True((await write.WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+            Assert.True((await write.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
         }
 
         gate.Release(1000);
-        await write.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await write.WaitAsync(Eventually.Limit, _stop);
         await writer.CompleteAsync();
         Assert.True(Pattern.Bytes(Length).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
     }
@@ -273,7 +273,7 @@ public sealed class WriterFlushTests : IDisposable
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask();
         writer.CancelPendingFlush();
-        Assert.True((await flush.WaitAsync(TimeSpan.FromSeconds(10), _stop)).IsCanceled);
+        Assert.True((await flush.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
         gate.Set();
         Assert.False((await writer.WriteAsync(Pattern.Bytes(100, 100), _stop)).IsCanceled);
         await writer.CompleteAsync();

@@ -44,7 +44,7 @@ public sealed class WriterPipeTests : IDisposable
         using FileStream source = new(readEnd, FileAccess.Read, 1);
         byte[] content = new byte[Total];
         await source.ReadExactlyAsync(content, _stop);
-        await writing.WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writing.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Total, writer.Position);
         Assert.Equal(-1, Pattern.FirstDifference(content));
     }
@@ -68,7 +68,7 @@ public sealed class WriterPipeTests : IDisposable
         string path = Fifo.Make(_folder);
         using SafeFileHandle readEnd = OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
-        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         await writer.CompleteAsync();
         using FileStream source = new(readEnd, FileAccess.Read, 1);
         byte[] content = new byte[100];
