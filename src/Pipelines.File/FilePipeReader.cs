@@ -462,26 +462,20 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
             FilePipeMetrics.ReadInline();
             FilePipeMetrics.Read(operation.Transferred);
             FileSegment? freed;
-            FileOperation? readAhead = null;
+            FileOperation? readAhead;
             ReadResult result;
             Exception? error;
             bool isAnswered;
-            bool isCanceled = false;
+            bool isCanceled;
             bool release;
             lock (_state)
             {
                 freed = EndRead(operation);
                 release = _isCompleted;
                 isAnswered = TryAnswer(minimumSize, out result, out error);
-                if (isAnswered)
-                {
-                    readAhead = TryBeginReadAhead();
-                }
-                else if (cancellationToken.IsCancellationRequested)
-                {
-                    isCanceled = true;
-                }
-                else
+                isCanceled = !isAnswered && cancellationToken.IsCancellationRequested;
+                readAhead = isAnswered ? TryBeginReadAhead() : null;
+                if (!isAnswered && !isCanceled)
                 {
                     BeginRead(minimumSize, Stage.Trying);
                 }

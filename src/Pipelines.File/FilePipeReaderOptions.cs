@@ -34,11 +34,7 @@ public sealed class FilePipeReaderOptions
     public long? Length
     {
         get => _hasLength ? _length : null;
-        init
-        {
-            _hasLength = value is not null;
-            _length = value.GetValueOrDefault();
-        }
+        init => (_hasLength, _length) = (value is not null, value.GetValueOrDefault());
     }
 
     /// <summary>Leaves a handle that the caller passed open when the reader is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>

@@ -308,7 +308,7 @@ public sealed class ReaderContractTests : IDisposable
     }
 
     [Fact]
-    public void Create_FileInThePageCache_AllocatesFourSmallObjects()
+    public async Task Create_FileInThePageCache_AllocatesFourSmallObjects()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.Is64BitProcess, "It counts the objects of the Linux back end.");
         string path = _folder.File("f", Pattern.Bytes(4096));
@@ -320,8 +320,8 @@ public sealed class ReaderContractTests : IDisposable
             FilePipeReader reader = FilePipeReader.Create(path);
             ValueTask<ReadResult> read = reader.ReadAsync(_stop);
             Assert.SkipUnless(read.IsCompletedSuccessfully, "The file system does not know RWF_NOWAIT.");
-            reader.AdvanceTo(read.Result.Buffer.End);
-            Assert.True(reader.ReadAsync(_stop).Result.IsCompleted);
+            reader.AdvanceTo((await read).Buffer.End);
+            Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
             reader.Complete();
             least = Math.Min(least, GC.GetAllocatedBytesForCurrentThread() - before);
         }

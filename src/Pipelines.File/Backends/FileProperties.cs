@@ -47,12 +47,7 @@ internal readonly struct FileProperties
     internal FileIdentity Identity
     {
         get => new(_volume, _number, _created);
-        private init
-        {
-            _volume = value.Volume;
-            _number = (ulong)value.Number;
-            _created = value.Created;
-        }
+        private init => (_volume, _number, _created) = (value.Volume, (ulong)value.Number, value.Created);
     }
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
