@@ -27,9 +27,9 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     private const int VersionShift = 16;
 
     private readonly PooledCompletions<TResult> _pool;
-    private ManualResetValueTaskSourceCore<TResult> _core;
+    private ManualResetValueTaskSourceCore<bool> _core;
 
-    // What the work item sets; owned by whoever completes the wait.
+    // Owned by whoever completes the wait, then by whoever takes the result.
     private TResult _result = default!;
     private Exception? _error;
     private CancellationTokenRegistration _registration;
@@ -140,7 +140,8 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     {
         try
         {
-            return _core.GetResult(token);
+            _ = _core.GetResult(token);
+            return _result;
         }
         finally
         {
@@ -167,7 +168,7 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         _core.RunContinuationsAsynchronously = runContinuationsAsynchronously;
         if (_error is null)
         {
-            _core.SetResult(_result);
+            _core.SetResult(true);
         }
         else
         {
