@@ -5,10 +5,10 @@ using Pipelines.File.Buffers;
 namespace Pipelines.File;
 
 /// <summary>
-/// The drain of one writer: writes what was flushed, and performs the steps behind that, with one operation that is set up again and again. It is its own lock, which also guards the
-/// flushes that wait, the handed over part of the queue, the file, and the writer's state. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool
-/// included.
+/// The drain of one writer: one operation that is set up again and again for what comes next, in the order that a power failure asks for: the bytes, the length, a sync that covers
+/// both, the folder of a new file, the name. It is its own lock, which also guards the flushes that wait, the handed over part of the queue, the file, and the writer's state.
 /// </summary>
+/// <remarks>Nothing is called under the lock that waits or that runs a caller's code, a caller's memory pool included.</remarks>
 /// <param name="writer">Whose it is.</param>
 /// <param name="file">Where the bytes go.</param>
 /// <param name="queue">The bytes.</param>
@@ -18,15 +18,38 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
     /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerWrite = 512 * 1024;
 
-    private readonly DrainSteps _steps = new(isFileNew: file.Backend.IsNew, isFileChanged: file.IsChanged);
-
-    // The back end's while the drain is running, else whoever's holds the lock.
+    // The back end's while the drain is running, else whoever's holds the lock; and what it does.
     private FileOperation? _operation;
+    private Step _step;
+
+    // What comes behind the last write. A new file is not on the device before its folder is: that is synced once, behind the first sync.
+    private bool _trims;
+    private bool _syncs;
+    private bool _takesName;
+    private bool _syncsFolder;
+    private bool _isFolderUnsynced = file.Backend.IsNew;
+
+    // A file that is getting its name, or has got it, is whole: it is too late to give up.
+    private bool _isTakingName;
+
+    // How much the last sync covers that was begun, bytes, and how much was written when the last write began.
+    private long _syncing;
+    private long _writtenBefore;
 
     // Flushes that were handed over since the last write began, and those that this write has made superfluous.
     private int _flushesInQueue;
     private int _coalesced;
     private UnrecordedCounts _counts;
+
+    private enum Step
+    {
+        None,
+        Write,
+        Trim,
+        Sync,
+        SyncFolder,
+        TakeName,
+    }
 
     bool IFileOperationOwner.RunsCallersCode => writer.HasCallersPool;
 
@@ -39,8 +62,8 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
     /// <summary>Whether what was handed over is dropped: <see cref="TryAbort"/>.</summary>
     internal bool IsAborted { get; private set; }
 
-    /// <inheritdoc cref="DrainSteps.Synced"/>
-    internal long Synced => _steps.Synced;
+    /// <summary>How much of what is written is on the device, bytes; -1 where the file was made, emptied or cut, and a sync is due with nothing written, too.</summary>
+    internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
     internal bool HasCounts => _counts.Any;
 
@@ -64,32 +87,36 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
             return null;
         }
 
-        DrainStep step = _steps.Begin(queue, flushes);
-        if (step == DrainStep.None)
+        _step = Next();
+        if (_step == Step.None)
         {
             return null;
         }
 
         FileOperation operation = _operation ??= file.Backend.Rent(this);
-        switch (step)
+        switch (_step)
         {
-            case DrainStep.Write:
+            case Step.Write:
+                _writtenBefore = queue.Written;
                 operation.Begin(FileOperationKind.Write, file.Offset + queue.Written);
                 operation.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || !file.Backend.CanSeek;
                 queue.BeginWrite(operation, BytesPerWrite);
                 _coalesced = Math.Max(0, _flushesInQueue - 1);
                 _flushesInQueue = 0;
                 break;
-            case DrainStep.Trim:
+            case Step.Trim:
                 operation.BeginStep(() => file.Trim(queue.Written));
                 break;
-            case DrainStep.Sync:
+            case Step.Sync:
+                // Only what is written by now is covered: a flush that comes while this one runs needs the next.
+                _syncing = queue.Written;
                 operation.Begin(FileOperationKind.Sync, offset: 0);
                 break;
-            case DrainStep.SyncFolder:
+            case Step.SyncFolder:
                 operation.BeginStep(file.Backend.SyncFolder);
                 break;
-            case DrainStep.TakeName:
+            case Step.TakeName:
+                _isTakingName = true;
                 operation.BeginStep(file.TakeName);
                 break;
         }
@@ -100,10 +127,11 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
 
     /// <summary>The writer is completed. Behind the last write comes what makes the file whole, unless it <paramref name="isGivenUp"/>.</summary>
     internal void Complete(bool isDurable, bool isGivenUp)
-        => _steps.Complete(
-            trims: !isGivenUp && (file.IsUnfinished || isDurable) && file.HasRoomBehind(queue.Flushed),
-            syncs: isDurable && !(isGivenUp && file.IsUnfinished),
-            takesName: !isGivenUp && file.IsUnfinished);
+    {
+        _trims = !isGivenUp && (file.IsUnfinished || isDurable) && file.HasRoomBehind(queue.Flushed);
+        _syncs = isDurable && !(isGivenUp && file.IsUnfinished);
+        _takesName = !isGivenUp && file.IsUnfinished;
+    }
 
     /// <summary>Nothing more is written, for that reason or an earlier one.</summary>
     internal void Fail(Exception error) => Error ??= error;
@@ -112,7 +140,7 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
     internal bool TryAbort(out Cancellation canceled)
     {
         canceled = default;
-        if (_steps.IsTakingName)
+        if (_isTakingName)
         {
             return false;
         }
@@ -197,7 +225,7 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
     {
         _operation?.Return();
         _operation = null;
-        return file.Close(queue.Written, _steps.IsTrimmed);
+        return file.Close(queue.Written);
     }
 
     /// <summary>A caller's memory may throw here: that is what the write fails with.</summary>
@@ -227,7 +255,7 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
         {
             if (operation.Kind != FileOperationKind.Write)
             {
-                _steps.End();
+                EndStep();
             }
             else if (operation.Transferred > 0)
             {
@@ -242,5 +270,51 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
         }
 
         return Error is null ? null : queue.DropFlushed();
+    }
+
+    /// <summary>The step has done what it was to do. Under the lock.</summary>
+    private void EndStep()
+    {
+        switch (_step)
+        {
+            case Step.Trim:
+                _trims = false;
+                Synced = -1;
+                break;
+            case Step.Sync:
+                _syncsFolder = _isFolderUnsynced;
+                Synced = _isFolderUnsynced ? Synced : _syncing;
+                break;
+            case Step.SyncFolder:
+                _syncsFolder = _isFolderUnsynced = false;
+                Synced = _syncing;
+                break;
+            case Step.TakeName:
+                _takesName = false;
+                break;
+        }
+    }
+
+    /// <summary>What is to be done next. Under the lock.</summary>
+    private Step Next()
+    {
+        // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
+        if (queue.Flushed > queue.Written && !flushes.WantsSync(_writtenBefore))
+        {
+            return Step.Write;
+        }
+
+        if (_syncsFolder)
+        {
+            return Step.SyncFolder;
+        }
+
+        if (_trims)
+        {
+            // Before the last sync, which is to cover the length.
+            return Step.Trim;
+        }
+
+        return Synced < queue.Written && (_syncs || flushes.WantsSync(queue.Written)) ? Step.Sync : _takesName ? Step.TakeName : Step.None;
     }
 }

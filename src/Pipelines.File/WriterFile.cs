@@ -15,7 +15,7 @@ internal sealed class WriterFile
     private readonly UnfinishedFile? _unfinished;
 
     // What was reserved and does not go by itself where it is not written, bytes. On Windows room is reserved behind the end of the file, and goes when it is closed.
-    private readonly long _preallocated;
+    private long _preallocated;
 
     private WriterFile(FileBackend backend, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath, UnfinishedFile? unfinished = null)
     {
@@ -103,21 +103,24 @@ internal sealed class WriterFile
     internal bool HasRoomBehind(long written) => _preallocated > EndOf(written);
 
     /// <summary>Gives back what was preallocated and not written. On a thread that may wait.</summary>
-    internal void Trim(long written) => RandomAccess.SetLength(Backend.Handle, EndOf(written));
+    internal void Trim(long written)
+    {
+        RandomAccess.SetLength(Backend.Handle, EndOf(written));
+        _preallocated = 0;
+    }
 
     /// <summary>Gives the file its name. On a thread that may wait.</summary>
     internal void TakeName() => _unfinished!.Appear();
 
     /// <summary>Finishes the file, and closes it unless it is to stay open. Whatever happens, it is released.</summary>
     /// <param name="written">Bytes that the system has.</param>
-    /// <param name="isTrimmed">Whether <see cref="Trim"/> has come already.</param>
     /// <returns>What has failed.</returns>
-    internal Exception? Close(long written, bool isTrimmed)
+    internal Exception? Close(long written)
     {
         Exception? error = null;
         try
         {
-            if (!isTrimmed && !IsUnfinished && HasRoomBehind(written))
+            if (!IsUnfinished && HasRoomBehind(written))
             {
                 Trim(written);
             }
