@@ -80,50 +80,7 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
     }
 
     /// <summary>Sets the operation up where the drain is idle and has something to do: whoever gets it has it performed, by <see cref="Perform"/>.</summary>
-    internal FileOperation? TryBegin()
-    {
-        if (IsRunning || Error is not null || IsAborted)
-        {
-            return null;
-        }
-
-        _step = Next();
-        if (_step == Step.None)
-        {
-            return null;
-        }
-
-        FileOperation operation = _operation ??= file.Backend.Rent(this);
-        switch (_step)
-        {
-            case Step.Write:
-                _writtenBefore = queue.Written;
-                operation.Begin(FileOperationKind.Write, file.Offset + queue.Written);
-                operation.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || !file.Backend.CanSeek;
-                queue.BeginWrite(operation, BytesPerWrite);
-                _coalesced = Math.Max(0, _flushesInQueue - 1);
-                _flushesInQueue = 0;
-                break;
-            case Step.Trim:
-                operation.BeginStep(() => file.Trim(queue.Written));
-                break;
-            case Step.Sync:
-                // Only what is written by now is covered: a flush that comes while this one runs needs the next.
-                _syncing = queue.Written;
-                operation.Begin(FileOperationKind.Sync, offset: 0);
-                break;
-            case Step.SyncFolder:
-                operation.BeginStep(file.Backend.SyncFolder);
-                break;
-            case Step.TakeName:
-                _isTakingName = true;
-                operation.BeginStep(file.TakeName);
-                break;
-        }
-
-        IsRunning = true;
-        return operation;
-    }
+    internal FileOperation? TryBegin() => IsRunning || Error is not null || IsAborted ? null : Begin();
 
     /// <summary>The writer is completed. Behind the last write comes what makes the file whole, unless it <paramref name="isGivenUp"/>.</summary>
     internal void Complete(bool isDurable, bool isGivenUp)
@@ -226,6 +183,47 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
         _operation?.Return();
         _operation = null;
         return file.Close(queue.Written);
+    }
+
+    /// <summary>Sets the idle drain up, if there is something to do. Under the lock.</summary>
+    private FileOperation? Begin()
+    {
+        _step = Next();
+        if (_step == Step.None)
+        {
+            return null;
+        }
+
+        FileOperation operation = _operation ??= file.Backend.Rent(this);
+        switch (_step)
+        {
+            case Step.Write:
+                _writtenBefore = queue.Written;
+                operation.Begin(FileOperationKind.Write, file.Offset + queue.Written);
+                operation.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || !file.Backend.CanSeek;
+                queue.BeginWrite(operation, BytesPerWrite);
+                _coalesced = Math.Max(0, _flushesInQueue - 1);
+                _flushesInQueue = 0;
+                break;
+            case Step.Trim:
+                operation.BeginStep(() => file.Trim(queue.Written));
+                break;
+            case Step.Sync:
+                // Only what is written by now is covered: a flush that comes while this one runs needs the next.
+                _syncing = queue.Written;
+                operation.Begin(FileOperationKind.Sync, offset: 0);
+                break;
+            case Step.SyncFolder:
+                operation.BeginStep(file.Backend.SyncFolder);
+                break;
+            case Step.TakeName:
+                _isTakingName = true;
+                operation.BeginStep(file.TakeName);
+                break;
+        }
+
+        IsRunning = true;
+        return operation;
     }
 
     /// <summary>A caller's memory may throw here: that is what the write fails with.</summary>

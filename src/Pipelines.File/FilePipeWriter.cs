@@ -417,7 +417,11 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
             }
         }
 
-        _ = SegmentPool.Shared.Return(freed);
+        if (freed is not null)
+        {
+            _ = SegmentPool.Shared.Return(freed);
+        }
+
         if (drain is not null)
         {
             _drain.Perform(drain, mayWait: false);
@@ -697,13 +701,14 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
     /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>
     private bool IsReached(FlushGuarantee guarantee, out long target)
     {
-        if (guarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold > 0)
+        target = _queue.Flushed;
+        if (guarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold is long pause and > 0)
         {
-            target = _queue.Flushed - _options.EffectiveResumeThreshold;
-            return _queue.Flushed - _queue.Written < _options.PauseWriterThreshold;
+            bool isReached = target - _queue.Written < pause;
+            target -= isReached ? 0 : _options.EffectiveResumeThreshold;
+            return isReached;
         }
 
-        target = _queue.Flushed;
         return (guarantee == FlushGuarantee.Durable ? _drain.Synced : _queue.Written) >= target;
     }
 
