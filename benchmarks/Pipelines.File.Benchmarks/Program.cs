@@ -6,6 +6,16 @@ using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.Reporting;
 using FilePipelinesBenchmarks.Suites;
 using FilePipelinesBenchmarks.Waiting;
+using Spectre.Console;
+
+const int RedirectedWidth = 160;
+
+// A file or a pipe takes no colours, and has lines that are long enough for a table.
+if (Console.IsOutputRedirected)
+{
+    AnsiConsole.Profile.Capabilities.Ansi = false;
+    AnsiConsole.Profile.Width = RedirectedWidth;
+}
 
 switch (args.FirstOrDefault())
 {

@@ -6,8 +6,9 @@ using Spectre.Console;
 // dotnet run -c Release --project samples/Copy -- SOURCE DESTINATION    either may be - for standard input or output
 if (args.Length != 2)
 {
-    Console.Error.WriteLine("usage: Copy SOURCE DESTINATION    either may be -");
-    return 2;
+    bool isHelp = args is ["-h" or "--help"];
+    (isHelp ? Console.Out : Console.Error).WriteLine("usage: Copy SOURCE DESTINATION    copies a file; either may be - for standard input or output; a DESTINATION that is there is overwritten");
+    return isHelp ? 0 : 2;
 }
 
 using CancellationTokenSource interrupted = new();

@@ -5,10 +5,19 @@ using JournalSample;
 using Pipelines.File;
 using Spectre.Console;
 
-// journal append FILE                      every line of standard input is a record; says how many are on the device
-// journal read FILE                        writes every record as a line, up to the first torn one
-// journal bench [--producers N] [--seconds N] [--size BYTES] [--file FILE]
-const string Usage = "usage: Journal append FILE | read FILE | bench [--producers N] [--seconds N] [--size BYTES] [--file FILE]";
+// dotnet run -c Release --project samples/Journal -- bench --producers 64    --help tells more
+const string Usage = """
+    usage: Journal append FILE    every line of standard input is a record; says how many are on the device
+           Journal read FILE      writes every record as a line, up to the first torn one
+           Journal bench [--producers N] [--seconds N] [--size BYTES] [--file FILE]
+                                  commits a second, and how long half of them and 99 of 100 took at most (64 producers, 5 s, 512 bytes, a temporary file)
+    """;
+if (args is ["-h" or "--help"])
+{
+    Console.WriteLine(Usage);
+    return 0;
+}
+
 try
 {
     return args switch
@@ -16,7 +25,7 @@ try
         ["append", string path] => await AppendAsync(path),
         ["read", string path] => await ReadAsync(path),
         ["bench", .. string[] options] => await BenchAsync(options),
-        _ => Refuse(Usage),
+        _ => Refuse("Journal: append FILE, read FILE or bench? --help tells more."),
     };
 }
 catch (Exception e) when (e is IOException or UnauthorizedAccessException or InvalidDataException or NotSupportedException)
@@ -137,7 +146,7 @@ static async Task<int> BenchAsync(string[] options)
         };
         if (!isKnown)
         {
-            return Refuse($"Journal: bench does not understand '{options[i]} {value}'. {Usage}");
+            return Refuse($"Journal: bench does not understand '{options[i]} {value}'; --help tells more.");
         }
     }
 

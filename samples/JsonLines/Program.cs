@@ -1,3 +1,4 @@
+using System.Globalization;
 using System.IO.Pipelines;
 using System.Text.Json;
 using System.Text.Json.Serialization;
@@ -5,6 +6,13 @@ using JsonLines;
 using Pipelines.File;
 
 // dotnet run -c Release --project samples/JsonLines -- [FILE]    FILE: one {"id":…,"kind":"…","amount":…} a line
+if (args.Length > 1 || args is ["-h" or "--help"])
+{
+    TextWriter output = args.Length > 1 ? Console.Error : Console.Out;
+    output.WriteLine("usage: JsonLines [FILE]    adds up the amounts of FILE, one {\"id\":1,\"kind\":\"sale\",\"amount\":2.50} a line, or of 100,000 that it makes itself");
+    return args.Length > 1 ? 2 : 0;
+}
+
 string? made = null;
 try
 {
@@ -19,7 +27,7 @@ try
     }
 
     await reader.CompleteAsync();
-    Console.WriteLine($"{events} events, {total} in all");
+    Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{events:N0} events, {total} in all"));
     return 0;
 }
 catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or JsonException)

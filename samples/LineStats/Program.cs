@@ -7,7 +7,8 @@ using Spectre.Console;
 // dotnet run -c Release --project samples/LineStats -- [FILE | -]
 if (args.Length > 1 || args is ["-h" or "--help"])
 {
-    Console.WriteLine("usage: LineStats [FILE | -]    counts the lines of FILE, of standard input, or of 256 MiB that it makes itself");
+    TextWriter output = args.Length > 1 ? Console.Error : Console.Out;
+    output.WriteLine("usage: LineStats [FILE | -]    counts the lines of FILE, of standard input (-), or of 256 MiB that it makes itself, and compares ways to read the file");
     return args.Length > 1 ? 2 : 0;
 }
 
@@ -117,7 +118,7 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
     [
         ("FilePipeReader", () => CountAsync(FilePipeReader.Create(path), null, cancellationToken)),
         ("PipeReader.Create(FileStream)", () => CountAsync(PipeReader.Create(File.OpenRead(path)), null, cancellationToken)),
-        ("the same, buffers of 64 KiB", () => CountAsync(CreateTuned(path), null, cancellationToken)),
+        ("  with buffers of 64 KiB", () => CountAsync(CreateTuned(path), null, cancellationToken)),
         ("StreamReader.ReadLineAsync", () => CountWithStreamReaderAsync(path, cancellationToken)),
     ];
     long length = new FileInfo(path).Length;
@@ -144,12 +145,12 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
     }
 
     Table table = new() { Border = TableBorder.Simple };
-    table.AddColumns(new TableColumn("the same file through"), new TableColumn("MB/s").RightAligned(), new TableColumn("time").RightAligned(), new TableColumn("allocated").RightAligned());
+    table.AddColumns(new TableColumn("the same file through"), new TableColumn("MB/s").RightAligned(), new TableColumn("time, relative").RightAligned(), new TableColumn("allocated").RightAligned());
     for (int way = 0; way < ways.Length; way++)
     {
         table.AddRow(
             Markup.Escape(ways[way].Name),
-            $"{length / best[way].TotalSeconds / 1e6:#,0.##}",
+            $"{length / best[way].TotalSeconds / 1e6:N0}",
             $"{best[way] / best[0]:0.00}×",
             $"{allocated[way]:N0} B");
     }

@@ -19,7 +19,13 @@ internal sealed class Names(Settings settings, Output output)
         {
             foreach (string given in settings.Names)
             {
-                foreach ((string path, string shown) in Matches(given))
+                (string Path, string Shown)[] matches = [.. Matches(given)];
+                if (isStart && matches.Length == 0)
+                {
+                    await Console.Error.WriteLineAsync($"Tail: waiting for '{given}'");
+                }
+
+                foreach ((string path, string shown) in matches)
                 {
                     if (!_known.Contains(path) && !(IsPattern(given) && FileIdentity.TryGet(path, out FileIdentity identity) && await output.IsOfAnotherNameAsync(path, identity)))
                     {

@@ -5,7 +5,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Which file it is, whatever its name: the volume, the file's number there, and on Linux the moment when it was made. Two are equal while they mean the same file. As text, for a
-/// checkpoint: <c>fe00:c0ffee:178a2f5c</c>.
+/// checkpoint: <c>fe00000000:c12b8d:18ea2afc0e806c22</c>.
 /// </summary>
 /// <remarks>
 /// <para>Linux: st_dev, st_ino and stx_btime of statx(2). Many file systems give the number of a deleted file to the next one that is made; the moment tells them apart, where the file system keeps
@@ -72,7 +72,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
     /// <param name="provider">Ignored: the text is the same everywhere.</param>
     /// <exception cref="FormatException">It is not the text of an identity.</exception>
     public static FileIdentity Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("Not the text of a FileIdentity: three hexadecimal numbers with colons between are.");
+        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between: fe00000000:c12b8d:18ea2afc0e806c22, for example.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>

@@ -53,7 +53,7 @@ public static class FilePipeExtensions
         /// what follows a header.
         /// </param>
         /// <param name="cancellationToken">Ends the loop with <see cref="OperationCanceledException"/>; <c>WithCancellation</c> does the same.</param>
-        /// <returns>The lines, to be enumerated once. The loop throws what reading throws, and</returns>
+        /// <returns>The lines, to be enumerated once. The loop also throws what reading throws: an <see cref="IOException"/> of the file, for example.</returns>
         /// <exception cref="ArgumentNullException">The reader is <see langword="null"/>.</exception>
         /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxLength"/> is negative.</exception>
         /// <exception cref="LineTooLongException">A line is longer than <paramref name="maxLength"/>. Thrown by the loop, after the lines before it.</exception>

@@ -78,7 +78,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         Copying,
     }
 
-    /// <summary>The file offset, in bytes, of the first byte that is not consumed yet. A file that cannot seek counts from 0.</summary>
+    /// <summary>
+    /// The file offset, in bytes, of the first byte that is not consumed yet. A file that cannot seek counts from 0. In a loop over ReadLinesAsync it is behind the lines of earlier reads:
+    /// it moves with each read, and not with each line.
+    /// </summary>
     public long Position
     {
         get
@@ -113,7 +116,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     /// <summary>Opens a file for reading and puts a reader on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs, devices and files of /proc work.</param>
     /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
+    /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="FileNotFoundException">There is no such file.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
@@ -207,6 +210,16 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         return new FilePipeReader(backend, options, backend.SharesPosition ? backend.GetPosition() : options.Offset, leaveOpen);
     }
 
+    /// <summary>
+    /// Gives what is buffered and not consumed, with at least one byte that was not examined before, or <see cref="ReadResult.IsCompleted"/> at the end of the file. What the system has in
+    /// its cache is there when this returns; a read that waits for the device, or for the other side of a pipe, completes later. <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>
+    /// says what of it was used.
+    /// </summary>
+    /// <param name="cancellationToken">Ends the wait at once, and not the reading: what the system still reads comes with a later read.</param>
+    /// <exception cref="InvalidOperationException">Another read is pending, or the reader is completed. Nothing has changed.</exception>
+    /// <exception cref="IOException">Reading has failed, now or earlier.</exception>
+    /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled. The reader can be used on.</exception>
     /// <inheritdoc/>
     public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => ReadCoreAsync(0, cancellationToken);
 

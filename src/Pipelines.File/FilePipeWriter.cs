@@ -97,7 +97,7 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs and devices work.</param>
     /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
     /// <exception cref="ArgumentException">
-    /// <paramref name="path"/> is empty, <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file, or <see cref="FilePipeWriterOptions.Offset"/> with
+    /// <paramref name="path"/> is empty or <see langword="null"/>, <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file, or <see cref="FilePipeWriterOptions.Offset"/> with
     /// one that empties it or appends.
     /// </exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>

@@ -48,12 +48,14 @@ public sealed partial class TailTests : IDisposable
         Assert.Equal(143, await EndAsync(tail));
     }
 
-    [Fact]
-    public async Task FileIsNotThereYet_IsWaitedFor()
+    [Theory]
+    [InlineData("none/log")]
+    [InlineData("none/*g")]
+    public async Task FileIsNotThereYet_IsWaitedFor(string name)
     {
         ChildProcess.SkipUnlessLinux();
-        Process tail = Start("--no-prefix none/log");
-        Assert.Equal("Tail: waiting for 'none/log'", await GrowingFile.Bounded(tail.StandardError.ReadLineAsync(_stop)));
+        Process tail = Start("--no-prefix " + name);
+        Assert.Equal($"Tail: waiting for '{name}'", await GrowingFile.Bounded(tail.StandardError.ReadLineAsync(_stop)));
         Directory.CreateDirectory(_folder.File("none"));
         using GrowingFile file = new(_folder.File("none/log"), "first\n");
         Assert.Equal("first", await LineAsync(tail));

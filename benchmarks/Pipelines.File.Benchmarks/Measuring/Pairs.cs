@@ -10,14 +10,11 @@ using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Measuring;
 
-/// <summary>
-/// <c>pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory] [--size 4|128] [--all] [--async] [--sum] [--preallocate]</c>: tables of ratios to the baseline within half a
-/// minute, for tuning.
-/// </summary>
+/// <summary><see cref="Usage"/>: tables of ratios to the baseline within half a minute, for tuning.</summary>
 internal static class Pairs
 {
     private const int MiB = 1024 * 1024;
-    private const int RedirectedWidth = 160;
+    private const string Usage = "pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory] [--size MIB] [--all] [--async] [--sum] [--preallocate]";
 
     private const int SmallFileCount = 500;
 
@@ -33,23 +30,20 @@ internal static class Pairs
         bool sum = rest.Remove("--sum");
         bool preallocate = rest.Remove("--preallocate");
         string? suite = Take("--suite");
-        string? size = Take("--size");
-        if (rest.Count > 0)
+        string? sizeText = Take("--size");
+        int? size = int.TryParse(sizeText, NumberStyles.None, CultureInfo.InvariantCulture, out int parsed) && parsed > 0 ? parsed : null;
+        bool isKnown = suite is null or "read" or "write" or "small" or "lines" or "replace" or "alignment" or "memory";
+        if (rest.Count > 0 || !isKnown || (sizeText is not null && size is null))
         {
-            await Console.Error.WriteLineAsync($"pairs does not know '{rest[0]}'");
+            await Console.Error.WriteLineAsync($"pairs does not understand '{(rest.Count > 0 ? rest[0] : isKnown ? sizeText : suite)}': {Usage}");
             return 2;
-        }
-
-        if (Console.IsOutputRedirected)
-        {
-            AnsiConsole.Profile.Width = RedirectedWidth;
         }
 
         using TemporaryFolder folder = new();
         if (suite is null or "read")
         {
             FileOptions options = FileOptions.SequentialScan | (isAsync ? FileOptions.Asynchronous : FileOptions.None);
-            foreach (int mebibytes in size is null ? [4, 128] : new[] { int.Parse(size, CultureInfo.InvariantCulture) })
+            foreach (int mebibytes in size is null ? (int[])[4, 128] : [size.Value])
             {
                 using IntegerFile file = IntegerFile.Make(folder, mebibytes * (long)MiB);
                 await ReadAsync(file, options, quick, all, sum);
@@ -69,7 +63,7 @@ internal static class Pairs
 
         if (suite is null or "write")
         {
-            await WriteAsync(folder, size is null ? 100 : int.Parse(size, CultureInfo.InvariantCulture), quick, all, preallocate);
+            await WriteAsync(folder, size ?? 100, quick, all, preallocate);
         }
 
         if (suite is "replace")
