@@ -200,7 +200,9 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
             case Step.Write:
                 _writtenBefore = queue.Written;
                 operation.Begin(FileOperationKind.Write, file.Offset + queue.Written);
-                operation.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || !file.Backend.CanSeek;
+
+                // What follows the last write is performed by the thread that has written.
+                operation.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || _trims || _syncs || _takesName || !file.Backend.CanSeek;
                 queue.BeginWrite(operation, BytesPerWrite);
                 _coalesced = Math.Max(0, _flushesInQueue - 1);
                 _flushesInQueue = 0;

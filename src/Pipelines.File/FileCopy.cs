@@ -2,6 +2,7 @@ using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
 using System.Runtime.ExceptionServices;
 using Pipelines.File.Backends;
+using Pipelines.File.Buffers;
 
 namespace Pipelines.File;
 
@@ -17,7 +18,12 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <summary>Bytes that a step asks for which most likely finds the end of the file.</summary>
     private const int LastStep = 4 * 1024;
 
-    private readonly PooledCompletions<bool> _completions = new();
+    /// <summary>
+    /// Bytes up to which a file goes through memory instead of copy_file_range(2), which may wait for the device and so needs another thread: a read that the page cache answers needs
+    /// none, and the writer writes while the caller goes on. With more bytes it is the second copy that takes longer. docs/tuning.md
+    /// </summary>
+    private const int MaxThroughMemory = 1024 * 1024;
+
     private FileBackend _source;
     private long _offset;
     private long _length;
@@ -29,10 +35,12 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     // The last step was full where the end was: there is more than was known when the file was opened.
     private bool _hasGrown;
 
-    // Guards the three below.
-    private readonly Lock _lock = new();
+    // Guarded by this object.
     private PooledCompletion<bool>? _pending;
     private Exception? _canceled;
+
+    // From the first step on that has to wait.
+    private PooledCompletions<bool>? _completions;
 
     /// <param name="source">The file.</param>
     /// <param name="offset">The first byte, bytes.</param>
@@ -50,6 +58,9 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// <summary>What reading the file has failed with.</summary>
     internal Exception? Error { get; private set; }
 
+    /// <summary>Bytes that are left as far as opening told how long the file is; none or less where it is longer than that.</summary>
+    private long KnownLeft => Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
+
     /// <summary>Whether a flush lets a copy go on: <see langword="false"/>, the destination takes no more.</summary>
     /// <exception cref="OperationCanceledException">The flush was canceled.</exception>
     internal static bool GoesOn(FlushResult flush)
@@ -64,7 +75,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     internal Cancellation Cancel(Exception reason)
     {
-        lock (_lock)
+        lock (this)
         {
             _canceled ??= reason;
             return _pending is null ? default : new Cancellation(_operation!);
@@ -78,6 +89,46 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         {
             throw canceled;
         }
+    }
+
+    /// <summary>Copies what a reader has buffered, then everything else.</summary>
+    internal async Task CopyToAsync(ReadState state, PipeWriter destination, CancellationToken cancellationToken)
+    {
+        // While this copies nobody else moves the chain.
+        foreach (ReadOnlyMemory<byte> memory in state.Buffered)
+        {
+            ThrowIfCanceled(cancellationToken);
+            FlushResult flush = default;
+            try
+            {
+                flush = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+            }
+            finally
+            {
+                // Also where the write fails: the destination may have taken them, and each byte goes there once.
+                FileSegment? freed;
+                lock (state)
+                {
+                    freed = state.Skip(memory.Length);
+                }
+
+                _ = SegmentPool.Shared.Return(freed);
+            }
+
+            if (!GoesOn(flush))
+            {
+                return;
+            }
+        }
+
+        // An error comes after what was read before it, and is not tried again.
+        ThrowIfCanceled(cancellationToken);
+        if (state.Error is not null)
+        {
+            _ = await state.Answer(default, state.Error).ConfigureAwait(false);
+        }
+
+        await CopyToAsync(destination, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Copies everything, with a flush after every step. Ends early where the destination takes no more.</summary>
@@ -169,7 +220,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
     {
         PooledCompletion<bool> pending;
-        lock (_lock)
+        lock (this)
         {
             pending = _pending!;
             _pending = null;
@@ -217,7 +268,7 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
     {
-        if (!_source.CanCopyTo(destination.FileBackend))
+        if (KnownLeft <= MaxThroughMemory || !_source.CanCopyTo(destination.FileBackend))
         {
             return true;
         }
@@ -225,51 +276,46 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
         destination.BeginDirect();
         try
         {
-            return await CopyRangesDirectlyAsync(destination, cancellationToken).ConfigureAwait(false);
+            while (_source.CanCopyTo(destination.FileBackend))
+            {
+                ThrowIfCanceled(cancellationToken);
+                long length = KnownLeft;
+                if (length <= 0)
+                {
+                    break;
+                }
+
+                // Nothing of the writer's may be on its way: the copy goes past its memory.
+                if (!GoesOn(await destination.FlushDirectAsync(cancellationToken).ConfigureAwait(false)))
+                {
+                    return false;
+                }
+
+                FileOperation operation = _operation ??= _source.Rent(this);
+                operation.BeginCopy(_offset + _copied, destination.FileBackend, destination.Skip(0), length);
+                await PerformAsync(operation).ConfigureAwait(false);
+                long copied = operation.Transferred;
+                operation.Clear();
+                if (operation.Error is { } error)
+                {
+                    Error = error;
+                    throw error;
+                }
+
+                destination.Skip(copied);
+                Volatile.Write(ref _copied, _copied + copied);
+                if (copied == 0)
+                {
+                    break;
+                }
+            }
+
+            return true;
         }
         finally
         {
             destination.EndDirect();
         }
-    }
-
-    private async ValueTask<bool> CopyRangesDirectlyAsync(FilePipeWriter destination, CancellationToken cancellationToken)
-    {
-        while (_source.CanCopyTo(destination.FileBackend))
-        {
-            ThrowIfCanceled(cancellationToken);
-            long length = Math.Min(_source.Properties.Length - (_offset + _copied), _length - _copied);
-            if (length <= 0)
-            {
-                break;
-            }
-
-            // Nothing of the writer's may be on its way: the copy goes past its memory.
-            if (!GoesOn(await destination.FlushDirectAsync(cancellationToken).ConfigureAwait(false)))
-            {
-                return false;
-            }
-
-            FileOperation operation = _operation ??= _source.Rent(this);
-            operation.BeginCopy(_offset + _copied, destination.FileBackend, destination.Skip(0), length);
-            await PerformAsync(operation).ConfigureAwait(false);
-            long copied = operation.Transferred;
-            operation.Clear();
-            if (operation.Error is { } error)
-            {
-                Error = error;
-                throw error;
-            }
-
-            destination.Skip(copied);
-            Volatile.Write(ref _copied, _copied + copied);
-            if (copied == 0)
-            {
-                break;
-            }
-        }
-
-        return true;
     }
 
     /// <summary>Has the back end perform the operation, and waits until the system is done with its memory, canceled or not.</summary>
@@ -278,10 +324,10 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     {
         do
         {
-            PooledCompletion<bool> pending = _completions.Rent();
+            PooledCompletion<bool> pending = (_completions ??= new PooledCompletions<bool>()).Rent();
             ValueTask<bool> reported = pending.Task;
             Cancellation cancellation = default;
-            lock (_lock)
+            lock (this)
             {
                 _pending = pending;
                 if (_canceled is not null)

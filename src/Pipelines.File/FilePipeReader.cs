@@ -17,53 +17,33 @@ namespace Pipelines.File;
 /// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
 /// later read throws it again.
 /// </remarks>
-public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwner, IDisposable, IAsyncDisposable
+public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposable, IAsyncDisposable
 {
     private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
 
-    private readonly FileBackend _backend;
-    private readonly FilePipeReaderOptions _options;
-    private readonly bool _leaveOpen;
-
-    // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
-    private readonly Lock _lock = new();
-
+    // The lock, which guards it and every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
     private readonly ReadState _state;
+    private readonly bool _leaveOpen;
 
     // The read under way. It belongs to the caller's thread while _stage is Trying, to the back end while it is Started, and to whoever holds the lock while it is Idle.
     private FileOperation? _operation;
     private Stage _stage;
-
-    // Bytes of the read under way that have no memory yet, which is rented without the lock; owned as the operation is.
-    private long _unrented;
+    private bool _isCompleted;
+    private bool _isReleased;
 
     // While _stage is Copying.
     private FileCopy? _copy;
 
-    // The pending ReadAsync. Whoever sets it to null, under the lock, is the one who completes it.
-    private PooledCompletion<ReadResult>? _pending;
-    private PooledCompletions<ReadResult>? _completions;
-    private int _pendingMinimum;
+    // From the first call on that has to wait; many files need none.
+    private ReadWaits? _waits;
 
-    // The task of every read that throws the first error of the file: each time as it was, without the traces of the earlier reads.
-    private Task<ReadResult>? _failedRead;
-    private bool _isCompleted;
-    private bool _isReleased;
-
-    private UnrecordedCounts _counts;
-
-    // Whoever awaits CompleteAsync while a system call is under way.
-    private TaskCompletionSource? _released;
-
-    private FilePipeReader(FileBackend backend, FilePipeReaderOptions options, long offset, bool leaveOpen)
+    private FilePipeReader(ReadState state, bool leaveOpen)
     {
-        _backend = backend;
-        _options = options;
+        _state = state;
         _leaveOpen = leaveOpen;
-        _state = new ReadState(options, offset, backend);
     }
 
-    private enum Stage
+    private enum Stage : byte
     {
         /// <summary>No system call is under way.</summary>
         Idle,
@@ -86,7 +66,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     {
         get
         {
-            lock (_lock)
+            lock (_state)
             {
                 return _state.Position + (_copy?.Copied ?? 0);
             }
@@ -97,21 +77,23 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     /// The length of the file, bytes, when it was opened, for percentages: of the whole file, whatever <see cref="FilePipeReaderOptions.Offset"/> and
     /// <see cref="FilePipeReaderOptions.Length"/> say. <see langword="null"/> where nobody knows it before everything is read: pipes, devices, files of /proc.
     /// </summary>
-    public long? Length => _backend.Properties.KnownLength;
+    public long? Length => FileBackend.Properties.KnownLength;
 
     /// <summary>How the system is asked for bytes: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
-    public FilePipeBackend Backend => _backend.Kind;
+    public FilePipeBackend Backend => FileBackend.Kind;
 
     /// <summary>
     /// Which file this is, whatever its name. With <see cref="Position"/> a checkpoint: what is needed to go on after a restart, and to find the file again where it was renamed
     /// meanwhile. <see langword="default"/> where the system does not tell: other than on Linux and Windows.
     /// </summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell: on Windows, unless it was followed.</exception>
-    public FileIdentity Identity => _backend.Identity;
+    public FileIdentity Identity => FileBackend.Identity;
 
-    internal FileBackend FileBackend => _backend;
+    internal FileBackend FileBackend => _state.File;
 
-    private bool ReadsAhead => _options.PauseReadAheadThreshold > 0;
+    private bool ReadsAhead => _state.Options.PauseReadAheadThreshold > 0;
+
+    private ReadWaits Waits => _waits ??= new ReadWaits(_state);
 
     /// <summary>Opens a file for reading and puts a reader on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs, devices and files of /proc work.</param>
@@ -207,7 +189,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             backend = FollowingBackend.Of(backend, isOpenedByPath ? backend.GivenPath : null, options.FollowInterval);
         }
 
-        return new FilePipeReader(backend, options, backend.SharesPosition ? backend.GetPosition() : options.Offset, leaveOpen);
+        return new FilePipeReader(new ReadState(options, backend.SharesPosition ? backend.GetPosition() : options.Offset, backend), leaveOpen);
     }
 
     /// <summary>
@@ -231,7 +213,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     /// <inheritdoc/>
     public override bool TryRead(out ReadResult result)
     {
-        lock (_lock)
+        lock (_state)
         {
             ThrowIfNotReadable();
             return _state.TryAnswerFromBuffer(out result);
@@ -248,7 +230,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         FileSegment? freed;
         FileOperation? readAhead = null;
         bool isCompleted;
-        lock (_lock)
+        lock (_state)
         {
             isCompleted = _isCompleted;
             if (isCompleted)
@@ -273,11 +255,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        if (readAhead is not null && TryPrepare(readAhead) is null)
-        {
-            _backend.Start(readAhead);
-        }
-
+        StartReadAhead(readAhead);
         if (isCompleted)
         {
             throw CompletedException();
@@ -298,10 +276,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         PooledCompletion<ReadResult>? pending;
         ReadResult result = default;
         Cancellation cancellation = default;
-        lock (_lock)
+        lock (_state)
         {
             _state.IsCancelRequested = _copy is null;
-            pending = TakePending();
+            pending = _waits?.TakeRead();
             if (_copy is not null)
             {
                 cancellation = _copy.Cancel(new OperationCanceledException("The read was canceled."));
@@ -313,7 +291,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             }
         }
 
-        cancellation.Request(_backend);
+        cancellation.Request(FileBackend);
         pending?.CompleteNow(result, null);
     }
 
@@ -329,7 +307,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         Cancellation cancellation;
         UnrecordedCounts counts;
         bool release;
-        lock (_lock)
+        lock (_state)
         {
             if (_isCompleted)
             {
@@ -337,9 +315,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             }
 
             _isCompleted = true;
-            pending = TakePending();
+            pending = _waits?.TakeRead();
             cancellation = _copy?.Cancel(CompletedException()) ?? CancellationOfRead();
-            counts = _counts.Take();
+            counts = _waits?.TakeCounts() ?? default;
 
             // Else whoever has the operation, or copies, releases everything when that ends.
             release = _stage == Stage.Idle;
@@ -347,7 +325,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
 
         Exception? poolError = release ? Release() : null;
         counts.Record();
-        cancellation.Request(_backend);
+        cancellation.Request(FileBackend);
         pending?.CompleteNow(default, CompletedException());
         if (poolError is not null)
         {
@@ -363,11 +341,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     public override ValueTask CompleteAsync(Exception? exception = null)
     {
         Complete(exception);
-        lock (_lock)
+        lock (_state)
         {
-            return _isReleased || !_backend.EndsOperations
-                ? default
-                : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
+            return _isReleased || !FileBackend.EndsOperations ? default : new ValueTask(Waits.AddRelease());
         }
     }
 
@@ -386,7 +362,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     {
         ArgumentNullException.ThrowIfNull(destination);
         FileCopy? copy = null;
-        lock (_lock)
+        lock (_state)
         {
             ThrowIfNotReadable();
             if (cancellationToken.IsCancellationRequested)
@@ -395,10 +371,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             }
 
             // Not where a read is under way into the reader's own memory, or will be, and not where one into the destination's memory could not be given up.
-            if (!ReadsAhead && _stage == Stage.Idle && _backend.EndsOperations)
+            if (!ReadsAhead && _stage == Stage.Idle && FileBackend.EndsOperations)
             {
                 _stage = Stage.Copying;
-                _copy = copy = new FileCopy(_backend, _state.NextOffset, _state.Left);
+                _copy = copy = new FileCopy(FileBackend, _state.NextOffset, _state.Left);
                 if (_state.IsCancelRequested)
                 {
                     _state.IsCancelRequested = false;
@@ -410,18 +386,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         return copy is null ? base.CopyToAsync(destination, cancellationToken) : CopyAsync(copy, destination, cancellationToken);
     }
 
-    bool IFileOperationOwner.RunsCallersCode => _options.Pool is not null;
-
-    void ICountsOwner.RecordCounts()
-    {
-        UnrecordedCounts counts;
-        lock (_lock)
-        {
-            counts = _counts.Take();
-        }
-
-        counts.Record();
-    }
+    bool IFileOperationOwner.RunsCallersCode => _state.Options.Pool is not null;
 
     bool IFileOperationOwner.OnCompleted(FileOperation operation)
     {
@@ -429,35 +394,26 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         ReadResult result = default;
         Exception? error = null;
         FileSegment? freed;
-        FileOperation? next = null;
-        bool release = false;
+        FileOperation? next;
+        bool release;
         operation.Clear();
-        lock (_lock)
+        lock (_state)
         {
-            _counts.Add(operation);
+            Waits.Count(operation);
             freed = EndRead(operation);
-            if (_isCompleted)
+            release = _isCompleted;
+            if (Waits.HasRead && !TryAnswer(Waits.MinimumSize, out result, out error))
             {
-                release = true;
-            }
-            else if (_pending is not null && !TryAnswer(_pendingMinimum, out result, out error))
-            {
-                next = BeginRead(_pendingMinimum, Stage.Started);
+                next = BeginRead(Waits.MinimumSize, Stage.Started);
             }
             else
             {
-                pending = TakePending();
+                pending = Waits.TakeRead();
                 next = TryBeginReadAhead();
             }
         }
 
-        // What a caller's pool throws here concerns nobody who waits: the bytes are there.
-        _ = SegmentPool.Shared.Return(freed);
-        if (release)
-        {
-            Release();
-        }
-
+        GiveBack(freed, release);
         bool again = next is not null && TryPrepare(next) is null;
         pending?.CompleteOnPool(result, error);
         return again;
@@ -470,10 +426,10 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         if (ReadsAhead)
         {
             // What was read ahead ended without anybody who waited for it.
-            ((ICountsOwner)this).RecordCounts();
+            Volatile.Read(ref _waits)?.RecordCounts();
         }
 
-        lock (_lock)
+        lock (_state)
         {
             ThrowIfNotReadable();
             if (cancellationToken.IsCancellationRequested)
@@ -483,13 +439,13 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
 
             if (TryAnswer(minimumSize, out ReadResult result, out Exception? error))
             {
-                return Answer(result, error);
+                return _state.Answer(result, error);
             }
 
             if (_stage == Stage.Started)
             {
                 // A read-ahead, or what a canceled read has left behind.
-                pending = AddPending(minimumSize, cancellationToken);
+                pending = Waits.AddRead(minimumSize, cancellationToken);
             }
             else
             {
@@ -510,7 +466,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
                 return ValueTask.FromException<ReadResult>(poolError);
             }
 
-            if (!_backend.TryPerform(operation))
+            if (!FileBackend.TryPerform(operation))
             {
                 return StartReadAsync(operation, minimumSize, cancellationToken);
             }
@@ -519,53 +475,30 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             FilePipeMetrics.ReadInline();
             FilePipeMetrics.Read(operation.Transferred);
             FileSegment? freed;
-            FileOperation? readAhead = null;
+            FileOperation? readAhead;
             ReadResult result;
             Exception? error;
             bool isAnswered;
-            bool release = false;
-            bool isCanceled = false;
-            lock (_lock)
+            bool isCanceled;
+            bool release;
+            lock (_state)
             {
                 freed = EndRead(operation);
+                release = _isCompleted;
                 isAnswered = TryAnswer(minimumSize, out result, out error);
-                if (_isCompleted)
-                {
-                    release = true;
-                }
-                else if (isAnswered)
-                {
-                    readAhead = TryBeginReadAhead();
-                }
-                else if (cancellationToken.IsCancellationRequested)
-                {
-                    isCanceled = true;
-                }
-                else
+                isCanceled = !isAnswered && cancellationToken.IsCancellationRequested;
+                readAhead = isAnswered ? TryBeginReadAhead() : null;
+                if (!isAnswered && !isCanceled)
                 {
                     BeginRead(minimumSize, Stage.Trying);
                 }
             }
 
-            _ = SegmentPool.Shared.Return(freed);
-            if (release)
+            GiveBack(freed, release);
+            StartReadAhead(readAhead);
+            if (isAnswered || isCanceled)
             {
-                Release();
-            }
-
-            if (readAhead is not null && TryPrepare(readAhead) is null)
-            {
-                _backend.Start(readAhead);
-            }
-
-            if (isAnswered)
-            {
-                return Answer(result, error);
-            }
-
-            if (isCanceled)
-            {
-                return ValueTask.FromCanceled<ReadResult>(cancellationToken);
+                return isAnswered ? _state.Answer(result, error) : ValueTask.FromCanceled<ReadResult>(cancellationToken);
             }
         }
     }
@@ -580,7 +513,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         Cancellation cancellation = default;
         ReadResult result;
         Exception? error;
-        lock (_lock)
+        lock (_state)
         {
             _stage = Stage.Started;
             if (TryAnswer(minimumSize, out result, out error))
@@ -589,13 +522,21 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             }
             else
             {
-                pending = AddPending(minimumSize, cancellationToken);
+                pending = Waits.AddRead(minimumSize, cancellationToken);
             }
         }
 
-        _backend.Start(operation);
-        cancellation.Request(_backend);
-        return pending is null ? Answer(result, error) : pending.EndWith(s_onTokenCanceled, this, cancellationToken);
+        FileBackend.Start(operation);
+        cancellation.Request(FileBackend);
+        return pending is null ? _state.Answer(result, error) : pending.EndWith(s_onTokenCanceled, this, cancellationToken);
+    }
+
+    private void StartReadAhead(FileOperation? operation)
+    {
+        if (operation is not null && TryPrepare(operation) is null)
+        {
+            FileBackend.Start(operation);
+        }
     }
 
     /// <summary>
@@ -606,8 +547,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     {
         try
         {
-            _state.Chain.RentForRead(operation, _unrented);
-            operation.Pin();
+            _state.Rent(operation);
             return null;
         }
         catch (Exception e)
@@ -616,20 +556,15 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             FileSegment? freed;
             bool release;
             operation.Clear();
-            lock (_lock)
+            lock (_state)
             {
-                freed = _state.Chain.EndRead(0);
+                freed = _state.DropRead(operation);
                 _stage = Stage.Idle;
-                pending = TakePending();
+                pending = _waits?.TakeRead();
                 release = _isCompleted;
             }
 
-            _ = SegmentPool.Shared.Return(freed);
-            if (release)
-            {
-                Release();
-            }
-
+            GiveBack(freed, release);
             pending?.CompleteOnPool(default, e);
             return e;
         }
@@ -637,19 +572,15 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
 
     private void OnTokenCanceled(CancellationToken token)
     {
-        PooledCompletion<ReadResult>? pending = null;
-        Cancellation cancellation = default;
-        lock (_lock)
+        PooledCompletion<ReadResult>? pending;
+        Cancellation cancellation;
+        lock (_state)
         {
-            // A callback that comes late may meet a later wait: with the same token that one ends as well, with another it does not.
-            if (_pending?.CancellationToken == token)
-            {
-                pending = TakePending();
-                cancellation = CancellationOfRead();
-            }
+            pending = _waits?.TakeRead(token);
+            cancellation = pending is null ? default : CancellationOfRead();
         }
 
-        cancellation.Request(_backend);
+        cancellation.Request(FileBackend);
         pending?.CompleteNow(default, new OperationCanceledException(token));
     }
 
@@ -658,16 +589,13 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         Exception? canceled;
         try
         {
-            if (await CopyBufferedAsync(copy, destination, cancellationToken).ConfigureAwait(false))
-            {
-                await copy.CopyToAsync(destination, cancellationToken).ConfigureAwait(false);
-            }
+            await copy.CopyToAsync(_state, destination, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
             FileSegment? freed;
             bool release;
-            lock (_lock)
+            lock (_state)
             {
                 freed = _state.EndCopy(copy);
                 _copy = null;
@@ -677,11 +605,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
             }
 
             copy.Dispose();
-            _ = SegmentPool.Shared.Return(freed);
-            if (release)
-            {
-                Release();
-            }
+            GiveBack(freed, release);
         }
 
         // A cancellation that came during the last call found nothing that it could end, and would be lost.
@@ -691,45 +615,14 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         }
     }
 
-    /// <summary>Writes the segments that earlier reads have left. <see langword="false"/>: the destination takes no more.</summary>
-    private async ValueTask<bool> CopyBufferedAsync(FileCopy copy, PipeWriter destination, CancellationToken cancellationToken)
+    /// <summary>Gives segments back, and where a completed reader is idle again, everything. What a caller's pool throws here concerns nobody who waits: the bytes are there.</summary>
+    private void GiveBack(FileSegment? freed, bool release)
     {
-        // While this copies nobody else moves the chain.
-        foreach (ReadOnlyMemory<byte> memory in _state.Chain.Sequence)
+        _ = SegmentPool.Shared.Return(freed);
+        if (release)
         {
-            copy.ThrowIfCanceled(cancellationToken);
-            FlushResult flush = default;
-            try
-            {
-                flush = await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
-            }
-            finally
-            {
-                // Also where the write fails: the destination may have taken them, and each byte goes there once.
-                FileSegment? freed;
-                lock (_lock)
-                {
-                    long consumed = _state.Chain.Start + memory.Length;
-                    freed = _state.Chain.AdvanceTo(consumed, consumed);
-                }
-
-                _ = SegmentPool.Shared.Return(freed);
-            }
-
-            if (!FileCopy.GoesOn(flush))
-            {
-                return false;
-            }
+            Release();
         }
-
-        // An error comes after what was read before it, and is not tried again.
-        copy.ThrowIfCanceled(cancellationToken);
-        if (_state.Error is not null)
-        {
-            _ = await Answer(default, _state.Error).ConfigureAwait(false);
-        }
-
-        return true;
     }
 
     /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
@@ -737,7 +630,7 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
     {
         FileSegment? freed;
         FileOperation? operation;
-        lock (_lock)
+        lock (_state)
         {
             freed = _state.Release();
             operation = _operation;
@@ -746,44 +639,30 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
 
         operation?.Return();
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        if (_backend.SharesPosition)
+        if (FileBackend.SharesPosition)
         {
-            _backend.SetPosition(Position);
+            FileBackend.SetPosition(Position);
         }
 
-        _backend.Release(closeHandle: !_leaveOpen);
-        TaskCompletionSource? released;
-        bool isCounting;
-        lock (_lock)
+        FileBackend.Release(closeHandle: !_leaveOpen);
+        ReadWaits? waits;
+        lock (_state)
         {
             _isReleased = true;
-            released = _released;
-            isCounting = _counts.Any;
+            waits = _waits;
         }
 
-        // On the pool, as an awaiter's SynchronizationContext, or a listener of the meter, may be called.
-        if (released is not null || isCounting)
-        {
-            ThreadPool.UnsafeQueueUserWorkItem(
-                static reader =>
-                {
-                    ((ICountsOwner)reader).RecordCounts();
-                    reader._released?.TrySetResult();
-                },
-                this,
-                preferLocal: false);
-        }
-
+        waits?.EndRelease();
         return poolError;
     }
 
     // What follows is called under the lock.
 
-    /// <summary>Sets a read up. Its memory is given to it by <see cref="TryPrepare"/>.</summary>
+    /// <summary>Sets a read up. The rest of its memory is given to it by <see cref="TryPrepare"/>.</summary>
     private FileOperation BeginRead(int minimumSize, Stage next)
     {
-        FileOperation operation = _operation ??= _backend.Rent(this);
-        _unrented = _state.BeginRead(operation, minimumSize);
+        FileOperation operation = _operation ??= FileBackend.Rent(this);
+        _state.BeginRead(operation, minimumSize);
         _stage = next;
         return operation;
     }
@@ -809,46 +688,21 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, ICountsOwn
         return true;
     }
 
-    private PooledCompletion<ReadResult> AddPending(int minimumSize, CancellationToken cancellationToken)
-    {
-        PooledCompletion<ReadResult> pending = (_completions ??= new PooledCompletions<ReadResult>(this)).Rent();
-        pending.CancellationToken = cancellationToken;
-        _pending = pending;
-        _pendingMinimum = minimumSize;
-        return pending;
-    }
-
-    private PooledCompletion<ReadResult>? TakePending()
-    {
-        PooledCompletion<ReadResult>? pending = _pending;
-        _pending = null;
-        return pending;
-    }
-
     /// <summary>A read that nobody waits for any more is given up, unless it reads ahead.</summary>
     private Cancellation CancellationOfRead() => _stage == Stage.Started && (_isCompleted || !ReadsAhead) ? new Cancellation(_operation!) : default;
 
     private void ThrowIfNotReadable()
     {
-        ThrowIfCompleted();
-        if (_pending is not null || _stage is Stage.Trying or Stage.Copying)
-        {
-            throw PendingException();
-        }
-    }
-
-    private void ThrowIfCompleted()
-    {
         if (_isCompleted)
         {
             throw CompletedException();
         }
-    }
 
-    private ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
-        => error is null ? new ValueTask<ReadResult>(result)
-            : error == _state.Error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
-            : ValueTask.FromException<ReadResult>(error);
+        if (_waits is { HasRead: true } || _stage is Stage.Trying or Stage.Copying)
+        {
+            throw PendingException();
+        }
+    }
 
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
 

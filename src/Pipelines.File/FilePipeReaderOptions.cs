@@ -15,6 +15,8 @@ public sealed class FilePipeReaderOptions
     private const int DefaultFollowMilliseconds = 250;
 
     private readonly FileShare? _share;
+    private readonly long _length;
+    private readonly bool _hasLength;
 
     internal static FilePipeReaderOptions Default { get; } = new();
 
@@ -29,7 +31,11 @@ public sealed class FilePipeReaderOptions
     public long Offset { get; init; }
 
     /// <summary>Read at most this many bytes and end there; <see langword="null"/>, the default, reads to the end of the file.</summary>
-    public long? Length { get; init; }
+    public long? Length
+    {
+        get => _hasLength ? _length : null;
+        init => (_hasLength, _length) = (value is not null, value.GetValueOrDefault());
+    }
 
     /// <summary>Leaves a handle that the caller passed open when the reader is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
     /// <remarks>

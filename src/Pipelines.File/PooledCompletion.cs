@@ -27,9 +27,9 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     private const int VersionShift = 16;
 
     private readonly PooledCompletions<TResult> _pool;
-    private ManualResetValueTaskSourceCore<TResult> _core;
+    private ManualResetValueTaskSourceCore<bool> _core;
 
-    // What the work item sets; owned by whoever completes the wait.
+    // Owned by whoever completes the wait, then by whoever takes the result.
     private TResult _result = default!;
     private Exception? _error;
     private CancellationTokenRegistration _registration;
@@ -77,12 +77,20 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     }
 
     /// <summary>
-    /// Completes the wait from a thread of a back end: the result is set by a work item of the application's pool, where the continuation may run. Allocates nothing.
+    /// Completes the wait from a thread of a back end: the result is set on a thread of the application's pool, where the continuation may run. Allocates nothing.
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
         End(result, error);
-        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
+        if (Thread.CurrentThread.IsThreadPoolThread)
+        {
+            // It comes next on this very thread.
+            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
+        }
+        else
+        {
+            PoolCompletions.Shared.Add(this);
+        }
     }
 
     /// <summary>
@@ -132,7 +140,8 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
     {
         try
         {
-            return _core.GetResult(token);
+            _ = _core.GetResult(token);
+            return _result;
         }
         finally
         {
@@ -159,7 +168,7 @@ internal sealed class PooledCompletion<TResult> : IValueTaskSource<TResult>, ITh
         _core.RunContinuationsAsynchronously = runContinuationsAsynchronously;
         if (_error is null)
         {
-            _core.SetResult(_result);
+            _core.SetResult(true);
         }
         else
         {

@@ -4,15 +4,14 @@ namespace Pipelines.File;
 /// <param name="counts">Whose counts are recorded before a wait that ends on another thread is over.</param>
 internal sealed class PooledCompletions<TResult>(ICountsOwner? counts = null)
 {
-    // Guards _free.
-    private readonly Lock _lock = new();
+    // Guarded by this object.
     private PooledCompletion<TResult>? _free;
 
     internal ICountsOwner? Counts { get; } = counts;
 
     internal PooledCompletion<TResult> Rent()
     {
-        lock (_lock)
+        lock (this)
         {
             if (_free is { } completion)
             {
@@ -28,7 +27,7 @@ internal sealed class PooledCompletions<TResult>(ICountsOwner? counts = null)
     /// <summary>Called by the completion itself when nobody uses it any more.</summary>
     internal void Return(PooledCompletion<TResult> completion)
     {
-        lock (_lock)
+        lock (this)
         {
             completion.Next = _free;
             _free = completion;

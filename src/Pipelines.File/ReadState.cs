@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.IO.Pipelines;
 using Pipelines.File.Backends;
 using Pipelines.File.Buffers;
@@ -5,7 +6,8 @@ using Pipelines.File.Buffers;
 namespace Pipelines.File;
 
 /// <summary>
-/// What a reader has read and what its results have said of it: the bytes, the end of the file, the error, a cancellation that waits for the next read. The reader's lock guards all of it.
+/// What a reader has read and what its results have said of it: the bytes, the end of the file, the error, a cancellation that waits for the next read. It is the reader's lock, which guards
+/// all of it.
 /// </summary>
 internal sealed class ReadState
 {
@@ -18,11 +20,8 @@ internal sealed class ReadState
     /// <summary>Bytes that one read of unknown size asks for at most because a caller wants so many.</summary>
     private const int MaxUnknownRead = 1024 * 1024;
 
-    private readonly FilePipeReaderOptions _options;
     private readonly long _offset;
-    private readonly long _knownLength;
-    private readonly int _granularity;
-    private readonly int _alignment;
+    private ReadChain _chain;
     private EndOfFile _end;
     private int _unknownReadSize;
 
@@ -30,27 +29,26 @@ internal sealed class ReadState
     private bool _isOut;
     private bool _isReadAheadPaused;
 
+    // The task of every read that throws the error: each time as it was, without the traces of the earlier reads.
+    private Task<ReadResult>? _failedRead;
+
     /// <param name="options">How to read.</param>
     /// <param name="offset">The file offset of the first byte: the option's, or where standard input stands.</param>
-    /// <param name="backend">The file.</param>
-    internal ReadState(FilePipeReaderOptions options, long offset, FileBackend backend)
+    /// <param name="file">The file.</param>
+    internal ReadState(FilePipeReaderOptions options, long offset, FileBackend file)
     {
-        _options = options;
+        Options = options;
+        File = file;
         _offset = offset;
-        _knownLength = backend.Properties.Length;
-        _granularity = backend.ReadGranularity;
-
-        // What a caller's pool gives has the sizes that it has.
-        _alignment = options.Pool is null ? backend.ReadAlignment : 1;
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
 
         // Where one call fills one segment only, it is that segment which is large.
-        int segmentSize = backend.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
-        Chain = new ReadChain(options.Pool, segmentSize, backend.MaxBuffersPerOperation, BytesPerRead, _alignment);
+        int segmentSize = file.MaxBuffersPerOperation > 1 ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
+        _chain = new ReadChain(segmentSize, file.MaxBuffersPerOperation);
     }
 
     /// <summary>What is known of the end of the file, which is not for ever: a file may grow, and a FIFO get another writer.</summary>
-    private enum EndOfFile
+    private enum EndOfFile : byte
     {
         Unknown,
 
@@ -61,23 +59,30 @@ internal sealed class ReadState
         Told,
     }
 
-    /// <summary>The lock guards it but for the memory of the read under way, see there.</summary>
-    internal ReadChain Chain { get; }
+    internal FilePipeReaderOptions Options { get; }
+
+    internal FileBackend File { get; }
 
     /// <summary>The first error of the file, thrown again by later reads.</summary>
     internal Exception? Error { get; private set; }
+
+    // What a caller's pool gives has the sizes that it has.
+    private int Alignment => Options.Pool is null ? File.ReadAlignment : 1;
 
     /// <summary>A cancellation has come that the next result says.</summary>
     internal bool IsCancelRequested { get; set; }
 
     /// <summary>The file offset of the first byte that is not consumed, bytes.</summary>
-    internal long Position => _offset + Chain.Start;
+    internal long Position => _offset + _chain.Start;
+
+    /// <summary>What is buffered.</summary>
+    internal ReadOnlySequence<byte> Buffered => _chain.Sequence;
 
     /// <summary>The file offset of the next byte to read.</summary>
-    internal long NextOffset => _offset + Chain.End;
+    internal long NextOffset => _offset + _chain.End;
 
     /// <summary>How many bytes may still be read; <see langword="null"/>: to the end of the file.</summary>
-    internal long? Left => _options.Length - Chain.End;
+    internal long? Left => Options.Length - _chain.End;
 
     /// <summary>Whether the next bytes are to be read before somebody asks for them.</summary>
     internal bool WantsReadAhead()
@@ -87,11 +92,11 @@ internal sealed class ReadState
             return false;
         }
 
-        if (Chain.Length >= _options.PauseReadAheadThreshold)
+        if (_chain.Length >= Options.PauseReadAheadThreshold)
         {
             _isReadAheadPaused = true;
         }
-        else if (Chain.Length <= _options.EffectiveResumeThreshold)
+        else if (_chain.Length <= Options.EffectiveResumeThreshold)
         {
             _isReadAheadPaused = false;
         }
@@ -99,12 +104,22 @@ internal sealed class ReadState
         return !_isReadAheadPaused;
     }
 
-    /// <summary>Sets a read up. Returns the bytes of it that have no memory yet, for <see cref="ReadChain.RentForRead"/>.</summary>
-    internal long BeginRead(FileOperation operation, int minimumSize)
+    /// <summary>Sets a read up, with the memory that is here.</summary>
+    internal void BeginRead(FileOperation operation, int minimumSize)
     {
         operation.Begin(FileOperationKind.Read, NextOffset);
-        return Chain.BeginRead(operation, NextReadSize(minimumSize));
+        _chain.BeginRead(operation, NextReadSize(minimumSize));
     }
+
+    /// <summary>Gives the read the rest of its memory. Called without the lock, by whoever has the operation. Throws what a caller's memory pool throws.</summary>
+    internal void Rent(FileOperation operation)
+    {
+        _chain.RentForRead(operation, Options.Pool, Alignment, this);
+        operation.Pin();
+    }
+
+    /// <summary>A read for which there was no memory was not made.</summary>
+    internal FileSegment? DropRead(FileOperation operation) => _chain.EndRead(operation, 0);
 
     /// <summary>Records what came of a read.</summary>
     internal FileSegment? EndRead(FileOperation operation)
@@ -117,7 +132,7 @@ internal sealed class ReadState
         else if (transferred > 0)
         {
             _end = EndOfFile.Unknown;
-            if (transferred == operation.Length && operation.Offset >= _knownLength)
+            if (transferred == operation.Length && operation.Offset >= File.Properties.Length)
             {
                 _unknownReadSize = Math.Min(_unknownReadSize * 2, BytesPerRead);
             }
@@ -127,7 +142,7 @@ internal sealed class ReadState
             _end = EndOfFile.Found;
         }
 
-        return Chain.EndRead(transferred);
+        return _chain.EndRead(operation, transferred);
     }
 
     /// <summary>Records what came of a copy of everything that is not buffered.</summary>
@@ -135,7 +150,7 @@ internal sealed class ReadState
     {
         Error ??= copy.Error;
         _end = EndOfFile.Unknown;
-        return copy.Copied > 0 ? Chain.Skip(copy.Copied) : null;
+        return copy.Copied > 0 ? _chain.Skip(copy.Copied) : null;
     }
 
     /// <summary>Whether a read for that many bytes is over, with a result or an error.</summary>
@@ -153,10 +168,16 @@ internal sealed class ReadState
         return error is not null;
     }
 
+    /// <summary>What a read returns that is over.</summary>
+    internal ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
+        => error is null ? new ValueTask<ReadResult>(result)
+            : error == Error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
+            : ValueTask.FromException<ReadResult>(error);
+
     /// <summary>Whether there is something to give without a read.</summary>
     internal bool TryAnswerFromBuffer(out ReadResult result)
     {
-        bool isThere = IsCancelRequested || (Chain.Length > 0 && HasEnough(0));
+        bool isThere = IsCancelRequested || (_chain.Length > 0 && HasEnough(0));
         result = isThere ? TakeResult() : default;
         return isThere;
     }
@@ -164,9 +185,9 @@ internal sealed class ReadState
     /// <summary>The result of this moment, which is told once.</summary>
     internal ReadResult TakeResult()
     {
-        ReadResult result = new(Chain.Sequence, IsCancelRequested, Left == 0 || _end == EndOfFile.Found);
+        ReadResult result = new(_chain.Sequence, IsCancelRequested, Left == 0 || _end == EndOfFile.Found);
         IsCancelRequested = false;
-        _isOut |= Chain.Length > 0;
+        _isOut |= _chain.Length > 0;
         if (_end == EndOfFile.Found)
         {
             _end = EndOfFile.Told;
@@ -178,37 +199,41 @@ internal sealed class ReadState
     /// <summary>The caller gives the buffer back that it had.</summary>
     internal FileSegment? AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        long consumedIndex = Chain.IndexOf(consumed);
-        FileSegment? freed = Chain.AdvanceTo(consumedIndex, consumed.Equals(examined) ? consumedIndex : Chain.IndexOf(examined));
+        long consumedIndex = _chain.IndexOf(consumed, this);
+        FileSegment? freed = _chain.AdvanceTo(consumedIndex, consumed.Equals(examined) ? consumedIndex : _chain.IndexOf(examined, this));
         _isOut = false;
         return freed;
     }
+
+    /// <summary>The first bytes of what is buffered went somewhere else than to the caller.</summary>
+    internal FileSegment? Skip(int bytes) => _chain.AdvanceTo(_chain.Start + bytes, _chain.Start + bytes);
 
     /// <summary>The caller gives the buffer back after the reader was completed.</summary>
     internal FileSegment? TakeOut()
     {
         _isOut = false;
-        return Chain.TakeOut();
+        return _chain.TakeOut();
     }
 
     /// <summary>Lets go of everything but a buffer that is out.</summary>
-    internal FileSegment? Release() => Chain.Release(_isOut);
+    internal FileSegment? Release() => _chain.Release(_isOut);
 
-    private bool HasEnough(int minimumSize) => (Chain.HasUnexamined && Chain.Length >= minimumSize) || Left == 0 || _end == EndOfFile.Found;
+    private bool HasEnough(int minimumSize) => (_chain.HasUnexamined && _chain.Length >= minimumSize) || Left == 0 || _end == EndOfFile.Found;
 
     /// <summary>Bytes to ask for: never none.</summary>
     private long NextReadSize(int minimumSize)
     {
-        long missing = Math.Max(0, minimumSize - Chain.Length);
-        long known = _knownLength - NextOffset;
+        long missing = Math.Max(0, minimumSize - _chain.Length);
+        long known = File.Properties.Length - NextOffset;
         long size = known > 0
-            ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
+            ? Math.Min(Math.Max(Math.Max(BytesPerRead, Options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        size = (size + _granularity - 1) / _granularity * _granularity;
-        if (_alignment > 1 && Chain.End == 0 && known > 0)
+        int granularity = File.ReadGranularity;
+        size = (size + granularity - 1) / granularity * granularity;
+        if (Alignment > 1 && _chain.End == 0 && known > 0)
         {
             // Only the first: the others follow it.
-            size = Math.Min(size, _alignment - (NextOffset % _alignment));
+            size = Math.Min(size, Alignment - (NextOffset % Alignment));
         }
 
         return Math.Min(size, Left ?? long.MaxValue);

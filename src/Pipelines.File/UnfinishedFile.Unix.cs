@@ -385,18 +385,7 @@ internal abstract partial class UnfinishedFile
         }
 
         private static uint GroupOf(SafeFileHandle handle)
-        {
-            Libc.FileStatus status;
-            byte empty = 0;
-            try
-            {
-                return OperatingSystem.IsLinux() && Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_GID, &status) == 0 ? status.Group : uint.MaxValue;
-            }
-            catch (EntryPointNotFoundException)
-            {
-                return uint.MaxValue;
-            }
-        }
+            => OperatingSystem.IsLinux() && FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group : uint.MaxValue;
 
         /// <summary>What the system says of a file that has the name.</summary>
         /// <param name="Mode">Type and permission bits.</param>

@@ -18,6 +18,8 @@ public sealed class CopyTests : IDisposable
     [InlineData(0)]
     [InlineData(1)]
     [InlineData(100_000)]
+    [InlineData(1024 * 1024)]
+    [InlineData(1024 * 1024 + 1)]
     [InlineData(40_000_000)]
     public async Task CopyToAsync_FileToFile_CopiesItAndMovesBothPositions(int length)
     {
@@ -64,15 +66,57 @@ public sealed class CopyTests : IDisposable
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
         ScriptedCalls calls = new() { OnCopy = call => call <= 2 ? 1234 : -errno };
-        string source = _folder.File("source", Pattern.Bytes(500_000));
+        string source = _folder.File("source", Pattern.Bytes(1_500_000));
         FilePipeReader reader = calls.Read(source);
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
         await reader.CopyToAsync(writer, _stop);
         await reader.CompleteAsync();
         await writer.CompleteAsync();
         Assert.Equal(3, calls.Copies);
-        Assert.Equal(500_000, writer.Position);
+        Assert.Equal(1_500_000, writer.Position);
         Assert.True(File.ReadAllBytes(source).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("destination"))));
+    }
+
+    [Theory]
+    [InlineData(1024 * 1024, null, 0)]
+    [InlineData(1024 * 1024 + 1, null, 1)]
+    [InlineData(5_000_000, 1024 * 1024, 0)]
+    [InlineData(5_000_000, 1024 * 1024 + 1, 1)]
+    public async Task CopyToAsync_ByLength_HasTheSystemCopyWhatIsLarge(int length, int? limit, int copies)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
+        ScriptedCalls calls = new() { OnCopy = _ => -Libc.EXDEV };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(length)), new() { Length = limit });
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
+        await reader.CopyToAsync(writer, _stop);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(copies, calls.Copies);
+        Assert.Equal(limit ?? length, new FileInfo(_folder.File("destination")).Length);
+    }
+
+    [Fact]
+    public async Task CopyToAsync_SmallFileInThePageCache_IsReadOnTheCallersThread()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        int caller = Environment.CurrentManagedThreadId;
+        bool isElsewhere = false;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ =>
+            {
+                isElsewhere |= Environment.CurrentManagedThreadId != caller;
+                return null;
+            },
+        };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(300_000)));
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"));
+        Task copy = reader.CopyToAsync(writer, _stop);
+        Assert.True(copy.IsCompletedSuccessfully);
+        Assert.Equal((0, false), (calls.Copies, isElsewhere));
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(300_000), File.ReadAllBytes(_folder.File("destination")));
     }
 
     [Theory]
@@ -113,7 +157,7 @@ public sealed class CopyTests : IDisposable
         FilePipeWriter writer = calls.Write(_folder.File("destination"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500 });
         Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
         writer.Advance(1000);
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(5000, 1000)));
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(1_500_000, 1000)));
         Task copy = reader.CopyToAsync(writer, _stop);
         gate.Release(2);
         await Assert.ThrowsAsync<IOException>(() => copy.WaitAsync(Eventually.Limit, _stop));
@@ -177,14 +221,14 @@ public sealed class CopyTests : IDisposable
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "copy_file_range is a system call of Linux.");
         ScriptedCalls calls = new();
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(1000)));
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(1_500_000)));
         FilePipeWriter writer = calls.Write(_folder.File("destination"), new() { FlushGuarantee = FlushGuarantee.Durable });
         await reader.CopyToAsync(writer, _stop);
         Assert.Equal(1, calls.Syncs);
         Assert.Equal(0, calls.Writes);
         await reader.CompleteAsync();
         await writer.CompleteAsync();
-        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(_folder.File("destination")));
+        Assert.Equal(Pattern.Bytes(1_500_000), File.ReadAllBytes(_folder.File("destination")));
     }
 
     [Theory]

@@ -2,7 +2,9 @@ using System.Runtime.Versioning;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Backends;
 using Pipelines.File.Interop;
+using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
 
@@ -505,8 +507,55 @@ public sealed class ReplaceTests : IDisposable
         Assert.Equal(0, Open());
     }
 
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task CompleteAsync_SmallFile_OneWaitingThreadMakesAllCalls(FlushGuarantee guarantee)
+    {
+        ChildProcess.SkipUnlessLinux();
+        CallingThreads calls = new();
+        string path = _folder.File("f", s_old);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = guarantee }, calls);
+        Pattern.Bytes(4096).CopyTo(writer.GetMemory(4096));
+        writer.Advance(4096);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(4096), File.ReadAllBytes(path));
+        Assert.Equal(guarantee == FlushGuarantee.Durable ? 4 : 2, calls.Threads.Count);
+        Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(calls.Threads.Distinct()).Name, StringComparison.Ordinal);
+    }
+
     private void AssertNames(params string[] names)
         => Assert.Equal(
             names.Order(StringComparer.Ordinal),
             Directory.EnumerateFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Where(name => name != "other").Order(StringComparer.Ordinal));
+
+    /// <summary>Who makes the calls of a completion.</summary>
+    private sealed unsafe class CallingThreads : UnixCalls
+    {
+        public List<Thread> Threads { get; } = [];
+
+        internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        {
+            Threads.Add(Thread.CurrentThread);
+            return base.Write(file, vectors, count, offset);
+        }
+
+        internal override long Sync(SafeFileHandle file)
+        {
+            Threads.Add(Thread.CurrentThread);
+            return base.Sync(file);
+        }
+
+        internal override long Rename(string from, string to)
+        {
+            Threads.Add(Thread.CurrentThread);
+            return base.Rename(from, to);
+        }
+
+        internal override long SyncFolder(SafeFileHandle folder)
+        {
+            Threads.Add(Thread.CurrentThread);
+            return base.SyncFolder(folder);
+        }
+    }
 }

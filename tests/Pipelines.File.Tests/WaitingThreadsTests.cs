@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
@@ -61,6 +62,37 @@ public sealed class WaitingThreadsTests
         await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
         stall.Set();
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+    }
+
+    [Theory]
+    [InlineData(0, true, 1)]
+    [InlineData(0, false, 1)]
+    [InlineData(2, true, 2)]
+    [InlineData(2, false, 3)]
+    public void Look_CallWaitsForLong_GrowsUnlessThreadsOfTheQueueCompute(int fewest, bool isComputing, int target)
+    {
+        WaitingQueue queue = new(fewest, isForFew: true, mostHelpers: 1);
+        IWaitingCall call = new Call(WaitKind.Write, static () => { });
+        call.QueuedAt = Stopwatch.GetTimestamp() - Stopwatch.Frequency;
+        queue.Add(call);
+        queue.Look(hasProgress: true, isComputing, most: 8);
+        Assert.Equal(target, queue.Target);
+    }
+
+    [Fact]
+    public async Task Queue_OneCallAfterTheOther_PerformsEach()
+    {
+        // The thread is awake, spins, or sleeps when the next one comes.
+        WaitingThreads threads = new(limit: 8);
+        for (int i = 0; i < 20_000; i++)
+        {
+            Call call = new((WaitKind)(i / 1000 % 5), static () => { });
+            threads.Queue(call);
+            await call.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+            Thread.SpinWait(i % 1000);
+        }
+
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
     }
 
     [Fact]

@@ -9,7 +9,9 @@ namespace FilePipelinesBenchmarks.Cold;
 internal sealed class ThreadPoolProbe : IDisposable
 {
     private readonly Thread _thread;
-    private readonly ManualResetEventSlim _ran = new();
+
+    // No spinning: it gives its turn away by sched_yield(2), for which Linux 6.18 takes a whole slice of time from a thread, and this one is to be there for the next work item.
+    private readonly ManualResetEventSlim _ran = new(initialState: false, spinCount: 0);
 
     /// <summary>The most threads that the pool had at one of the work items.</summary>
     internal int MostPoolThreads { get; private set; }
@@ -17,6 +19,9 @@ internal sealed class ThreadPoolProbe : IDisposable
     // Milliseconds; the thread's until it has ended.
     private readonly List<double> _delays = [];
     private volatile bool _isStopped;
+
+    // When the work item ran, a Stopwatch timestamp. Written by the work item, before it sets the event, and read by the thread after that.
+    private long _ranAt;
 
     internal ThreadPoolProbe()
     {
@@ -45,9 +50,16 @@ internal sealed class ThreadPoolProbe : IDisposable
         {
             _ran.Reset();
             long start = Stopwatch.GetTimestamp();
-            ThreadPool.UnsafeQueueUserWorkItem(static probe => probe._ran.Set(), this, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(
+                static probe =>
+                {
+                    probe._ranAt = Stopwatch.GetTimestamp();
+                    probe._ran.Set();
+                },
+                this,
+                preferLocal: false);
             _ran.Wait();
-            _delays.Add(Stopwatch.GetElapsedTime(start).TotalMilliseconds);
+            _delays.Add(Stopwatch.GetElapsedTime(start, _ranAt).TotalMilliseconds);
             MostPoolThreads = Math.Max(MostPoolThreads, ThreadPool.ThreadCount);
             Thread.Sleep(1);
         }

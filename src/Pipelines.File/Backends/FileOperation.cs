@@ -45,6 +45,10 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     private int _generation;
     private bool _needsPins;
 
+    // The segments that a read fills, first to last.
+    private FileSegment? _firstSegment;
+    private FileSegment? _lastSegment;
+
     // What the system has not supported while the operation was performed; whose the operation is.
     private string? _fallbackCall;
     private int _fallbackError;
@@ -79,6 +83,9 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     internal bool NeedsOwnThread { get; set; }
 
     internal int BufferCount { get; private set; }
+
+    /// <summary>A read: bytes that it asks for and that have no memory yet.</summary>
+    internal long Unrented { get; set; }
 
     /// <summary>What came of it: the bytes that moved; 0 for a read is the end of the file.</summary>
     internal long Transferred { get; private set; }
@@ -170,6 +177,31 @@ internal abstract class FileOperation : IWaitingCall, IThreadPoolWorkItem
     /// <summary>Adds a part of a segment.</summary>
     internal void Add(FileSegment segment, int start, int length)
         => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);
+
+    /// <summary>Adds the beginning of a segment for a read to fill. The operation has the segment until <see cref="TakeSegments"/>.</summary>
+    internal void AddToFill(FileSegment segment, int length)
+    {
+        segment.NextSegment = null;
+        if (_lastSegment is null)
+        {
+            _firstSegment = segment;
+        }
+        else
+        {
+            _lastSegment.NextSegment = segment;
+        }
+
+        _lastSegment = segment;
+        Add(segment, 0, length);
+    }
+
+    /// <summary>The list of the segments that a read was given, filled or not.</summary>
+    internal FileSegment? TakeSegments()
+    {
+        FileSegment? segments = _firstSegment;
+        _firstSegment = _lastSegment = null;
+        return segments;
+    }
 
     /// <summary>
     /// Gives every buffer an address until <see cref="Clear"/>. Runs the code of whoever the memory is from, so the owner calls it on a thread of the application's,

@@ -14,6 +14,11 @@ internal readonly struct FileProperties
     private const FileAttributes WithinTheCall
         = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000 | (FileAttributes)0x400000;
 
+    // The identity, in half the bytes: every open file has one, and the systems that tell it when a file is opened number files in 64 bits.
+    private readonly ulong _volume;
+    private readonly ulong _number;
+    private readonly long _created;
+
     /// <summary>Reads and writes name an offset.</summary>
     internal bool CanSeek { get; private init; }
 
@@ -29,14 +34,21 @@ internal readonly struct FileProperties
     /// <summary>Windows: overlapped or not, a read returns only when it has ended, as the bytes have to be unpacked or fetched first.</summary>
     internal bool IsReadWithinTheCall { get; private init; }
 
+    /// <summary>Whether <see cref="Length"/> is what can be read.</summary>
+    private bool IsLengthKnown { get; init; }
+
     /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
     internal long Length { get; private init; }
 
     /// <summary>Bytes when it was opened; <see langword="null"/> where that is not known.</summary>
-    internal long? KnownLength { get; private init; }
+    internal long? KnownLength => IsLengthKnown ? Length : null;
 
     /// <summary>Which file it is; <see langword="default"/> where opening did not tell.</summary>
-    internal FileIdentity Identity { get; private init; }
+    internal FileIdentity Identity
+    {
+        get => new(_volume, _number, _created);
+        private init => (_volume, _number, _created) = (value.Volume, (ulong)value.Number, value.Created);
+    }
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
@@ -83,21 +95,11 @@ internal readonly struct FileProperties
         }
     }
 
-    // statx(2): one call for the type, the length and the identity.
+    // One call for the type, the length and the identity.
     [SkipLocalsInit]
-    private static unsafe FileProperties OfLinux(SafeFileHandle handle, string? path)
+    private static FileProperties OfLinux(SafeFileHandle handle, string? path)
     {
-        Libc.FileStatus status;
-        byte empty = 0;
-        try
-        {
-            if (Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, &status) != 0)
-            {
-                // Some sandboxes refuse the call.
-                return OfAny(handle);
-            }
-        }
-        catch (EntryPointNotFoundException)
+        if (!FileStatus.TryGet(handle, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, out Libc.FileStatus status))
         {
             return OfAny(handle);
         }
@@ -115,7 +117,7 @@ internal readonly struct FileProperties
                     CanSeek = canSeek,
                     IsRegular = true,
                     Length = status.Size,
-                    KnownLength = canSeek && !IsMadeUp(handle, status.Size) ? status.Size : null,
+                    IsLengthKnown = canSeek && !IsMadeUp(handle, status.Size),
                     Identity = identity,
                 };
             case Libc.S_IFBLK:
@@ -144,7 +146,7 @@ internal readonly struct FileProperties
         try
         {
             long length = RandomAccess.GetLength(handle);
-            return new FileProperties { CanSeek = true, IsRegular = true, Length = length, KnownLength = length };
+            return new FileProperties { CanSeek = true, IsRegular = true, Length = length, IsLengthKnown = true };
         }
         catch (NotSupportedException)
         {

@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Interop;
@@ -20,6 +21,8 @@ internal enum NameMeaning
 /// <summary>Which file it is, and how long it is now. Asking may wait for the device, or for a server.</summary>
 internal readonly struct FileStatus
 {
+    private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME;
+
     /// <summary><see langword="default"/> where the system does not tell.</summary>
     internal FileIdentity Identity { get; private init; }
 
@@ -65,32 +68,37 @@ internal readonly struct FileStatus
             : NameMeaning.Nothing;
     }
 
-    internal static FileIdentity IdentityOf(in Libc.FileStatus status)
-        => new(
-            ((ulong)status.DeviceMajor << 32) | status.DeviceMinor,
-            status.Number,
-            (status.Mask & Libc.STATX_BTIME) == 0 ? 0 : unchecked((status.BirthSeconds * 1_000_000_000) + status.BirthNanoseconds));
-
-    // statx(2).
-    private static unsafe bool TryOfLinux(SafeFileHandle file, out FileStatus status)
+    /// <summary>What statx(2) tells of an open file. <see langword="false"/>: a sandbox refuses the call, or the libc is older.</summary>
+    /// <exception cref="ObjectDisposedException">The file is closed.</exception>
+    internal static unsafe bool TryGet(SafeFileHandle file, uint wanted, out Libc.FileStatus told)
     {
-        Libc.FileStatus told;
+        Unsafe.SkipInit(out told);
         byte empty = 0;
         try
         {
-            if (Libc.StatX(file, &empty, Libc.AT_EMPTY_PATH, Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, &told) == 0)
+            fixed (Libc.FileStatus* status = &told)
             {
-                status = new FileStatus { Identity = IdentityOf(told), Length = told.Size };
-                return true;
+                return Libc.StatX(file, &empty, Libc.AT_EMPTY_PATH, wanted, status) == 0;
             }
         }
         catch (EntryPointNotFoundException)
         {
-            // An old libc.
+            return false;
         }
+    }
 
-        status = default;
-        return false;
+    internal static FileIdentity IdentityOf(in Libc.FileStatus status)
+        => new(
+            status.Device,
+            status.Number,
+            (status.Mask & Libc.STATX_BTIME) == 0 ? 0 : unchecked((status.BirthSeconds * 1_000_000_000) + status.BirthNanoseconds));
+
+    [SkipLocalsInit]
+    private static bool TryOfLinux(SafeFileHandle file, out FileStatus status)
+    {
+        bool isTold = TryGet(file, Wanted, out Libc.FileStatus told);
+        status = isTold ? new FileStatus { Identity = IdentityOf(told), Length = told.Size } : default;
+        return isTold;
     }
 
     private static unsafe NameMeaning OfNameLinux(string fullPath, out FileStatus status)
@@ -99,7 +107,7 @@ internal readonly struct FileStatus
         Libc.FileStatus told;
         try
         {
-            if (Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, &told) != 0)
+            if (Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) != 0)
             {
                 return Marshal.GetLastPInvokeError() is Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOPLinux ? NameMeaning.Nothing : NameMeaning.Unknown;
             }

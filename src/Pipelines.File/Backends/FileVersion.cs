@@ -20,7 +20,7 @@ internal readonly record struct FileVersion
 
     private FileVersion(in Libc.FileStatus status)
     {
-        _device = ((ulong)status.DeviceMajor << 32) | status.DeviceMinor;
+        _device = status.Device;
         _inode = status.Number;
         Length = status.Size;
         _writeSeconds = status.WriteSeconds;
@@ -43,31 +43,19 @@ internal readonly record struct FileVersion
         Libc.FileStatus status;
         fixed (byte* start = path)
         {
-            return TryTake(Libc.StatX(Libc.AT_FDCWD, start, 0, Wanted, &status), &status, out version);
+            return TryTake(Libc.StatX(Libc.AT_FDCWD, start, 0, Wanted, &status) == 0, status, out version);
         }
     }
 
     /// <summary>What is open. <see langword="false"/> as for a path.</summary>
     [SkipLocalsInit]
-    internal static unsafe bool TryGet(SafeFileHandle handle, out FileVersion version)
-    {
-        Libc.FileStatus status;
-        byte empty = 0;
-        try
-        {
-            return TryTake(Libc.StatX(handle, &empty, Libc.AT_EMPTY_PATH, Wanted, &status), &status, out version);
-        }
-        catch (EntryPointNotFoundException)
-        {
-            version = default;
-            return false;
-        }
-    }
+    internal static bool TryGet(SafeFileHandle handle, out FileVersion version)
+        => TryTake(FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status), status, out version);
 
-    private static unsafe bool TryTake(int answer, Libc.FileStatus* status, out FileVersion version)
+    private static bool TryTake(bool isTold, in Libc.FileStatus status, out FileVersion version)
     {
-        bool isTold = answer == 0 && (status->Mask & Wanted) == Wanted && (status->Mode & Libc.S_IFMT) == Libc.S_IFREG;
-        version = isTold ? new FileVersion(*status) : default;
+        isTold = isTold && (status.Mask & Wanted) == Wanted && (status.Mode & Libc.S_IFMT) == Libc.S_IFREG;
+        version = isTold ? new FileVersion(status) : default;
         return isTold;
     }
 }

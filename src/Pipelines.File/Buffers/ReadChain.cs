@@ -5,82 +5,64 @@ using Pipelines.File.Backends;
 namespace Pipelines.File.Buffers;
 
 /// <summary>
-/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; the segments of the read under way; and the spare ones.
+/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; and the spare ones. A part of <see cref="ReadState"/>, and no object of its own.
 /// </summary>
 /// <remarks>
-/// The reader's lock guards everything but the segments of the read under way, which belong to whoever has the operation: from <see cref="BeginRead"/> to
-/// <see cref="EndRead"/> they, and the rest of the tail's memory, are neither moved nor reused. What a method returns is a list of segments for the caller to give
-/// back to the pool without the lock, as that may run the code of a caller's memory pool.
+/// The reader's lock guards everything. The segments of the read under way are the operation's: from <see cref="BeginRead"/> to <see cref="EndRead"/> they, and the rest of the
+/// tail's memory, are neither moved nor reused. What a method returns is a list of segments for the caller to give back to the pool without the lock, as that may run
+/// the code of a caller's memory pool.
 /// </remarks>
-internal sealed class ReadChain
+internal struct ReadChain
 {
     /// <summary>The most segments that one read fills.</summary>
-    internal const int MaxSegmentsPerRead = 128;
+    private const int MaxSegmentsPerRead = 128;
 
     /// <summary>Where a read fills one segment only: the room, bytes, that makes it go on in the segment before.</summary>
     private const int MinRoomOfOnly = 2 * 1024;
 
-    private readonly MemoryPool<byte>? _pool;
     private readonly int _segmentSize;
-    private readonly int _maxSegments;
-    private readonly int _maxSpares;
-    private readonly int _alignment;
+    private readonly byte _maxSegments;
 
+    // After the release what the caller had then, without a tail.
     private FileSegment? _head;
-    private int _headIndex;
     private FileSegment? _tail;
 
-    // Of the read under way: its segments, and how much it may fill of the tail.
-    private FileSegment? _readHead;
-    private FileSegment? _readTail;
-    private int _readCount;
+    // How much of the tail the read under way may fill, bytes.
     private int _readOfTail;
 
     // Consumed or unused, and kept for the next read, which fills no more than these: segments of the full size.
     private FileSegment? _spares;
-    private FileSegment? _lastSpare;
-    private int _spareCount;
+    private byte _spareCount;
 
-    // What the caller had when the chain was released.
-    private FileSegment? _out;
-
-    /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
     /// <param name="segmentSize">Bytes of a segment.</param>
     /// <param name="maxSegments">How many segments one read fills.</param>
-    /// <param name="bytesPerRead">Bytes that one read asks for, where the file has as many.</param>
-    /// <param name="alignment">With the library's own pool, where reads had better begin: at multiples of this, file offset in bytes.</param>
-    internal ReadChain(MemoryPool<byte>? pool, int segmentSize, int maxSegments, int bytesPerRead, int alignment = 1)
+    internal ReadChain(int segmentSize, int maxSegments)
     {
-        _alignment = alignment;
-        _pool = pool;
         _segmentSize = segmentSize;
-        _maxSegments = Math.Min(maxSegments, MaxSegmentsPerRead);
-        _maxSpares = Math.Clamp(bytesPerRead / segmentSize, 1, _maxSegments);
+        _maxSegments = (byte)Math.Min(maxSegments, MaxSegmentsPerRead);
     }
 
     /// <summary>Bytes consumed since the beginning.</summary>
     internal long Start { get; private set; }
 
-    /// <summary>Bytes examined since the beginning.</summary>
-    internal long Examined { get; private set; }
-
     /// <summary>Bytes read since the beginning.</summary>
     internal long End { get; private set; }
 
-    internal long Length => End - Start;
+    internal readonly long Length => End - Start;
 
-    internal bool HasUnexamined => End > Examined;
+    /// <summary>Whether there are bytes that the caller has not looked at.</summary>
+    internal bool HasUnexamined { get; private set; }
 
-    internal ReadOnlySequence<byte> Sequence
-        => End == Start ? default : new ReadOnlySequence<byte>(_head!, _headIndex, _tail!, _tail!.End);
+    internal readonly ReadOnlySequence<byte> Sequence
+        => End == Start ? default : new ReadOnlySequence<byte>(_head!, (int)(Start - _head!.RunningIndex), _tail!, _tail!.End);
 
     /// <summary>
-    /// Gives the operation the memory that is here for up to <paramref name="bytes"/> bytes: the rest of the tail, then spare segments. Returns how many bytes are still
-    /// without memory, for <see cref="RentForRead"/>. Under the lock.
+    /// Gives the operation the memory that is here for up to <paramref name="bytes"/> bytes: the rest of the tail, then spare segments. The others it gets by
+    /// <see cref="RentForRead"/>. Under the lock.
     /// </summary>
-    internal long BeginRead(FileOperation operation, long bytes)
+    internal void BeginRead(FileOperation operation, long bytes)
     {
-        Debug.Assert(_readHead is null && _readOfTail == 0 && bytes > 0);
+        Debug.Assert(_readOfTail == 0 && bytes > 0);
 
         // Where a read fills one piece of memory, the last bytes of a segment are not worth a call.
         int minRoom = _maxSegments > 1 ? 1 : (int)Math.Min(bytes, MinRoomOfOnly);
@@ -95,36 +77,45 @@ internal sealed class ReadChain
         {
             _spares = spare.NextSegment;
             _spareCount--;
-            bytes -= AddForRead(operation, spare, bytes);
+            int length = (int)Math.Min(bytes, spare.Capacity);
+            operation.AddToFill(spare, length);
+            bytes -= length;
         }
 
-        return operation.BufferCount < _maxSegments ? bytes : 0;
+        operation.Unrented = bytes;
     }
 
     /// <summary>
-    /// Rents memory for the <paramref name="bytes"/> that <see cref="BeginRead"/> found none for. Called without the lock by whoever has the operation. Where a caller's pool throws, the
+    /// Rents memory for the bytes that <see cref="BeginRead"/> found none for. Called without the lock by whoever has the operation. Where a caller's pool throws, the
     /// owner ends the read with <see cref="EndRead"/>.
     /// </summary>
-    internal void RentForRead(FileOperation operation, long bytes)
+    /// <param name="operation">The read.</param>
+    /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
+    /// <param name="alignment">With the library's own pool, where reads had better begin: at multiples of this, file offset in bytes.</param>
+    /// <param name="owner">Whose segments they are from here on, for <see cref="IndexOf"/>.</param>
+    internal readonly void RentForRead(FileOperation operation, MemoryPool<byte>? pool, int alignment, object owner)
     {
-        while (bytes > 0 && operation.BufferCount < _maxSegments)
+        while (operation.Unrented > 0 && operation.BufferCount < _maxSegments)
         {
-            int size = (int)Math.Min(bytes, _segmentSize);
+            int size = (int)Math.Min(operation.Unrented, _segmentSize);
 
             // Where the read ends at a boundary the segment does, too, as the next read would go on in it, and cross the next boundary.
-            bool isExact = _alignment > 1 && (operation.Offset + operation.Length + size) % _alignment == 0;
-            FileSegment segment = _pool is null
+            bool isExact = alignment > 1 && (operation.Offset + operation.Length + size) % alignment == 0;
+            FileSegment segment = pool is null
                 ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), _segmentSize))
-                : SegmentPool.Shared.Rent(_segmentSize, _pool);
-            segment.Chain = this;
-            bytes -= AddForRead(operation, segment, bytes);
+                : SegmentPool.Shared.Rent(_segmentSize, pool);
+            segment.Chain = owner;
+            int length = (int)Math.Min(operation.Unrented, segment.Capacity);
+            operation.AddToFill(segment, length);
+            operation.Unrented -= length;
         }
     }
 
     /// <summary>The read is over, and has filled the first <paramref name="filled"/> bytes of its memory. Under the lock.</summary>
-    internal FileSegment? EndRead(long filled)
+    internal FileSegment? EndRead(FileOperation operation, long filled)
     {
         End += filled;
+        HasUnexamined |= filled > 0;
         int ofTail = (int)Math.Min(filled, _readOfTail);
         if (ofTail > 0)
         {
@@ -132,9 +123,10 @@ internal sealed class ReadChain
             filled -= ofTail;
         }
 
-        FileSegment? segment = _readHead;
+        _readOfTail = 0;
+        FileSegment? first = operation.TakeSegments();
+        FileSegment? segment = first;
         FileSegment? last = null;
-        int taken = 0;
         long runningIndex = End - filled;
         while (filled > 0)
         {
@@ -145,7 +137,6 @@ internal sealed class ReadChain
             filled -= length;
             last = segment;
             segment = segment.NextSegment;
-            taken++;
         }
 
         if (last is not null)
@@ -153,28 +144,24 @@ internal sealed class ReadChain
             last.NextSegment = null;
             if (_tail is null)
             {
-                _head = _readHead;
-                _headIndex = 0;
+                _head = first;
             }
             else
             {
-                _tail.NextSegment = _readHead;
+                _tail.NextSegment = first;
             }
 
             _tail = last;
         }
 
-        int unused = _readCount - taken;
-        _readHead = _readTail = null;
-        _readCount = _readOfTail = 0;
-        return unused > 0 ? AddSpares(segment!) : null;
+        return AddSpares(segment);
     }
 
     /// <summary>The number of bytes since the beginning that a position of the caller's stands for. Under the lock.</summary>
     /// <exception cref="InvalidOperationException">The position is not one in this chain, or everything was consumed already.</exception>
-    internal long IndexOf(SequencePosition position)
+    internal readonly long IndexOf(SequencePosition position, object owner)
     {
-        if (Length > 0 && position.GetObject() is FileSegment segment && segment.Chain == this)
+        if (Length > 0 && position.GetObject() is FileSegment segment && segment.Chain == owner)
         {
             int integer = position.GetInteger();
             long index = segment.RunningIndex + integer;
@@ -191,7 +178,7 @@ internal sealed class ReadChain
     internal FileSegment? AdvanceTo(long consumed, long examined)
     {
         Start = consumed;
-        Examined = Math.Max(consumed, examined);
+        HasUnexamined = End > Math.Max(consumed, examined);
         if (_head is null)
         {
             return null;
@@ -212,7 +199,6 @@ internal sealed class ReadChain
         }
 
         _head = segment;
-        _headIndex = (int)(consumed - segment.RunningIndex);
         if (last is null)
         {
             return null;
@@ -225,9 +211,9 @@ internal sealed class ReadChain
     /// <summary>Counts bytes as read and consumed that went to memory of somebody else's. The chain is empty, and no read is under way. Under the lock.</summary>
     internal FileSegment? Skip(long bytes)
     {
-        Debug.Assert(Length == 0 && _readHead is null);
+        Debug.Assert(Length == 0 && _readOfTail == 0);
         FileSegment? dropped = _head is null ? null : DropAll();
-        Start = Examined = End += bytes;
+        Start = End += bytes;
         return dropped;
     }
 
@@ -239,56 +225,40 @@ internal sealed class ReadChain
     /// </param>
     internal FileSegment? Release(bool isOut)
     {
-        Debug.Assert(_readHead is null && _readOfTail == 0);
+        Debug.Assert(_readOfTail == 0);
         FileSegment? released = _spares;
-        if (isOut)
-        {
-            _out = _head;
-        }
-        else if (_tail is { } tail)
+        if (!isOut && _tail is { } tail)
         {
             tail.NextSegment = released;
             released = _head;
+            _head = null;
         }
 
-        _head = _tail = _spares = _lastSpare = null;
-        _spareCount = _headIndex = 0;
+        _tail = _spares = null;
+        _spareCount = 0;
         End = Start;
+        HasUnexamined = false;
         return released;
     }
 
     /// <summary>The caller has come back with the buffer that was out at <see cref="Release"/>. Under the lock.</summary>
     internal FileSegment? TakeOut()
     {
-        FileSegment? segments = _out;
-        _out = null;
+        if (_tail is not null)
+        {
+            // Not released yet, as a read is still under way.
+            return null;
+        }
+
+        FileSegment? segments = _head;
+        _head = null;
         return segments;
-    }
-
-    private int AddForRead(FileOperation operation, FileSegment segment, long bytes)
-    {
-        segment.NextSegment = null;
-        if (_readTail is null)
-        {
-            _readHead = segment;
-        }
-        else
-        {
-            _readTail.NextSegment = segment;
-        }
-
-        _readTail = segment;
-        _readCount++;
-        int length = (int)Math.Min(bytes, segment.Capacity);
-        operation.Add(segment, 0, length);
-        return length;
     }
 
     private FileSegment? DropAll()
     {
         FileSegment first = _head!;
         _head = _tail = null;
-        _headIndex = 0;
         return AddSpares(first);
     }
 
@@ -297,8 +267,9 @@ internal sealed class ReadChain
     {
         FileSegment? last = null;
         FileSegment? rest = list;
-        int count = _spareCount;
-        while (rest is not null && count < _maxSpares && (_pool is not null || rest.Capacity == _segmentSize))
+        byte count = _spareCount;
+        int maxCount = Math.Clamp(ReadState.BytesPerRead / _segmentSize, 1, _maxSegments);
+        while (rest is not null && count < maxCount && (rest.PooledSize == 0 || rest.Capacity == _segmentSize))
         {
             last = rest;
             rest = rest.NextSegment;
@@ -307,17 +278,8 @@ internal sealed class ReadChain
 
         if (last is not null)
         {
-            last.NextSegment = null;
-            if (_spareCount == 0)
-            {
-                _spares = list;
-            }
-            else
-            {
-                _lastSpare!.NextSegment = list;
-            }
-
-            _lastSpare = last;
+            last.NextSegment = _spares;
+            _spares = list;
             _spareCount = count;
         }
 

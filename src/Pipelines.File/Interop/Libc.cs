@@ -128,6 +128,8 @@ internal static unsafe partial class Libc
         [FieldOffset(120)] internal uint WriteNanoseconds;
         [FieldOffset(136)] internal uint DeviceMajor;
         [FieldOffset(140)] internal uint DeviceMinor;
+
+        internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
     }
 
     /// <summary>epoll_ctl(2).</summary>

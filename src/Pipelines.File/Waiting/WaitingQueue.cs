@@ -1,8 +1,16 @@
+using System.Diagnostics;
+
 namespace Pipelines.File.Waiting;
 
 /// <summary>The calls of one kind: those that wait for a thread, oldest first, and how many have one. <see cref="WaitingThreads"/> guards it.</summary>
 internal sealed class WaitingQueue
 {
+    /// <summary>How often the queues are looked at while calls wait for one of few threads, milliseconds; how long one waits at the most where nothing else ends.</summary>
+    internal const int LookMilliseconds = 2;
+
+    /// <summary>How long a call may wait while others end, milliseconds: a queue that is served this fast gains nothing from more threads.</summary>
+    private const int PatientMilliseconds = 5;
+
     private readonly int _fewest;
     private IWaitingCall? _first;
     private IWaitingCall? _last;
@@ -80,6 +88,19 @@ internal sealed class WaitingQueue
         return call;
     }
 
-    /// <summary>Those that are under way wait rather than compute, and others wait behind them.</summary>
-    internal void Grow(int most) => Target = Math.Min(most, Target + Math.Max(1, Target / 2));
+    /// <summary>
+    /// Lets more be under way where the oldest waits for long: those that are under way wait rather than compute. With none under way it waits for the application's pool, which may compute for as long as
+    /// it likes.
+    /// </summary>
+    /// <param name="hasProgress">Whether any call has ended since the last look.</param>
+    /// <param name="isComputing">Whether all processors have computed since then.</param>
+    /// <param name="most">How many may be under way at the most.</param>
+    internal void Look(bool hasProgress, bool isComputing, int most)
+    {
+        int patience = hasProgress ? PatientMilliseconds : LookMilliseconds;
+        if (_count > 0 && (!isComputing || Target == 0) && Stopwatch.GetElapsedTime(OldestQueuedAt).TotalMilliseconds >= patience)
+        {
+            Target = Math.Min(most, Target + Math.Max(1, Target / 2));
+        }
+    }
 }

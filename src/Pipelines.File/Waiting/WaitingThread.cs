@@ -7,12 +7,15 @@ internal sealed class WaitingThread
 {
     // Guards _isWoken.
     private readonly object _gate = new();
-    private bool _isWoken;
+    private volatile bool _isWoken;
 
     /// <summary>The next idle one. <see cref="WaitingThreads"/> guards it and the one below.</summary>
     internal WaitingThread? NextIdle { get; set; }
 
     internal bool IsIdle { get; set; }
+
+    /// <summary>Whether <see cref="Sleep"/> would return at once. The thread itself asks.</summary>
+    internal bool IsWoken => _isWoken;
 
     /// <summary>Once for each time that it was taken from the idle ones.</summary>
     internal void Wake()

@@ -32,18 +32,26 @@ internal sealed class WaitingThreads
     /// <summary>How long a thread outlives its last call, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
 
-    /// <summary>How often the queues are looked at while calls wait for one of few threads, milliseconds; how long one waits at the most where nothing else ends.</summary>
-    private const int LookMilliseconds = 2;
-
-    /// <summary>How long a call may wait while others end, milliseconds: a queue that is served this fast gains nothing from more threads.</summary>
-    private const int PatientMilliseconds = 5;
-
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
+
+    /// <summary>
+    /// How long a thread that has performed a lone call stays awake for the next one, microseconds: a caller that makes one call after the other comes back this soon, and finds it awake.
+    /// </summary>
+    private const int SpinMicroseconds = 50;
+
+    /// <summary>How many more of the last calls have to have come that soon than have not, and the most of them that count.</summary>
+    private const int SpinsFrom = 2;
+    private const int MostSoon = 4;
 
     // Work items of the application's pool that write at the same time, at most: half of the threads that it has at the least. Windows may perform a write within the
     // call for as long as the device takes, and gets none.
     private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
+
+    private static readonly long s_spinTicks = SpinMicroseconds * Stopwatch.Frequency / 1_000_000;
+
+    // On one processor the caller could not go on meanwhile.
+    private static readonly bool s_maySpin = Environment.ProcessorCount > 1;
 
     private readonly int _limit;
 
@@ -69,6 +77,18 @@ internal sealed class WaitingThreads
     // How many calls were queued so far that the application's pool helps with, and how many when the lookout began to sleep.
     private int _helped;
     private int _helpedAtLook;
+
+    // When a thread found that all calls were over, a Stopwatch timestamp; 0 from the next call on.
+    private long _idleSince;
+
+    // How many calls were queued since then; where it was one, its caller was alone.
+    private int _callsSinceIdle;
+
+    // Up with each call that came soon after a lone one, down with the others.
+    private int _soon;
+
+    // Interlocked: 1 while an idle thread spins.
+    private int _isSpinning;
 
     // Interlocked.
     private int _lastNumber;
@@ -131,6 +151,16 @@ internal sealed class WaitingThreads
         lock (_gate)
         {
             queue.Add(call);
+            if (_idleSince != 0 && queue.MostHelpers == 0)
+            {
+                bool isSoon = _callsSinceIdle == 1 && call.QueuedAt - _idleSince < s_spinTicks;
+                _soon = Math.Clamp(_soon + (isSoon ? 1 : -1), 0, MostSoon);
+                _idleSince = 0;
+                _callsSinceIdle = 0;
+            }
+
+            _callsSinceIdle++;
+
             woken = FindHelp(out starts);
             if (queue.MostHelpers > 0)
             {
@@ -229,6 +259,7 @@ internal sealed class WaitingThreads
             WaitingThread? woken = null;
             bool starts = false;
             int sleep = 0;
+            bool spins = false;
             lock (_gate)
             {
                 queue = FindWork();
@@ -241,6 +272,7 @@ internal sealed class WaitingThreads
                 else
                 {
                     sleep = BecomeIdle(thread);
+                    spins = BeginsToBeIdle();
                 }
             }
 
@@ -249,11 +281,38 @@ internal sealed class WaitingThreads
                 Help(woken, starts);
                 Perform(call, queue!);
             }
-            else if (!Sleep(thread, sleep))
+            else
             {
-                return;
+                if (spins)
+                {
+                    Spin(thread);
+                }
+
+                if (!Sleep(thread, sleep))
+                {
+                    return;
+                }
             }
         }
+    }
+
+    /// <summary>
+    /// Waits a moment for the next call without sleeping. One thread at a time does, and without yielding: Linux takes a whole slice of time from a thread that yields.
+    /// </summary>
+    private void Spin(WaitingThread thread)
+    {
+        if (Interlocked.Exchange(ref _isSpinning, 1) != 0)
+        {
+            return;
+        }
+
+        long end = Stopwatch.GetTimestamp() + s_spinTicks;
+        while (!thread.IsWoken && Stopwatch.GetTimestamp() < end)
+        {
+            Thread.SpinWait(8);
+        }
+
+        Volatile.Write(ref _isSpinning, 0);
     }
 
     /// <summary>A work item of the application's pool: performs the calls of that queue for as long as there are any.</summary>
@@ -461,14 +520,33 @@ internal sealed class WaitingThreads
         TimeSpan cpu = Environment.CpuUsage.TotalTime;
         bool hasProgress = _ended != _lastEnded;
         bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
-        int patience = hasProgress ? PatientMilliseconds : LookMilliseconds;
         foreach (WaitingQueue queue in _queues)
         {
-            if (queue.Count > 0 && !isComputing && Stopwatch.GetElapsedTime(queue.OldestQueuedAt).TotalMilliseconds >= patience)
+            queue.Look(hasProgress, isComputing, _limit);
+        }
+    }
+
+    /// <summary>
+    /// An idle thread asks whether it is to spin: the call that it has performed was the only one, and the next calls have come soon after such ones before. Where the processors are busy
+    /// they come later, and nobody spins.
+    /// </summary>
+    private bool BeginsToBeIdle()
+    {
+        if (_idleSince != 0 || _waking > 0)
+        {
+            return false;
+        }
+
+        foreach (WaitingQueue queue in _queues)
+        {
+            if (queue.UnderWay > 0 || queue.Count > 0)
             {
-                queue.Grow(_limit);
+                return false;
             }
         }
+
+        _idleSince = Stopwatch.GetTimestamp();
+        return s_maySpin && _callsSinceIdle == 1 && _soon >= SpinsFrom;
     }
 
     /// <summary>How long to sleep, milliseconds.</summary>
@@ -488,7 +566,7 @@ internal sealed class WaitingThreads
         _lastCpu = Environment.CpuUsage.TotalTime;
         _lastLook = Stopwatch.GetTimestamp();
         _lastEnded = _ended;
-        return LookMilliseconds;
+        return WaitingQueue.LookMilliseconds;
     }
 
     private void RemoveIdle(WaitingThread thread)

@@ -599,8 +599,13 @@ internal sealed class ReaderOrder : Order
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_copy")]
     private static extern ref FileCopy? FileCopyOf(FilePipeReader reader);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_pending")]
-    private static extern ref PooledCompletion<ReadResult>? PendingOf(FilePipeReader reader);
+    private static PooledCompletion<ReadResult>? PendingOf(FilePipeReader reader) => WaitsOf(reader) is { } waits ? PendingOf(waits) : null;
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_waits")]
+    private static extern ref ReadWaits? WaitsOf(FilePipeReader reader);
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_read")]
+    private static extern ref PooledCompletion<ReadResult>? PendingOf(ReadWaits waits);
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_pending")]
     private static extern ref PooledCompletion<bool>? PendingOf(FileCopy copy);
