@@ -261,6 +261,55 @@ public sealed class CopyTests : IDisposable
     }
 
     [Fact]
+    public async Task CopyToAsync_ReadingFails_LaterReadsThrowItAgain()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = call => call == 1 ? -Libc.EIO : null };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(1000)));
+        IOException failed = await Assert.ThrowsAsync<IOException>(() => reader.CopyToAsync(PipeWriter.Create(Stream.Null), _stop));
+        Assert.Same(failed, await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop)));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CopyToAsync_AfterAReadIntoConsumedMemoryFoundTheEnd_TheNextReadGoesOnBehindTheCopy()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call => call == 1 ? 1000 : call == 2 ? -Libc.EAGAIN : null,
+            OnRead = call =>
+            {
+                gate.Wait(Eventually.Limit);
+                return call == 1 ? 0 : null;
+            },
+        };
+        string source = _folder.File("source", Pattern.Bytes(3000));
+        FilePipeReader reader = calls.Read(source);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+
+        // The read goes on in the segment of the bytes that are consumed meanwhile.
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        reader.CancelPendingRead();
+        result = await read.WaitAsync(Eventually.Limit, _stop);
+        reader.AdvanceTo(result.Buffer.End);
+        gate.Set();
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
+
+        MemoryStream copied = new();
+        PipeWriter writer = PipeWriter.Create(copied);
+        await reader.CopyToAsync(writer, _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(2000, 1000), copied.ToArray());
+        File.AppendAllBytes(source, Pattern.Bytes(500, 3000));
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(Pattern.Bytes(500, 3000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
     public async Task CopyToAsync_CanceledWhileNobodyWritesToAPipeOfThePortableBackEnd_EndsAtOnceAndTheBytesComeLater()
     {
         using Fifo fifo = Fifo.Create(_folder);
