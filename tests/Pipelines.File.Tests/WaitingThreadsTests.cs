@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Diagnostics;
 using Pipelines.File.Waiting;
 
@@ -96,6 +97,28 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
+    public async Task Queue_CallThatAlwaysHasMore_LeavesThePoolsThreadNowAndThen()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "The pool helps with no writes there.");
+        ConcurrentQueue<IThreadPoolWorkItem> pool = new();
+        WaitingThreads threads = new(limit: 5, pool.Enqueue);
+        Endless call = new(Thread.CurrentThread);
+        threads.Queue(call);
+        Assert.True(pool.TryDequeue(out IThreadPoolWorkItem? helper));
+        helper.Execute();
+        Assert.NotEqual(Endless.Most, call.Times);
+
+        // What it has left goes on, here or on a waiting thread.
+        call.IsOver = true;
+        while (pool.TryDequeue(out helper))
+        {
+            helper.Execute();
+        }
+
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
     public async Task Perform_SaysThereIsMoreOfAnotherKind_IsPerformedAgainAsThat()
     {
         WaitingThreads threads = new(limit: 4);
@@ -165,6 +188,38 @@ public sealed class WaitingThreadsTests
             perform();
             Performed.TrySetResult();
             return false;
+        }
+    }
+
+    /// <summary>A write that has more for as long as anybody performs it, which takes a moment; on that thread no more often than <see cref="Most"/>, so that it ends.</summary>
+    private sealed class Endless(Thread thread) : IWaitingCall
+    {
+        public const int Most = 500;
+
+        private volatile bool _isOver;
+
+        public int Times { get; private set; }
+
+        public bool IsOver
+        {
+            set => _isOver = value;
+        }
+
+        WaitKind IWaitingCall.WaitKind => WaitKind.Write;
+
+        IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+        long IWaitingCall.QueuedAt { get; set; }
+
+        bool IWaitingCall.Perform()
+        {
+            Thread.Sleep(2);
+            if (Thread.CurrentThread == thread)
+            {
+                Times++;
+            }
+
+            return !_isOver && Times < Most;
         }
     }
 

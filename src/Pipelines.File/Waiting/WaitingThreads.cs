@@ -48,12 +48,18 @@ internal sealed class WaitingThreads
     // call for as long as the device takes, and gets none.
     private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
 
+    /// <summary>How long a work item of the application's pool performs calls before it goes behind the others' there, milliseconds: who waits for those calls is completed by the pool, too.</summary>
+    private const int HelpMilliseconds = 1;
+
+    private static readonly long s_helpTicks = HelpMilliseconds * Stopwatch.Frequency / 1000;
+
     private static readonly long s_spinTicks = SpinMicroseconds * Stopwatch.Frequency / 1_000_000;
 
     // On one processor the caller could not go on meanwhile.
     private static readonly bool s_maySpin = Environment.ProcessorCount > 1;
 
     private readonly int _limit;
+    private readonly Action<IThreadPoolWorkItem> _queueOnPool;
 
     // Guards everything below, and every WaitingQueue; held for moments only.
     private readonly Lock _gate = new();
@@ -93,8 +99,11 @@ internal sealed class WaitingThreads
     // Interlocked.
     private int _lastNumber;
 
-    internal WaitingThreads(int limit)
+    /// <param name="limit">How many threads there are at the most.</param>
+    /// <param name="queueOnPool">Has the application's pool execute it, behind what is queued there; other than that for tests.</param>
+    internal WaitingThreads(int limit, Action<IThreadPoolWorkItem>? queueOnPool = null)
     {
+        _queueOnPool = queueOnPool ?? (static item => ThreadPool.UnsafeQueueUserWorkItem(item, preferLocal: false));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
         int fewHelped = s_mostHelpers > 0 ? 0 : few;
@@ -173,7 +182,7 @@ internal sealed class WaitingThreads
         Help(woken, starts);
         if (isHelpWanted)
         {
-            ThreadPool.UnsafeQueueUserWorkItem(_helpers[kind], preferLocal: false);
+            _queueOnPool(_helpers[kind]);
         }
     }
 
@@ -315,9 +324,10 @@ internal sealed class WaitingThreads
         Volatile.Write(ref _isSpinning, 0);
     }
 
-    /// <summary>A work item of the application's pool: performs the calls of that queue for as long as there are any.</summary>
-    private void HelpFromPool(WaitingQueue queue)
+    /// <summary>A work item of the application's pool: performs the calls of that queue, if there are any, and says whether it is to be queued again for more of them.</summary>
+    private bool HelpFromPool(WaitingQueue queue)
     {
+        long end = Stopwatch.GetTimestamp() + s_helpTicks;
         while (true)
         {
             IWaitingCall call;
@@ -326,14 +336,19 @@ internal sealed class WaitingThreads
                 if (queue.Count == 0)
                 {
                     queue.Helpers--;
-                    return;
+                    return false;
+                }
+
+                if (Stopwatch.GetTimestamp() >= end)
+                {
+                    return true;
                 }
 
                 call = queue.Take();
                 queue.Helping++;
             }
 
-            bool again = PerformWhileAlone(call, queue);
+            bool again = PerformWhileAlone(call, queue, end);
             lock (_gate)
             {
                 queue.Helping--;
@@ -349,7 +364,7 @@ internal sealed class WaitingThreads
 
     private void Perform(IWaitingCall call, WaitingQueue queue)
     {
-        bool again = PerformWhileAlone(call, queue);
+        bool again = PerformWhileAlone(call, queue, end: long.MaxValue);
         lock (_gate)
         {
             queue.UnderWay--;
@@ -368,8 +383,8 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Performs the call for as long as it has more of its kind to do and nobody else waits. <see langword="true"/>: it has more to do.</summary>
-    private bool PerformWhileAlone(IWaitingCall call, WaitingQueue queue)
+    /// <summary>Performs the call for as long as it has more of its kind to do, nobody else waits, and it is not too late. <see langword="true"/>: it has more to do.</summary>
+    private bool PerformWhileAlone(IWaitingCall call, WaitingQueue queue, long end)
     {
         bool again;
         do
@@ -385,7 +400,7 @@ internal sealed class WaitingThreads
                 call.QueuedAt = Stopwatch.GetTimestamp();
             }
         }
-        while (again && _queues[(int)call.WaitKind] == queue && queue.IsEmpty);
+        while (again && _queues[(int)call.WaitKind] == queue && queue.IsEmpty && (end == long.MaxValue || Stopwatch.GetTimestamp() < end));
 
         return again;
     }
@@ -592,6 +607,12 @@ internal sealed class WaitingThreads
 
     private sealed class PoolHelper(WaitingThreads threads, WaitingQueue queue) : IThreadPoolWorkItem
     {
-        void IThreadPoolWorkItem.Execute() => threads.HelpFromPool(queue);
+        void IThreadPoolWorkItem.Execute()
+        {
+            if (threads.HelpFromPool(queue))
+            {
+                threads._queueOnPool(this);
+            }
+        }
     }
 }
