@@ -40,10 +40,6 @@ internal sealed class WaitingThreads
     /// </summary>
     private const int SpinMicroseconds = 50;
 
-    /// <summary>How many more of the last calls have to have come that soon than have not, and the most of them that count.</summary>
-    private const int SpinsFrom = 2;
-    private const int MostSoon = 4;
-
     // Work items of the application's pool that write at the same time, at most: half of the threads that it has at the least. Windows may perform a write within the
     // call for as long as the device takes, and gets none.
     private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
@@ -64,6 +60,7 @@ internal sealed class WaitingThreads
     // Guards everything below, and every WaitingQueue; held for moments only.
     private readonly Lock _gate = new();
     private readonly WaitingQueue[] _queues;
+    private readonly LoneCalls _loneCalls = new(s_spinTicks);
     private readonly PoolHelper[] _helpers;
 
     // The thread that became idle last is on top, as its caches are warm.
@@ -83,15 +80,6 @@ internal sealed class WaitingThreads
     // How many calls were queued so far that the application's pool helps with, and how many when the lookout began to sleep.
     private int _helped;
     private int _helpedAtLook;
-
-    // When a thread found that all calls were over, a Stopwatch timestamp; 0 from the next call on.
-    private long _idleSince;
-
-    // How many calls were queued since then; where it was one, its caller was alone.
-    private int _callsSinceIdle;
-
-    // Up with each call that came soon after a lone one, down with the others.
-    private int _soon;
 
     // Interlocked: 1 while an idle thread spins.
     private int _isSpinning;
@@ -160,16 +148,7 @@ internal sealed class WaitingThreads
         lock (_gate)
         {
             queue.Add(call);
-            if (_idleSince != 0 && queue.MostHelpers == 0)
-            {
-                bool isSoon = _callsSinceIdle == 1 && call.QueuedAt - _idleSince < s_spinTicks;
-                _soon = Math.Clamp(_soon + (isSoon ? 1 : -1), 0, MostSoon);
-                _idleSince = 0;
-                _callsSinceIdle = 0;
-            }
-
-            _callsSinceIdle++;
-
+            _loneCalls.OnQueued(call.QueuedAt, isHelped: queue.MostHelpers > 0);
             woken = FindHelp(out starts);
             if (queue.MostHelpers > 0)
             {
@@ -533,21 +512,19 @@ internal sealed class WaitingThreads
     private void Look()
     {
         TimeSpan cpu = Environment.CpuUsage.TotalTime;
+        long now = Stopwatch.GetTimestamp();
         bool hasProgress = _ended != _lastEnded;
-        bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
+        bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook, now);
         foreach (WaitingQueue queue in _queues)
         {
-            queue.Look(hasProgress, isComputing, _limit);
+            queue.Look(now, hasProgress, isComputing, _limit);
         }
     }
 
-    /// <summary>
-    /// An idle thread asks whether it is to spin: the call that it has performed was the only one, and the next calls have come soon after such ones before. Where the processors are busy
-    /// they come later, and nobody spins.
-    /// </summary>
+    /// <summary>An idle thread asks whether it is to spin: all calls are over, and the next one is likely to come soon.</summary>
     private bool BeginsToBeIdle()
     {
-        if (_idleSince != 0 || _waking > 0)
+        if (_waking > 0)
         {
             return false;
         }
@@ -560,8 +537,7 @@ internal sealed class WaitingThreads
             }
         }
 
-        _idleSince = Stopwatch.GetTimestamp();
-        return s_maySpin && _callsSinceIdle == 1 && _soon >= SpinsFrom;
+        return _loneCalls.OnAllOver(Stopwatch.GetTimestamp()) && s_maySpin;
     }
 
     /// <summary>How long to sleep, milliseconds.</summary>
