@@ -81,16 +81,31 @@ public sealed class ReadAheadTests : IDisposable
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
+    public async Task Start_TheFirstReadHasToWait_TheThreadThatHasWaitedTriesNoneOfTheNext(bool runsCallersCode)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a call that does not wait.");
+        Assert.Equal([WaitKind.Read, WaitKind.Read, WaitKind.Read], await ReadThriceAsync(-Libc.EAGAIN, runsCallersCode));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
     public async Task Start_TheFileKnowsNoReadWithoutWaiting_EveryReadHasAThreadOfItsOwn(bool runsCallersCode)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a call that does not wait.");
+        Assert.Equal([WaitKind.Sync, WaitKind.Sync, WaitKind.Sync], await ReadThriceAsync(-Libc.EOPNOTSUPPLinux, runsCallersCode));
+    }
+
+    /// <summary>What kind of wait each of three reads was whose first was tried, with that answer.</summary>
+    private async Task<List<WaitKind>> ReadThriceAsync(int answer, bool runsCallersCode)
+    {
         string path = _folder.File("f", Pattern.Bytes(100));
         using SafeFileHandle handle = File.OpenHandle(path);
         ReadsThrice owner = new(runsCallersCode);
         FileOperation? operation = null;
         ScriptedCalls calls = new()
         {
-            OnReadNoWait = _ => -Libc.EOPNOTSUPPLinux,
+            OnReadNoWait = _ => answer,
             OnRead = _ =>
             {
                 owner.Kinds.Add(((IWaitingCall)operation!).WaitKind);
@@ -103,7 +118,8 @@ public sealed class ReadAheadTests : IDisposable
         Assert.False(backend.TryPerform(operation, mayWait: false));
         backend.Start(operation);
         await owner.Ended.Task.WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal([WaitKind.Sync, WaitKind.Sync, WaitKind.Sync], owner.Kinds);
+        Assert.Equal(1, calls.ReadsNoWait);
+        return owner.Kinds;
     }
 
     [Fact]
