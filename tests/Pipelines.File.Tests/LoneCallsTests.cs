@@ -41,6 +41,15 @@ public sealed class LoneCallsTests
     }
 
     [Fact]
+    public void OnAllOver_TwoCallsWhereThereWasOne_DoesNotStayAwake()
+    {
+        CallSoon(4);
+        _calls.OnQueued(_now + 1, isHelped: false);
+        _calls.OnQueued(_now + 2, isHelped: false);
+        Assert.False(_calls.OnAllOver(_now + 3));
+    }
+
+    [Fact]
     public void OnAllOver_AskedAgainWithoutACall_DoesNotStayAwake()
     {
         CallSoon(4);
