@@ -18,75 +18,46 @@ namespace Pipelines.File;
 /// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
 /// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
 /// </remarks>
-public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwner, IDisposable, IAsyncDisposable
+public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsyncDisposable
 {
-    /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
-    internal const int BytesPerWrite = 512 * 1024;
-
     /// <summary>Bytes that one WriteAsync takes in before it looks at the thresholds.</summary>
     private const int MaxUnpacedWrite = 1024 * 1024;
 
     private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token);
 
-    private readonly FileBackend _backend;
     private readonly FilePipeWriterOptions _options;
-    private readonly bool _leaveOpen;
-    private readonly bool _isOpenedByPath;
-
-    // Interlocked: 1 while a call of the caller's that takes bytes or flushes them is under way, so that a second one at once is told, and changes nothing.
-    private int _isInCall;
-
-    // Interlocked: copies into this writer that are under way, from one of their writes to the next.
-    private int _copiesUnderWay;
-
-    // With Replace: what gives the file its name in the end.
-    private readonly UnfinishedFile? _unfinished;
-
-    // Guards every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
-    private readonly object _lock = new();
-
-    // The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where the system has put it.
-    private long _offset;
+    private readonly WriterFile _file;
 
     // The lock guards of it what WriteQueue says.
     private readonly WriteQueue _queue;
     private readonly PendingFlushes _flushes;
 
-    // The drain: the back end's while _isDraining, else whoever's holds the lock.
-    private readonly DrainSteps _steps;
-    private FileOperation? _operation;
-    private bool _isDraining;
+    // The lock, which guards every field below but the first.
+    private readonly Drain _drain;
 
-    // The first error, thrown again by every later flush and by CompleteAsync; and the task of all of those, which throws it each time as it was, without the traces of the
-    // earlier calls.
-    private Exception? _error;
+    private CallsUnderWay _calls;
+
+    // The task of all flushes after a failure, which throws the error each time as it was, without the traces of the earlier calls.
     private Task<FlushResult>? _failedFlush;
-    private int _flushesInQueue;
-    private int _coalesced;
     private bool _cancelRequested;
     private bool _isCompleted;
-    private bool _isAborted;
     private bool _isReleased;
-    private UnrecordedCounts _counts;
 
     // Whoever awaits CompleteAsync while the drain runs.
     private TaskCompletionSource? _released;
 
-    private FilePipeWriter(FileBackend backend, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath, UnfinishedFile? unfinished)
+    private FilePipeWriter(WriterFile file, FilePipeWriterOptions options)
     {
-        _backend = backend;
         _options = options;
-        _offset = offset;
-        _leaveOpen = leaveOpen;
-        _isOpenedByPath = isOpenedByPath;
-        _unfinished = unfinished;
-        _steps = new DrainSteps(isFileNew: backend.IsNew, isFileChanged: isOpenedByPath && options.Mode != FileMode.Open);
+        _file = file;
         _flushes = new PendingFlushes(this);
 
         // Where one call writes one segment only, small segments would make small writes.
+        FileBackend backend = file.Backend;
         int maxSegments = backend.MaxBuffersPerOperation;
         int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
         _queue = new WriteQueue(options.Pool, segmentSize, maxSegments, backend.LargestWriteSegment, keepsFlushesWhole: backend.Appends || backend.SharesPosition);
+        _drain = new Drain(this, file, _queue, _flushes);
     }
 
     /// <summary>
@@ -98,15 +69,15 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     {
         get
         {
-            lock (_lock)
+            lock (_drain)
             {
-                return _offset + (_error is null && !_isAborted ? _queue.Flushed : _queue.Written);
+                return _file.Offset + (_drain is { Error: null, IsAborted: false } ? _queue.Flushed : _queue.Written);
             }
         }
     }
 
     /// <summary>How the system is asked to write: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
-    public FilePipeBackend Backend => _backend.Kind;
+    public FilePipeBackend Backend => _file.Backend.Kind;
 
     /// <inheritdoc/>
     public override bool CanGetUnflushedBytes => true;
@@ -114,7 +85,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <summary>Bytes that the writer has taken (<see cref="Advance"/>) and no flush has covered yet; 0 after the writer is completed.</summary>
     public override long UnflushedBytes => Volatile.Read(ref _isCompleted) ? 0 : _queue.Advanced - _queue.Flushed;
 
-    internal FileBackend FileBackend => _backend;
+    internal FileBackend FileBackend => _file.Backend;
+
+    /// <summary>Whether segments come from a caller's memory pool, whose code runs where they are given back.</summary>
+    internal bool HasCallersPool => _options.Pool is not null;
+
+    /// <summary>Whether no more bytes are taken.</summary>
+    internal bool IsCompleted => Volatile.Read(ref _isCompleted);
 
     /// <summary>Opens or makes a file and puts a writer on it, which closes it when it is completed.</summary>
     /// <param name="path">The file: absolute, or relative to the current directory. FIFOs and devices work.</param>
@@ -132,19 +109,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <exception cref="FileExistsException">With <see cref="FilePipeWriterOptions.Replace"/> and <see cref="FileMode.CreateNew"/>: there is a file of that name.</exception>
     /// <exception cref="IOException">Opening it failed otherwise: it exists already, another process has it open, the disk has no room to preallocate.</exception>
     public static FilePipeWriter Create(string path, FilePipeWriterOptions? options = null)
-    {
-        options ??= FilePipeWriterOptions.Default;
-        options.Validate();
-        options.ValidateForPath();
-        if (options.Replace)
-        {
-            UnfinishedFile unfinished = UnfinishedFile.Open(path, options);
-            return new FilePipeWriter(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
-        }
-
-        FileBackend backend = FileBackends.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize);
-        return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
-    }
+        => new(WriterFile.Open(path, options ??= FilePipeWriterOptions.Default), options);
 
     /// <summary>
     /// As <see cref="Create(string, FilePipeWriterOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
@@ -187,20 +152,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <exception cref="NotSupportedException"><see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek.</exception>
     /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
     public static FilePipeWriter Create(SafeFileHandle handle, FilePipeWriterOptions? options = null)
-    {
-        options ??= FilePipeWriterOptions.Default;
-        options.Validate();
-        options.ValidateForHandle();
-        if (options.Replace)
-        {
-            throw new ArgumentException($"{nameof(FilePipeWriterOptions.Replace)} is for a file that is given by path: an open one has its name.", nameof(options));
-        }
-
-        FileBackend backend = FileBackends.Attach(options.Backend, handle);
-        return backend.Appends && options.Offset is not null
-            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be honoured.", nameof(options))
-            : Create(backend, options, options.LeaveOpen, isOpenedByPath: false);
-    }
+        => new(WriterFile.Attach(handle, options ??= FilePipeWriterOptions.Default), options);
 
     /// <summary>
     /// Puts a writer on the standard output of this process, which may be a file, a pipe, a terminal or a socket. It writes where the shell has left off, or appends where the shell
@@ -213,32 +165,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
     /// <exception cref="IOException">There is no standard output.</exception>
     public static FilePipeWriter OpenStandardOutput(FilePipeWriterOptions? options = null)
-    {
-        options ??= FilePipeWriterOptions.Default;
-        options.Validate();
-        options.ValidateForHandle();
-        if (options.Mode != FileMode.Create || options.Offset is not null)
-        {
-            throw new ArgumentException("Where standard output is written to is for whoever started this process: neither Mode nor Offset can be set.", nameof(options));
-        }
-
-        return Create(FileBackends.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
-    }
+        => new(WriterFile.OpenStandardOutput(options ??= FilePipeWriterOptions.Default), options);
 
     /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, and other calls than the system's: for tests.</summary>
-    internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls)
-    {
-        options.Validate();
-        UnfinishedFile unfinished = UnfinishedFile.Open(path, options, calls);
-        return new FilePipeWriter(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
-    }
+    internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls) => new(WriterFile.Open(path, options, calls), options);
 
     internal static FilePipeWriter Create(FileBackend backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
-    {
-        backend.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
-        long start = options.Mode == FileMode.Append || backend.Appends ? backend.Properties.Length : backend.SharesPosition ? backend.GetPosition() : 0;
-        return new FilePipeWriter(backend, options, options.Offset ?? start, leaveOpen, isOpenedByPath, unfinished: null);
-    }
+        => new(WriterFile.Of(backend, options, leaveOpen, isOpenedByPath), options);
 
     /// <summary>Memory for the next bytes, which <see cref="Advance"/> takes.</summary>
     /// <inheritdoc/>
@@ -246,11 +179,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way on another thread.</exception>
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
-        if (Volatile.Read(ref _isInCall) != 0)
-        {
-            throw OverlappingException();
-        }
-
+        _calls.ThrowIfAny();
         return GetRoom(sizeHint);
     }
 
@@ -263,11 +192,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <exception cref="InvalidOperationException">Another call of the writer is under way on another thread. Nothing has changed.</exception>
     public override void Advance(int bytes)
     {
-        if (Volatile.Read(ref _isInCall) != 0)
-        {
-            throw OverlappingException();
-        }
-
+        _calls.ThrowIfAny();
         AdvanceRoom(bytes);
     }
 
@@ -304,7 +229,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <param name="cancellationToken">Ends the wait, not the writing.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
-        Enter();
+        _calls.Enter();
         if (source.Length > MaxUnpacedWrite)
         {
             return WritePacedAsync(source, cancellationToken);
@@ -317,7 +242,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
         finally
         {
-            Leave();
+            _calls.Leave();
         }
     }
 
@@ -325,7 +250,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     public override void CancelPendingFlush()
     {
         PooledCompletion<FlushResult>? canceled;
-        lock (_lock)
+        lock (_drain)
         {
             canceled = _flushes.TakeAll();
             _cancelRequested = canceled is null;
@@ -343,11 +268,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     public override void Complete(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, mayWait: true);
-        lock (_lock)
+        lock (_drain)
         {
-            while (!_isReleased && !(_isAborted && !_backend.EndsWrites))
+            while (!_isReleased && !(_drain.IsAborted && !_file.Backend.EndsWrites))
             {
-                Monitor.Wait(_lock);
+                Monitor.Wait(_drain);
             }
         }
 
@@ -373,36 +298,29 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     public void Abort()
     {
         PooledCompletion<FlushResult>? flushes;
-        Cancellation cancellation = default;
+        Cancellation cancellation;
         bool release;
-        lock (_lock)
+        lock (_drain)
         {
-            if (_isReleased || _isAborted || _steps.IsTakingName)
+            if (_isReleased || _drain.IsAborted || !_drain.TryAbort(out cancellation))
             {
-                // A file that is getting its name is whole: it is too late to give up.
                 return;
             }
 
-            release = !_isDraining && !_isCompleted;
+            release = !_drain.IsRunning && !_isCompleted;
             Volatile.Write(ref _isCompleted, true);
-            _isAborted = true;
             flushes = _flushes.TakeAll();
-            if (_isDraining)
-            {
-                cancellation = new Cancellation(_operation!);
-            }
-
-            if (!_backend.EndsWrites)
+            if (!_file.Backend.EndsWrites)
             {
                 // What is under way may never end: whoever waits for it goes on.
-                Monitor.PulseAll(_lock);
+                Monitor.PulseAll(_drain);
                 _released?.TrySetResult();
             }
         }
 
         try
         {
-            cancellation.Request(_backend);
+            cancellation.Request(_file.Backend);
             PendingFlushes.Complete(flushes, default, flushes is null ? null : AbortedException(), now: true);
         }
         finally
@@ -421,7 +339,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <inheritdoc cref="Complete"/>
     public void Dispose()
     {
-        if (!Volatile.Read(ref _isCompleted))
+        if (!IsCompleted)
         {
             GiveUpUnfinished();
             Complete();
@@ -431,7 +349,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     /// <inheritdoc cref="Dispose"/>
     public ValueTask DisposeAsync()
     {
-        if (Volatile.Read(ref _isCompleted))
+        if (IsCompleted)
         {
             return WaitForReleaseAsync();
         }
@@ -440,23 +358,30 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         return CompleteAsync();
     }
 
-    bool IFileOperationOwner.RunsCallersCode => _options.Pool is not null;
-
-    bool IFileOperationOwner.OnCompleted(FileOperation operation) => OnCompleted(operation);
-
     void ICountsOwner.RecordCounts() => RecordCounts();
+
+    private void RecordCounts()
+    {
+        UnrecordedCounts counts;
+        lock (_drain)
+        {
+            counts = _drain.TakeCounts();
+        }
+
+        counts.Record();
+    }
 
     /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
-        Enter();
+        _calls.Enter();
         try
         {
             return FlushCoreAsync(guarantee, cancellationToken);
         }
         finally
         {
-            Leave();
+            _calls.Leave();
         }
     }
 
@@ -467,13 +392,13 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         FileSegment? freed = null;
         Exception? error;
         bool isCanceled = false;
-        UnrecordedCounts counts;
-        lock (_lock)
+        bool isCounting;
+        lock (_drain)
         {
             ThrowIfCompleted();
-            counts = _counts.Take();
-            HandOver();
-            error = _error;
+            isCounting = _drain.HasCounts;
+            _drain.HandOver();
+            error = _drain.Error;
             if (error is not null)
             {
                 // Nothing after the failed byte is written.
@@ -488,17 +413,25 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
                     pending = _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
                 }
 
-                drain = TryBeginDrain();
+                drain = _drain.TryBegin();
             }
         }
 
-        _ = SegmentPool.Shared.Return(freed);
-        if (drain is not null)
+        if (freed is not null)
         {
-            Drain(drain, mayWait: false);
+            _ = SegmentPool.Shared.Return(freed);
         }
 
-        counts.Record();
+        if (drain is not null)
+        {
+            _drain.Perform(drain, mayWait: false);
+        }
+
+        if (isCounting)
+        {
+            RecordCounts();
+        }
+
         if (pending is not null)
         {
             if (guarantee == FlushGuarantee.WriteBehind)
@@ -515,18 +448,18 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
             : default;
     }
 
-    /// <summary>A copy into this writer begins, which takes several of its calls: it is not whole until <see cref="EndCopy"/>.</summary>
-    internal void BeginCopy() => Interlocked.Increment(ref _copiesUnderWay);
+    /// <inheritdoc cref="CallsUnderWay.BeginCopy"/>
+    internal void BeginCopy() => _calls.BeginCopy();
 
-    internal void EndCopy() => Interlocked.Decrement(ref _copiesUnderWay);
+    internal void EndCopy() => _calls.EndCopy();
 
     /// <summary>
     /// A copy past the writer's own memory begins: no other call may come until <see cref="EndDirect"/>, which is to follow in any case.
     /// </summary>
     /// <exception cref="InvalidOperationException">Another call is under way: <see cref="EndDirect"/> must not follow.</exception>
-    internal void BeginDirect() => Enter();
+    internal void BeginDirect() => _calls.Enter();
 
-    internal void EndDirect() => Leave();
+    internal void EndDirect() => _calls.Leave();
 
     /// <summary>Has everything written, between <see cref="BeginDirect"/> and <see cref="EndDirect"/>.</summary>
     internal ValueTask<FlushResult> FlushDirectAsync(CancellationToken cancellationToken) => FlushCoreAsync(FlushGuarantee.Written, cancellationToken);
@@ -536,11 +469,11 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     {
         FileSegment? freed;
         long position;
-        lock (_lock)
+        lock (_drain)
         {
             ThrowIfCompleted();
             freed = _queue.Skip(bytes);
-            position = _offset + _queue.Written;
+            position = _file.Offset + _queue.Written;
         }
 
         _ = SegmentPool.Shared.Return(freed);
@@ -567,7 +500,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
                         return result;
                     }
                 }
-                catch (OperationCanceledException) when (!Volatile.Read(ref _isCompleted))
+                catch (OperationCanceledException) when (!IsCompleted)
                 {
                     // The caller's memory is the caller's again: the rest waits here for the next flush or Complete.
                     Copy(source.Span);
@@ -580,7 +513,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
         finally
         {
-            Leave();
+            _calls.Leave();
         }
 
         return await last.ConfigureAwait(false);
@@ -604,7 +537,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     private void AdvanceRoom(int bytes)
     {
         // Where Complete or Abort came from elsewhere the memory has gone with them: as with the BCL's writer it is the next call that throws.
-        if (!_queue.TryAdvance(bytes, out int room) && !Volatile.Read(ref _isCompleted))
+        if (!_queue.TryAdvance(bytes, out int room) && !IsCompleted)
         {
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
                 ? "Advance takes the number of bytes that were written into the memory of GetMemory or GetSpan; it cannot go back."
@@ -614,7 +547,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
 
     private void GiveUpUnfinished()
     {
-        if (_unfinished is not null)
+        if (_file.IsUnfinished)
         {
             Abort();
         }
@@ -628,7 +561,7 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         FileSegment segment = _queue.Rent(sizeHint, out int moved);
         FileSegment? freed = segment;
         bool isAppended = false;
-        lock (_lock)
+        lock (_drain)
         {
             if (!_isCompleted && segment.Capacity - moved >= sizeHint)
             {
@@ -647,129 +580,32 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         return segment.Buffer[moved..];
     }
 
-    /// <summary>
-    /// Has the drain perform what it is set up for, and what comes after it. <paramref name="mayWait"/>: on this thread where that ends by itself, as this thread would
-    /// only wait for another.
-    /// </summary>
-    private void Drain(FileOperation operation, bool mayWait)
-    {
-        if (!TryPin(operation) && !OnCompleted(operation))
-        {
-            return;
-        }
-
-        while (mayWait && _backend.TryPerform(operation, mayWait: true))
-        {
-            if (!OnCompleted(operation))
-            {
-                return;
-            }
-        }
-
-        _backend.Start(operation);
-    }
-
-    private bool OnCompleted(FileOperation operation)
-    {
-        while (true)
-        {
-            PooledCompletion<FlushResult>? flushes;
-            FileOperation? next;
-            FileSegment? freed;
-            Exception? error;
-            bool release;
-            operation.Clear();
-            lock (_lock)
-            {
-                freed = EndDrain(operation);
-                error = _error;
-                _counts.Add(operation, _coalesced);
-                _coalesced = 0;
-                flushes = _flushes.TakeReached(_queue.Written, _steps.Synced, hasFailed: error is not null);
-                next = TryBeginDrain();
-                release = next is null && _isCompleted;
-            }
-
-            // What a caller's pool throws here concerns nobody who waits: the bytes are written.
-            _ = SegmentPool.Shared.Return(freed);
-            PendingFlushes.Complete(flushes, default, error, now: false);
-            if (release)
-            {
-                Release();
-            }
-
-            if (next is null)
-            {
-                return false;
-            }
-
-            if (TryPin(next))
-            {
-                return true;
-            }
-        }
-    }
-
-    /// <summary>A caller's memory may throw here: that is what the write fails with.</summary>
-    private static bool TryPin(FileOperation operation)
-    {
-        try
-        {
-            operation.Pin();
-            return true;
-        }
-        catch (Exception e)
-        {
-            operation.Finish(e);
-            return false;
-        }
-    }
-
-    private void RecordCounts()
-    {
-        UnrecordedCounts counts;
-        lock (_lock)
-        {
-            counts = _counts.Take();
-        }
-
-        counts.Record();
-    }
-
     /// <summary>Whether the writer was aborted before; where it is completed already, nothing is begun.</summary>
     private bool BeginComplete(Exception? exception, bool mayWait)
     {
         FileOperation? drain;
         bool release;
-        lock (_lock)
+        lock (_drain)
         {
             if (_isCompleted)
             {
-                return _isAborted;
+                return _drain.IsAborted;
             }
 
             Volatile.Write(ref _isCompleted, true);
-            if (exception is null && _unfinished is not null && IsAmidAWrite())
+            if (exception is null && _file.IsUnfinished && _calls.IsAnyUnderWay())
             {
                 // What is there is a part of what was to be: the name is for the whole only.
-                _error ??= new InvalidOperationException("The writer was completed while a write or a copy into it was under way, so its file is not whole and has not got its name. Await that first.");
+                _drain.Fail(new InvalidOperationException("The writer was completed while a write or a copy into it was under way, so its file is not whole and has not got its name. Await that first."));
             }
-            else
+            else if (exception is null)
             {
-                bool isDurable = _options.FlushGuarantee == FlushGuarantee.Durable;
-                if (exception is null)
-                {
-                    HandOver();
-                    _steps.Complete(trims: (_unfinished is not null || isDurable) && HasRoomBehind(_queue.Flushed), syncs: isDurable, takesName: _unfinished is not null);
-                }
-                else
-                {
-                    _steps.Complete(trims: false, syncs: isDurable && _unfinished is null, takesName: false);
-                }
+                _drain.HandOver();
             }
 
-            drain = TryBeginDrain();
-            release = !_isDraining;
+            _drain.Complete(isDurable: _options.FlushGuarantee == FlushGuarantee.Durable, isGivenUp: exception is not null);
+            drain = _drain.TryBegin();
+            release = !_drain.IsRunning;
         }
 
         if (release)
@@ -778,25 +614,17 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
         else if (drain is not null)
         {
-            Drain(drain, mayWait);
+            _drain.Perform(drain, mayWait);
         }
 
         return false;
     }
 
-    /// <summary>Whether a call that takes bytes is under way, or a copy of several. Asked once the writer is completed: a call that begins later takes none.</summary>
-    private bool IsAmidAWrite()
-    {
-        // Enter has a fence between its mark and its look at _isCompleted; this is the other side's.
-        Interlocked.MemoryBarrier();
-        return Volatile.Read(ref _isInCall) != 0 || Volatile.Read(ref _copiesUnderWay) != 0;
-    }
-
     private ValueTask WaitForReleaseAsync()
     {
-        lock (_lock)
+        lock (_drain)
         {
-            return _isReleased || (_isAborted && !_backend.EndsWrites)
+            return _isReleased || (_drain.IsAborted && !_file.Backend.EndsWrites)
                 ? default
                 : new ValueTask((_released ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
         }
@@ -805,14 +633,14 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
     private void ThrowIfNotWhole(bool wasAborted)
     {
         Exception? error;
-        lock (_lock)
+        lock (_drain)
         {
-            if (_isAborted && !wasAborted)
+            if (_drain.IsAborted && !wasAborted)
             {
                 throw AbortedException();
             }
 
-            error = wasAborted ? null : _error;
+            error = wasAborted ? null : _drain.Error;
         }
 
         if (error is not null)
@@ -823,49 +651,32 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
 
     private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);
 
-    /// <summary>Gives memory and handle back, by the one who found the writer completed and nothing under way.</summary>
-    private void Release()
+    /// <summary>Gives memory and file back: called once, by whoever finds the writer completed and the drain idle.</summary>
+    internal void Release()
     {
         FileSegment? freed;
-        FileOperation? operation;
-        lock (_lock)
+        lock (_drain)
         {
             freed = _queue.ReleaseAll();
-            operation = _operation;
-            _operation = null;
         }
 
-        operation?.Return();
         Exception? error = SegmentPool.Shared.Return(freed);
-        try
-        {
-            if (!_steps.IsTrimmed && _unfinished is null && HasRoomBehind(_queue.Written))
-            {
-                Trim();
-            }
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            error ??= FileErrors.WithPath(e, _backend.Path);
-        }
-
-        if (_backend is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && _queue.Written > 0)
-        {
-            _backend.SetPosition(_offset + _queue.Written);
-        }
-
-        _unfinished?.Dispose();
-        _backend.Release(closeHandle: !_leaveOpen);
+        Exception? closing = _drain.Release();
+        error ??= closing;
         bool isCounting;
-        lock (_lock)
+        lock (_drain)
         {
-            _error ??= error;
+            if (error is not null)
+            {
+                _drain.Fail(error);
+            }
+
             _isReleased = true;
-            Monitor.PulseAll(_lock);
+            Monitor.PulseAll(_drain);
             _released?.TrySetResult();
 
             // Nobody may come to record them any more.
-            isCounting = _isAborted && _counts.Any;
+            isCounting = _drain is { IsAborted: true, HasCounts: true };
         }
 
         if (isCounting)
@@ -874,13 +685,10 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
         }
     }
 
-    /// <summary>What was preallocated and not written is given back.</summary>
-    private void Trim() => RandomAccess.SetLength(_backend.Handle, EndOf(_queue.Written));
-
     private void OnTokenCanceled(CancellationToken token)
     {
         PooledCompletion<FlushResult>? canceled;
-        lock (_lock)
+        lock (_drain)
         {
             canceled = _flushes.TakeCanceled(token);
         }
@@ -890,116 +698,18 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
 
     // What follows is called under the lock.
 
-    private void HandOver()
-    {
-        if (_queue.Advanced > _queue.Flushed)
-        {
-            _flushesInQueue++;
-            _queue.Flush();
-        }
-    }
-
-    /// <summary>The file's length when it is completed. It was made empty: with nothing written it is.</summary>
-    private long EndOf(long written) => written == 0 ? 0 : _offset + written;
-
-    /// <summary>Whether the file is longer than what was written. On Windows room is reserved behind its end, and goes by itself when it is closed.</summary>
-    private bool HasRoomBehind(long written)
-        => !OperatingSystem.IsWindows() && _isOpenedByPath && _backend.CanSeek && _options.PreallocationSize > EndOf(written);
-
-    /// <summary>Sets the drain up where it is idle and has something to do.</summary>
-    private FileOperation? TryBeginDrain()
-    {
-        if (_isDraining || _error is not null || _isAborted)
-        {
-            return null;
-        }
-
-        switch (_steps.Begin(_queue, _flushes))
-        {
-            case DrainStep.None:
-                return null;
-            case DrainStep.Write:
-                BeginOperation(FileOperationKind.Write, _offset + _queue.Written);
-                _operation.NeedsOwnThread = _flushes.WantsSync(long.MaxValue) || _steps.EndsWithSteps || !_backend.CanSeek;
-                _queue.BeginWrite(_operation, BytesPerWrite);
-                _coalesced = Math.Max(0, _flushesInQueue - 1);
-                _flushesInQueue = 0;
-                break;
-            case DrainStep.Trim:
-                BeginStep(Trim);
-                break;
-            case DrainStep.Sync:
-                BeginOperation(FileOperationKind.Sync, offset: 0);
-                break;
-            case DrainStep.SyncFolder:
-                BeginStep(_backend.SyncFolder);
-                break;
-            case DrainStep.TakeName:
-                BeginStep(_unfinished!.Appear);
-                break;
-        }
-
-        _isDraining = true;
-        return _operation;
-    }
-
-    [MemberNotNull(nameof(_operation))]
-    private void BeginOperation(FileOperationKind kind, long offset)
-    {
-        _operation ??= _backend.Rent(this);
-        _operation.Begin(kind, offset);
-    }
-
-    private void BeginStep(Action step)
-    {
-        _operation ??= _backend.Rent(this);
-        _operation.BeginStep(step);
-    }
-
-    /// <summary>Records what came of the drain. An operation that was canceled has moved nothing, and is set up again if it is still wanted.</summary>
-    private FileSegment? EndDrain(FileOperation operation)
-    {
-        _isDraining = false;
-        if (operation.Error is not null)
-        {
-            _error = operation.Error;
-        }
-        else if (!operation.IsCanceled)
-        {
-            if (operation.Kind != FileOperationKind.Write)
-            {
-                _steps.End();
-            }
-            else if (operation.Transferred > 0)
-            {
-                FileSegment? freed = _queue.OnWritten(operation.Transferred);
-                if (_backend.EndOfLastWrite is long end and >= 0)
-                {
-                    _offset = end - _queue.Written;
-                }
-
-                return freed;
-            }
-            else
-            {
-                _error = new IOException($"The system took none of {operation.Length} bytes and named no error : '{_backend.Path}'");
-            }
-        }
-
-        return _error is null ? null : _queue.DropFlushed();
-    }
-
     /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>
     private bool IsReached(FlushGuarantee guarantee, out long target)
     {
-        if (guarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold > 0)
+        target = _queue.Flushed;
+        if (guarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold is long pause and > 0)
         {
-            target = _queue.Flushed - _options.EffectiveResumeThreshold;
-            return _queue.Flushed - _queue.Written < _options.PauseWriterThreshold;
+            bool isReached = target - _queue.Written < pause;
+            target -= isReached ? 0 : _options.EffectiveResumeThreshold;
+            return isReached;
         }
 
-        target = _queue.Flushed;
-        return (guarantee == FlushGuarantee.Durable ? _steps.Synced : _queue.Written) >= target;
+        return (guarantee == FlushGuarantee.Durable ? _drain.Synced : _queue.Written) >= target;
     }
 
     private void ThrowIfCompleted()
@@ -1009,20 +719,6 @@ public sealed class FilePipeWriter : PipeWriter, IFileOperationOwner, ICountsOwn
             throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
         }
     }
-
-    /// <summary>The caller begins a call that only one may be in at a time. Not for those that may come from any thread.</summary>
-    private void Enter()
-    {
-        if (Interlocked.Exchange(ref _isInCall, 1) != 0)
-        {
-            throw OverlappingException();
-        }
-    }
-
-    private void Leave() => Volatile.Write(ref _isInCall, 0);
-
-    private static InvalidOperationException OverlappingException()
-        => new("Another call of this writer is under way: one caller uses a writer at a time. Await each WriteAsync, or have threads take turns, for example with a SemaphoreSlim.");
 
     private static OperationCanceledException AbortedException() => new("The writer was aborted.");
 }

@@ -341,10 +341,10 @@ public sealed class OverlappedFileTests : IDisposable
 
         await writer.CompleteAsync();
         calls.CloseSecond();
-        Assert.Equal(FilePipeWriter.BytesPerWrite, (int)calls.Transfers.Max(transfer => transfer.Count));
+        Assert.Equal(Drain.BytesPerWrite, (int)calls.Transfers.Max(transfer => transfer.Count));
 
         // 64, 64, 128 and 256 KiB, then 512 each.
-        Assert.InRange(calls.Transfers.Count, Length / FilePipeWriter.BytesPerWrite, (Length / FilePipeWriter.BytesPerWrite) + 4);
+        Assert.InRange(calls.Transfers.Count, Length / Drain.BytesPerWrite, (Length / Drain.BytesPerWrite) + 4);
         Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
     }
 
