@@ -46,6 +46,23 @@ public sealed class CopyUnderWayTests : IDisposable
         }
     }
 
+    [Fact]
+    public async Task CompleteAsync_ReplaceWhileACopyWaitsForItsSource_ThrowsAndTheOldFileStays()
+    {
+        // No call of the writer is under way then, but the copy is.
+        string path = _folder.File("f", [1, 2, 3]);
+        using Fifo fifo = Fifo.Create(_folder);
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        Task copy = reader.CopyToAsync(writer, _stop);
+        Assert.False(copy.IsCompleted);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+        reader.CancelPendingRead();
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.NotNull(await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)));
+    }
+
     /// <summary>Ways to end a writer.</summary>
     public enum Ending
     {

@@ -3,6 +3,7 @@ using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Backends;
+using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
 
@@ -43,6 +44,31 @@ public sealed class DurableTests : IDisposable
         RecordedCalls calls = new();
         await Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable }).CompleteAsync();
         Assert.Equal("Make Sync SyncFolder", calls.Order);
+    }
+
+    [Fact]
+    public async Task FlushAsync_Durable_OneWaitingThreadWritesAndSyncs()
+    {
+        Thread? writes = null;
+        Thread? syncs = null;
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                writes = Thread.CurrentThread;
+                return null;
+            },
+            OnSync = _ =>
+            {
+                syncs = Thread.CurrentThread;
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.StartsWith(WaitingThreads.ThreadName, writes?.Name, StringComparison.Ordinal);
+        Assert.Same(writes, syncs);
+        await writer.CompleteAsync();
     }
 
     [Fact]

@@ -262,6 +262,18 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     [Fact]
+    public async Task Meter_WriterThatIsAborted_CountsWhatItHadWritten()
+    {
+        using Counters counters = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        await Eventually.TrueAsync(() => new FileInfo(path).Length == 100);
+        writer.Abort();
+        await Eventually.TrueAsync(() => counters["bytes_written"] == 100);
+    }
+
+    [Fact]
     public async Task Meter_WriterThatIsNotCompleted_ItsFlushesCount()
     {
         using Counters counters = new();
