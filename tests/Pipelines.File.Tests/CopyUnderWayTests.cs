@@ -63,6 +63,30 @@ public sealed class CopyUnderWayTests : IDisposable
         Assert.NotNull(await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)));
     }
 
+    [Fact]
+    public async Task CompleteAsync_ReplaceWhileALargeWriteIsPaced_ThrowsAndTheOldFileStays()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        using ManualResetEventSlim goOn = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                goOn.Wait(Eventually.Limit);
+                return null;
+            },
+        };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        Task write = writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask();
+        Task completion = writer.CompleteAsync().AsTask();
+        bool wasUnderWay = !write.IsCompleted;
+        goOn.Set();
+        Assert.True(wasUnderWay);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => completion.WaitAsync(Eventually.Limit, _stop));
+        Assert.NotNull(await Record.ExceptionAsync(() => write.WaitAsync(Eventually.Limit, _stop)));
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+    }
+
     /// <summary>Ways to end a writer.</summary>
     public enum Ending
     {
