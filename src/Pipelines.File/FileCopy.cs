@@ -268,7 +268,8 @@ internal sealed class FileCopy : IFileOperationOwner, IDisposable
     /// </summary>
     private async ValueTask<bool> CopyRangesAsync(FilePipeWriter destination, CancellationToken cancellationToken)
     {
-        if (KnownLeft <= MaxThroughMemory || !_source.CanCopyTo(destination.FileBackend))
+        // Direct I/O needs memory that is aligned, which the system's own is.
+        if (KnownLeft <= (_source.ReadGranularity > 1 ? 0 : MaxThroughMemory) || !_source.CanCopyTo(destination.FileBackend))
         {
             return true;
         }

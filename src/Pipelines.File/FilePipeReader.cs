@@ -370,8 +370,9 @@ public sealed class FilePipeReader : PipeReader, IFileOperationOwner, IDisposabl
                 return Task.FromCanceled(cancellationToken);
             }
 
-            // Not where a read is under way into the reader's own memory, or will be, and not where one into the destination's memory could not be given up.
-            if (!ReadsAhead && _stage == Stage.Idle && FileBackend.EndsOperations)
+            // Not where a read is under way into the reader's own memory, or will be, and not where one into the destination's memory could not be given up. Nor where the caller's
+            // pool gives memory that direct I/O needs.
+            if (!ReadsAhead && _stage == Stage.Idle && FileBackend.EndsOperations && (FileBackend.ReadGranularity == 1 || _state.Options.Pool is null))
             {
                 _stage = Stage.Copying;
                 _copy = copy = new FileCopy(FileBackend, _state.NextOffset, _state.Left);

@@ -38,6 +38,8 @@ internal sealed class PoolCompletions(TimeProvider time, Action<IThreadPoolWorkI
         long begin = time.GetTimestamp();
         long end = begin + Math.Max(TurnMicroseconds * time.TimestampFrequency / 1_000_000, (begin - _queuedAt) / WaitedPart);
         ExecutionContext? context = ExecutionContext.Capture();
+        Thread thread = Thread.CurrentThread;
+        (ThreadPriority, bool, string?) properties = PropertiesOf(thread);
 
         // Before the first is taken: whatever comes from here on has another turn queued.
         _ = Interlocked.Exchange(ref _isQueued, 0);
@@ -49,12 +51,13 @@ internal sealed class PoolCompletions(TimeProvider time, Action<IThreadPoolWorkI
             }
 
             completion.Execute();
-            if (time.GetTimestamp() >= end)
+            if (time.GetTimestamp() >= end || PropertiesOf(thread) != properties)
             {
+                // What a continuation has made of the thread the pool undoes, between two work items.
                 break;
             }
 
-            // As the pool does between two work items.
+            // As the pool does there, too.
             SynchronizationContext.SetSynchronizationContext(null);
             if (context is not null)
             {
@@ -62,6 +65,8 @@ internal sealed class PoolCompletions(TimeProvider time, Action<IThreadPoolWorkI
             }
         }
     }
+
+    private static (ThreadPriority Priority, bool IsBackground, string? Name) PropertiesOf(Thread thread) => (thread.Priority, thread.IsBackground, thread.Name);
 
     private void QueueTurn()
     {

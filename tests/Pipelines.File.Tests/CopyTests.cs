@@ -120,6 +120,62 @@ public sealed class CopyTests : IDisposable
     }
 
     [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Position_DuringACopy_IsBehindWhatTheDestinationHas(bool isBuffered)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(300_000)), new() { BufferSize = 4096, Offset = 7 });
+        if (isBuffered)
+        {
+            ReadResult result = await reader.ReadAsync(_stop);
+            reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        }
+
+        List<(long Taken, long Position)> flushes = [];
+        long taken = 7;
+        await reader.CopyToAsync(new ToldWriter(bytes => taken += bytes, () => flushes.Add((taken, reader.Position))), _stop);
+        Assert.Equal(300_000, reader.Position);
+        await reader.CompleteAsync();
+        Assert.True(flushes.Count > 1);
+
+        // What was buffered before is consumed when its flush is over.
+        Assert.All(flushes.Skip(isBuffered ? 64 : 0), flush => Assert.Equal(flush.Taken, flush.Position));
+        Assert.All(flushes.Zip(flushes.Skip(1)), pair => Assert.InRange(pair.Second.Position, pair.First.Taken, pair.Second.Taken));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CopyToAsync_CanceledWhileWhatWasBufferedIsWritten_EndsThereAndTheRestComesLater(bool byToken)
+    {
+        using CancellationTokenSource cancel = new();
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(20_000)), new() { BufferSize = 4096 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        int flushes = 0;
+        int taken = 0;
+        ToldWriter destination = new(bytes => taken += bytes, () =>
+        {
+            flushes++;
+            if (byToken)
+            {
+                cancel.Cancel();
+            }
+            else
+            {
+                reader.CancelPendingRead();
+            }
+        });
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => reader.CopyToAsync(destination, cancel.Token));
+        Assert.Equal(1, flushes);
+        Assert.Equal(taken, reader.Position);
+        MemoryStream rest = new();
+        await reader.CopyToAsync(rest, _stop);
+        Assert.Equal(Pattern.Bytes(20_000 - taken, taken), rest.ToArray());
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
     [InlineData(true)]
     [InlineData(false)]
     public async Task CopyToAsync_AfterAReadFailed_ThrowsAgainAndCopiesOnlyWhatCameBefore(bool toFile)
@@ -205,6 +261,69 @@ public sealed class CopyTests : IDisposable
     }
 
     [Fact]
+    public async Task CopyToAsync_ReadingFails_LaterReadsThrowItAgain()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = call => call == 1 ? -Libc.EIO : null };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(1000)));
+        IOException failed = await Assert.ThrowsAsync<IOException>(() => reader.CopyToAsync(PipeWriter.Create(Stream.Null), _stop));
+        Assert.Same(failed, await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop)));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CopyToAsync_AfterAReadIntoConsumedMemoryFoundTheEnd_TheNextReadGoesOnBehindTheCopy()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call => call == 1 ? 1000 : call == 2 ? -Libc.EAGAIN : null,
+            OnRead = call =>
+            {
+                gate.Wait(Eventually.Limit);
+                return call == 1 ? 0 : null;
+            },
+        };
+        string source = _folder.File("source", Pattern.Bytes(3000));
+        FilePipeReader reader = calls.Read(source);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+
+        // The read goes on in the segment of the bytes that are consumed meanwhile.
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        reader.CancelPendingRead();
+        result = await read.WaitAsync(Eventually.Limit, _stop);
+        reader.AdvanceTo(result.Buffer.End);
+        gate.Set();
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
+
+        MemoryStream copied = new();
+        PipeWriter writer = PipeWriter.Create(copied);
+        await reader.CopyToAsync(writer, _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(2000, 1000), copied.ToArray());
+        File.AppendAllBytes(source, Pattern.Bytes(500, 3000));
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(Pattern.Bytes(500, 3000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CopyToAsync_CanceledWhileNobodyWritesToAPipeOfThePortableBackEnd_EndsAtOnceAndTheBytesComeLater()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Backend = FilePipeBackend.Portable });
+        Task copy = reader.CopyToAsync(PipeWriter.Create(Stream.Null), _stop);
+        reader.CancelPendingRead();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
+        fifo.Write([1, 2, 3]);
+        ReadResult result = await reader.ReadAtLeastAsync(3, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal([1, 2, 3], System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
     public async Task CopyToAsync_FromProc_CopiesWhatItHolds()
     {
         Assert.SkipUnless(File.Exists("/proc/self/maps"), "There is no /proc.");
@@ -263,5 +382,31 @@ public sealed class CopyTests : IDisposable
         await reader.CompleteAsync();
         await writer.CompleteAsync();
         Assert.Equal(1, writes.Syncs);
+    }
+
+    /// <summary>A destination that says what it gets, and when it is flushed.</summary>
+    private sealed class ToldWriter(Action<int> onAdvance, Action onFlush) : PipeWriter
+    {
+        private readonly byte[] _memory = new byte[64 * 1024];
+
+        public override Memory<byte> GetMemory(int sizeHint = 0) => _memory;
+
+        public override Span<byte> GetSpan(int sizeHint = 0) => _memory;
+
+        public override void Advance(int bytes) => onAdvance(bytes);
+
+        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+        {
+            onFlush();
+            return default;
+        }
+
+        public override void CancelPendingFlush()
+        {
+        }
+
+        public override void Complete(Exception? exception = null)
+        {
+        }
     }
 }

@@ -62,6 +62,43 @@ public sealed class DirectIoTests : IDisposable
         Assert.True(handle.IsClosed);
     }
 
+    /// <summary>The system copies by pages of its own, and so needs no aligned memory of anybody's.</summary>
+    [Fact]
+    public async Task CopyToAsync_SmallFileToFileWithoutAnAlignedPool_HasTheSystemCopyIt()
+    {
+        byte[] content = Pattern.Bytes(10 * Block);
+        ScriptedCalls calls = new() { OnRead = _ => 0 };
+        FilePipeReader reader = calls.Read(OpenDirect(_folder.File("f", content)));
+        string path = _folder.File("destination");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        await reader.CopyToAsync(writer, _stop);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.True(calls.Copies > 0);
+        Assert.SkipWhen(reader.Position == 0, "This file system does not copy what is open for direct I/O.");
+        Assert.Equal(content, File.ReadAllBytes(path));
+    }
+
+    /// <summary>The memory of the destination need not be aligned, nor the bytes that are left be a block.</summary>
+    [Theory]
+    [InlineData(10 * Block, true)]
+    [InlineData((10 * Block) + 123, true)]
+    [InlineData((400 * Block) + 123, true)]
+    [InlineData((10 * Block) + 123, false)]
+    public async Task CopyToAsync_AlignedPool_CopiesWhatReadsRead(int length, bool toFile)
+    {
+        byte[] content = Pattern.Bytes(length);
+        using AlignedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(OpenDirect(_folder.File("f", content)), new() { BufferSize = Block, Pool = pool });
+        string path = _folder.File("destination");
+        PipeWriter writer = toFile ? FilePipeWriter.Create(path) : PipeWriter.Create(File.Create(path));
+        await reader.CopyToAsync(writer, _stop);
+        Assert.Equal(length, reader.Position);
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(content, File.ReadAllBytes(path));
+    }
+
     [Fact]
     public async Task FlushAsync_AlignedPool_WritesTheFile()
     {

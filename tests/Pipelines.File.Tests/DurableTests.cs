@@ -136,6 +136,26 @@ public sealed class DurableTests : IDisposable
     }
 
     [Fact]
+    public async Task CompleteAsync_Durable_OneWaitingThreadMakesTheLastWriteAndItsSync()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        List<Thread> threads = [];
+        ScriptedCalls calls = new() { OnWrite = Called, OnSync = Called };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Pattern.Bytes(100).CopyTo(writer.GetMemory(100));
+        writer.Advance(100);
+        await writer.CompleteAsync();
+        Assert.Equal(2, threads.Count);
+        Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads.Distinct()).Name, StringComparison.Ordinal);
+
+        long? Called(int call)
+        {
+            threads.Add(Thread.CurrentThread);
+            return null;
+        }
+    }
+
+    [Fact]
     public async Task CompleteAsync_DurableAndPreallocated_TheLengthIsSynced()
     {
         RecordedCalls calls = new();

@@ -76,6 +76,14 @@ public sealed class PoolCompletionsTests
     }
 
     [Fact]
+    public void Execute_NothingIsLeft_QueuesNoTurn()
+    {
+        AddSlow(1);
+        ExecuteNext();
+        Assert.Empty(_queue);
+    }
+
+    [Fact]
     public void Execute_CompletionLeavesAContextBehind_TheNextHasNone()
     {
         AsyncLocal<int> local = new();
@@ -94,6 +102,28 @@ public sealed class PoolCompletionsTests
         ExecuteNext();
         Assert.Equal(0, seen);
         Assert.Null(context);
+    }
+
+    [Theory]
+    [InlineData("priority")]
+    [InlineData("background")]
+    [InlineData("name")]
+    public void Execute_CompletionChangesTheThread_LeavesTheOthersToAnother(string what)
+    {
+        _completions.Add(new Work(() =>
+        {
+            Thread current = Thread.CurrentThread;
+            current.Priority = what == "priority" ? ThreadPriority.BelowNormal : current.Priority;
+            current.IsBackground = what == "background" ? !current.IsBackground : current.IsBackground;
+            current.Name = what == "name" ? "changed" : current.Name;
+        }));
+        AddSlow(1);
+        Thread thread = new(ExecuteNext) { IsBackground = true };
+        thread.Start();
+        Assert.True(thread.Join(Eventually.Limit));
+        Assert.Empty(_executed);
+        ExecuteAll();
+        Assert.Equal([0], _executed);
     }
 
     [Fact]

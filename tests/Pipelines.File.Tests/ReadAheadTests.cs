@@ -2,8 +2,11 @@ using System.Buffers;
 using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Backends;
 using Pipelines.File.Interop;
+using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
 
@@ -75,6 +78,50 @@ public sealed class ReadAheadTests : IDisposable
         Assert.True(plain == 0 && calls.ReadsNoWait > 4, $"{plain} plain calls, {calls.ReadsNoWait} that do not wait");
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Start_TheFirstReadHasToWait_TheThreadThatHasWaitedTriesNoneOfTheNext(bool runsCallersCode)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a call that does not wait.");
+        Assert.Equal([WaitKind.Read, WaitKind.Read, WaitKind.Read], await ReadThriceAsync(-Libc.EAGAIN, runsCallersCode));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Start_TheFileKnowsNoReadWithoutWaiting_EveryReadHasAThreadOfItsOwn(bool runsCallersCode)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a call that does not wait.");
+        Assert.Equal([WaitKind.Sync, WaitKind.Sync, WaitKind.Sync], await ReadThriceAsync(-Libc.EOPNOTSUPPLinux, runsCallersCode));
+    }
+
+    /// <summary>What kind of wait each of three reads was whose first was tried, with that answer.</summary>
+    private async Task<List<WaitKind>> ReadThriceAsync(int answer, bool runsCallersCode)
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        using SafeFileHandle handle = File.OpenHandle(path);
+        ReadsThrice owner = new(runsCallersCode);
+        FileOperation? operation = null;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => answer,
+            OnRead = _ =>
+            {
+                owner.Kinds.Add(((IWaitingCall)operation!).WaitKind);
+                return -Libc.EIO;
+            },
+        };
+        ThreadPoolBackend backend = new(handle, path, FileProperties.Of(handle, path), calls);
+        operation = backend.Rent(owner);
+        operation.Begin(FileOperationKind.Read, offset: 0);
+        Assert.False(backend.TryPerform(operation, mayWait: false));
+        backend.Start(operation);
+        await owner.Ended.Task.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(1, calls.ReadsNoWait);
+        return owner.Kinds;
+    }
+
     [Fact]
     public async Task ReadAhead_TheDeviceStalls_OthersReadAhead()
     {
@@ -109,6 +156,29 @@ public sealed class ReadAheadTests : IDisposable
         foreach ((FilePipeReader one, long index) in waiting)
         {
             Assert.Equal(Length, await PatternFile.ReadToEndAsync(one, index));
+        }
+    }
+
+    /// <summary>Sets the read up again, as a reader does that reads ahead.</summary>
+    private sealed class ReadsThrice(bool runsCallersCode) : IFileOperationOwner
+    {
+        public List<WaitKind> Kinds { get; } = [];
+
+        public TaskCompletionSource Ended { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        bool IFileOperationOwner.RunsCallersCode => runsCallersCode;
+
+        bool IFileOperationOwner.OnCompleted(FileOperation operation)
+        {
+            operation.Clear();
+            if (Kinds.Count == 3)
+            {
+                Ended.SetResult();
+                return false;
+            }
+
+            operation.Begin(FileOperationKind.Read, offset: 0);
+            return true;
         }
     }
 

@@ -1,5 +1,7 @@
 using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
 using FilePipelinesChild;
+using FilePipelinesTests.TwoCallers;
 using Pipelines.File;
 using Pipelines.File.Interop;
 
@@ -54,6 +56,33 @@ public sealed class ReaderCancellationTests : IDisposable
         Assert.False(reader.TryRead(out _));
         _gate.Set();
         Assert.Equal(10_000, (await reader.ReadAsync(_stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_TokenOfTheReadBeforeComesLate_DoesNotEndTheNextRead()
+    {
+        FilePipeReader reader = StuckReader(10_000);
+        using CancellationTokenSource first = new();
+        using CancellationTokenSource second = new();
+        PolledRead read = new(reader.ReadAsync(first.Token));
+        Thread canceling = new(first.Cancel);
+        PolledRead next;
+        lock (StateOf(reader))
+        {
+            // The token has called the reader and waits for its lock, or, on a slow machine, comes later still, and finds that nobody waits for it.
+            canceling.Start();
+            _ = SpinWait.SpinUntil(() => (canceling.ThreadState & ThreadState.WaitSleepJoin) != 0, Eventually.Limit);
+            reader.CancelPendingRead();
+            Assert.True(read.TakeResult().IsCanceled);
+            next = new(reader.ReadAsync(second.Token));
+        }
+
+        Assert.True(canceling.Join(Eventually.Limit));
+        Assert.False(next.IsCompleted);
+        _gate.Set();
+        await Eventually.TrueAsync(() => next.IsCompleted);
+        Assert.Equal(10_000, next.TakeResult().Buffer.Length);
         await reader.CompleteAsync();
     }
 
@@ -341,6 +370,9 @@ public sealed class ReaderCancellationTests : IDisposable
     }
 
     /// <summary>A reader whose every read is handed over and stuck there until the gate opens.</summary>
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_state")]
+    private static extern ref ReadState StateOf(FilePipeReader reader);
+
     private FilePipeReader StuckReader(int length, CheckedPool? pool = null)
     {
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block() };

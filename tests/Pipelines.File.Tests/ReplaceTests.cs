@@ -36,6 +36,12 @@ public sealed class ReplaceTests : IDisposable
         return data;
     }
 
+    public static TheoryData<string, string, long?> TwoCallsAndAnAnswer()
+    {
+        string[] calls = ["Abort", "Dispose", "DisposeAsync", "CompleteAsync", "CancelPendingFlush"];
+        return [.. from first in calls from second in calls from answer in new long?[] { null, 1000, -Libc.EIO } select (first, second, answer)];
+    }
+
     [Theory]
     [MemberData(nameof(EveryWay))]
     public async Task CompleteAsync_EveryWay_TheFileIsThereWholeAndNothingElse(FileMode mode, FlushGuarantee guarantee, FilePipeBackend backend, int length)
@@ -537,6 +543,68 @@ public sealed class ReplaceTests : IDisposable
         Assert.Equal(Pattern.Bytes(4096), File.ReadAllBytes(path));
         Assert.Equal(guarantee == FlushGuarantee.Durable ? 4 : 2, calls.Threads.Count);
         Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(calls.Threads.Distinct()).Name, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [MemberData(nameof(TwoCallsAndAnAnswer))]
+    public async Task CompleteAsync_LastWriteStalls_WhateverComesMeanwhileTheFileIsTheOldOrTheNew(string first, string second, long? answer)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        string path = _folder.File("f", s_old);
+        using SemaphoreSlim begun = new(0);
+        using SemaphoreSlim goOn = new(0);
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                if (call > 1)
+                {
+                    return null;
+                }
+
+                begun.Release();
+                Assert.True(goOn.Wait(Eventually.Limit, CancellationToken.None));
+                return answer;
+            },
+        };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 }, calls);
+        Pattern.Bytes(5000).CopyTo(writer.GetMemory(5000));
+        writer.Advance(5000);
+        List<Task> completions = [writer.CompleteAsync().AsTask()];
+        Assert.True(await begun.WaitAsync(Eventually.Limit, _stop));
+        foreach (string call in new[] { first, second })
+        {
+            switch (call)
+            {
+                case "Abort":
+                    writer.Abort();
+                    break;
+                case "Dispose":
+                    writer.Dispose();
+                    break;
+                case "DisposeAsync":
+                    completions.Add(writer.DisposeAsync().AsTask());
+                    break;
+                case "CompleteAsync":
+                    completions.Add(writer.CompleteAsync().AsTask());
+                    break;
+                case "CancelPendingFlush":
+                    writer.CancelPendingFlush();
+                    break;
+            }
+        }
+
+        goOn.Release();
+        bool isAborted = first == "Abort" || second == "Abort";
+        Exception? error = null;
+        foreach (Task completion in completions)
+        {
+            error ??= await Record.ExceptionAsync(() => completion.WaitAsync(Eventually.Limit, _stop));
+        }
+
+        Assert.Equal(isAborted ? typeof(OperationCanceledException) : answer < 0 ? typeof(IOException) : null, error?.GetType());
+        Assert.Equal(isAborted || answer < 0 ? s_old : Pattern.Bytes(5000), await File.ReadAllBytesAsync(path, _stop));
+        AssertNames("f");
     }
 
     private void AssertNames(params string[] names)

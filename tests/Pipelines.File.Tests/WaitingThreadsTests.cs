@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Diagnostics;
 using Pipelines.File.Waiting;
 
@@ -65,18 +66,34 @@ public sealed class WaitingThreadsTests
     }
 
     [Theory]
-    [InlineData(0, true, 1)]
-    [InlineData(0, false, 1)]
-    [InlineData(2, true, 2)]
-    [InlineData(2, false, 3)]
-    public void Look_CallWaitsForLong_GrowsUnlessThreadsOfTheQueueCompute(int fewest, bool isComputing, int target)
+    [InlineData(0, 1000, true, true, 1)]
+    [InlineData(0, 1000, true, false, 1)]
+    [InlineData(2, 1000, true, true, 2)]
+    [InlineData(2, 1000, true, false, 3)]
+    [InlineData(6, 1000, true, false, 9)]
+    [InlineData(8, 1000, true, false, 10)]
+    [InlineData(2, 5, true, false, 3)]
+    [InlineData(2, 4, true, false, 2)]
+    [InlineData(2, 2, false, false, 3)]
+    [InlineData(2, 1, false, false, 2)]
+    public void Look_CallWaits_GrowsWhereItIsForLongUnlessThreadsOfTheQueueCompute(int fewest, int milliseconds, bool hasProgress, bool isComputing, int target)
     {
         WaitingQueue queue = new(fewest, isForFew: true, mostHelpers: 1);
         IWaitingCall call = new Call(WaitKind.Write, static () => { });
-        call.QueuedAt = Stopwatch.GetTimestamp() - Stopwatch.Frequency;
+        call.QueuedAt = 1000 * Stopwatch.Frequency;
         queue.Add(call);
-        queue.Look(hasProgress: true, isComputing, most: 8);
+        queue.Look(call.QueuedAt + (milliseconds * Stopwatch.Frequency / 1000), hasProgress, isComputing, most: 10);
         Assert.Equal(target, queue.Target);
+        Assert.Same(call, queue.Take());
+        Assert.Equal(Math.Max(fewest, target - 1), queue.Target);
+    }
+
+    [Fact]
+    public void Look_NothingWaits_DoesNotGrow()
+    {
+        WaitingQueue queue = new(fewest: 2, isForFew: true);
+        queue.Look(long.MaxValue, hasProgress: false, isComputing: false, most: 10);
+        Assert.Equal(2, queue.Target);
     }
 
     [Fact]
@@ -90,6 +107,44 @@ public sealed class WaitingThreadsTests
             threads.Queue(call);
             await call.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
             Thread.SpinWait(i % 1000);
+        }
+
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Threads_StayAwakeForTheNextCall_EndAllTheSame()
+    {
+        // Without a hop in between, so that most of the calls come soon after the one before.
+        WaitingThreads threads = new(limit: 8);
+        using ManualResetEventSlim performed = new();
+        for (int i = 0; i < 10_000; i++)
+        {
+            performed.Reset();
+            threads.Queue(new Call(WaitKind.Sync, performed.Set));
+            Assert.True(performed.Wait(Eventually.Limit, TestContext.Current.CancellationToken));
+        }
+
+        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
+    }
+
+    [Fact]
+    public async Task Queue_CallThatAlwaysHasMore_LeavesThePoolsThreadNowAndThen()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "The pool helps with no writes there.");
+        ConcurrentQueue<IThreadPoolWorkItem> pool = new();
+        WaitingThreads threads = new(limit: 5, pool.Enqueue);
+        Endless call = new(Thread.CurrentThread);
+        threads.Queue(call);
+        Assert.True(pool.TryDequeue(out IThreadPoolWorkItem? helper));
+        helper.Execute();
+        Assert.NotEqual(Endless.Most, call.Times);
+
+        // What it has left goes on, here or on a waiting thread.
+        call.IsOver = true;
+        while (pool.TryDequeue(out helper))
+        {
+            helper.Execute();
         }
 
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
@@ -165,6 +220,38 @@ public sealed class WaitingThreadsTests
             perform();
             Performed.TrySetResult();
             return false;
+        }
+    }
+
+    /// <summary>A write that has more for as long as anybody performs it, which takes a moment; on that thread no more often than <see cref="Most"/>, so that it ends.</summary>
+    private sealed class Endless(Thread thread) : IWaitingCall
+    {
+        public const int Most = 500;
+
+        private volatile bool _isOver;
+
+        public int Times { get; private set; }
+
+        public bool IsOver
+        {
+            set => _isOver = value;
+        }
+
+        WaitKind IWaitingCall.WaitKind => WaitKind.Write;
+
+        IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+        long IWaitingCall.QueuedAt { get; set; }
+
+        bool IWaitingCall.Perform()
+        {
+            Thread.Sleep(2);
+            if (Thread.CurrentThread == thread)
+            {
+                Times++;
+            }
+
+            return !_isOver && Times < Most;
         }
     }
 

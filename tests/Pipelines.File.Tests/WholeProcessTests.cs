@@ -6,6 +6,7 @@ using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Backends;
+using Pipelines.File.Interop;
 using Pipelines.File.Waiting;
 
 namespace FilePipelinesTests;
@@ -289,6 +290,74 @@ public sealed class WholeProcessTests : IDisposable
         Assert.Equal(1, counters["writes"]);
         await writer.CompleteAsync();
         Assert.Equal(1, counters["writes"]);
+    }
+
+    [Fact]
+    public async Task Meter_CountsEveryByteReadOnceWhoeverWaitsForIt()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        string path = _folder.File("f", Pattern.Bytes(2000));
+        using Counters counters = new();
+
+        // Somebody waits for each read.
+        FilePipeReader waited = new ScriptedCalls { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => 1000 }.Read(path);
+        for (int reads = 1; reads <= 2; reads++)
+        {
+            ReadResult result = await waited.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(reads * 1000, counters["bytes_read"]);
+            waited.AdvanceTo(result.Buffer.End);
+        }
+
+        await waited.CompleteAsync();
+        Assert.Equal(2000, counters["bytes_read"]);
+
+        // The second thousand is read ahead: the next read counts it, or Complete.
+        foreach (bool readsOn in new[] { true, false })
+        {
+            long before = counters["bytes_read"];
+            FilePipeReader ahead = new ScriptedCalls { OnReadNoWait = _ => 1000 }.Read(path, new() { PauseReadAheadThreshold = 100_000 });
+            ReadResult first = await ahead.ReadAsync(_stop);
+            ahead.AdvanceTo(first.Buffer.Start, first.Buffer.End);
+            ReadResult second = default;
+            await Eventually.TrueAsync(() => second.Buffer.Length == 2000 || ahead.TryRead(out second));
+            ahead.AdvanceTo(second.Buffer.End);
+            if (readsOn)
+            {
+                Assert.True((await ahead.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
+                Assert.Equal(before + 2000, counters["bytes_read"]);
+                await ahead.CompleteAsync();
+            }
+            else
+            {
+                ahead.Complete();
+            }
+
+            await Eventually.TrueAsync(() => counters["bytes_read"] == before + 2000);
+        }
+
+        // Nobody waits any more when the read ends, and perhaps nobody for the release.
+        foreach (bool waitsForRelease in new[] { true, false })
+        {
+            long before = counters["bytes_read"];
+            using ManualResetEventSlim gate = new();
+            FilePipeReader left = new ScriptedCalls
+            {
+                OnReadNoWait = _ => -Libc.EAGAIN,
+                OnRead = _ =>
+                {
+                    gate.Wait(Eventually.Limit);
+                    return null;
+                },
+            }.Read(path);
+            Task<ReadResult> read = left.ReadAsync(_stop).AsTask();
+            left.Complete();
+            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
+            Task completed = waitsForRelease ? left.CompleteAsync().AsTask() : Task.CompletedTask;
+            gate.Set();
+            await completed.WaitAsync(Eventually.Limit, _stop);
+            Assert.True(!waitsForRelease || counters["bytes_read"] == before + 2000);
+            await Eventually.TrueAsync(() => counters["bytes_read"] == before + 2000);
+        }
     }
 
     [Theory]

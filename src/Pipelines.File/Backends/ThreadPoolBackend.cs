@@ -157,8 +157,11 @@ internal sealed unsafe class ThreadPoolBackend : FileBackend
     /// <summary>The owner has set it up again when it was reported.</summary>
     internal void OnSetUpAgain(ThreadPoolOperation operation)
     {
+        bool isRead = operation.Kind == FileOperationKind.Read && CanSeek;
+
         // Where the last read did not have to wait the next one most likely need not, either; a thread that has waited anyway goes on.
-        operation.TriesFirst = operation.WasTried && _triesReads && operation.Kind == FileOperationKind.Read;
+        operation.TriesFirst = isRead && _triesReads && operation.WasTried;
+        operation.NeedsOwnThread |= isRead && !_triesReads;
     }
 
     /// <summary>The descriptor that the operation waited for is ready. On the poller's thread.</summary>

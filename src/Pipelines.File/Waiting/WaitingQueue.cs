@@ -92,13 +92,14 @@ internal sealed class WaitingQueue
     /// Lets more be under way where the oldest waits for long: those that are under way wait rather than compute. With none under way it waits for the application's pool, which may compute for as long as
     /// it likes.
     /// </summary>
+    /// <param name="now">A Stopwatch timestamp.</param>
     /// <param name="hasProgress">Whether any call has ended since the last look.</param>
     /// <param name="isComputing">Whether all processors have computed since then.</param>
     /// <param name="most">How many may be under way at the most.</param>
-    internal void Look(bool hasProgress, bool isComputing, int most)
+    internal void Look(long now, bool hasProgress, bool isComputing, int most)
     {
         int patience = hasProgress ? PatientMilliseconds : LookMilliseconds;
-        if (_count > 0 && (!isComputing || Target == 0) && Stopwatch.GetElapsedTime(OldestQueuedAt).TotalMilliseconds >= patience)
+        if (_count > 0 && (!isComputing || Target == 0) && Stopwatch.GetElapsedTime(OldestQueuedAt, now).TotalMilliseconds >= patience)
         {
             Target = Math.Min(most, Target + Math.Max(1, Target / 2));
         }

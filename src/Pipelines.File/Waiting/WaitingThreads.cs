@@ -40,13 +40,14 @@ internal sealed class WaitingThreads
     /// </summary>
     private const int SpinMicroseconds = 50;
 
-    /// <summary>How many more of the last calls have to have come that soon than have not, and the most of them that count.</summary>
-    private const int SpinsFrom = 2;
-    private const int MostSoon = 4;
-
     // Work items of the application's pool that write at the same time, at most: half of the threads that it has at the least. Windows may perform a write within the
     // call for as long as the device takes, and gets none.
     private static readonly int s_mostHelpers = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
+
+    /// <summary>How long a work item of the application's pool performs calls before it goes behind the others' there, milliseconds: who waits for those calls is completed by the pool, too.</summary>
+    private const int HelpMilliseconds = 1;
+
+    private static readonly long s_helpTicks = HelpMilliseconds * Stopwatch.Frequency / 1000;
 
     private static readonly long s_spinTicks = SpinMicroseconds * Stopwatch.Frequency / 1_000_000;
 
@@ -54,10 +55,12 @@ internal sealed class WaitingThreads
     private static readonly bool s_maySpin = Environment.ProcessorCount > 1;
 
     private readonly int _limit;
+    private readonly Action<IThreadPoolWorkItem> _queueOnPool;
 
     // Guards everything below, and every WaitingQueue; held for moments only.
     private readonly Lock _gate = new();
     private readonly WaitingQueue[] _queues;
+    private readonly LoneCalls _loneCalls = new(s_spinTicks);
     private readonly PoolHelper[] _helpers;
 
     // The thread that became idle last is on top, as its caches are warm.
@@ -78,23 +81,17 @@ internal sealed class WaitingThreads
     private int _helped;
     private int _helpedAtLook;
 
-    // When a thread found that all calls were over, a Stopwatch timestamp; 0 from the next call on.
-    private long _idleSince;
-
-    // How many calls were queued since then; where it was one, its caller was alone.
-    private int _callsSinceIdle;
-
-    // Up with each call that came soon after a lone one, down with the others.
-    private int _soon;
-
     // Interlocked: 1 while an idle thread spins.
     private int _isSpinning;
 
     // Interlocked.
     private int _lastNumber;
 
-    internal WaitingThreads(int limit)
+    /// <param name="limit">How many threads there are at the most.</param>
+    /// <param name="queueOnPool">Has the application's pool execute it, behind what is queued there; other than that for tests.</param>
+    internal WaitingThreads(int limit, Action<IThreadPoolWorkItem>? queueOnPool = null)
     {
+        _queueOnPool = queueOnPool ?? (static item => ThreadPool.UnsafeQueueUserWorkItem(item, preferLocal: false));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         int few = Math.Clamp(Environment.ProcessorCount, 2, _limit);
         int fewHelped = s_mostHelpers > 0 ? 0 : few;
@@ -151,16 +148,7 @@ internal sealed class WaitingThreads
         lock (_gate)
         {
             queue.Add(call);
-            if (_idleSince != 0 && queue.MostHelpers == 0)
-            {
-                bool isSoon = _callsSinceIdle == 1 && call.QueuedAt - _idleSince < s_spinTicks;
-                _soon = Math.Clamp(_soon + (isSoon ? 1 : -1), 0, MostSoon);
-                _idleSince = 0;
-                _callsSinceIdle = 0;
-            }
-
-            _callsSinceIdle++;
-
+            _loneCalls.OnQueued(call.QueuedAt, isHelped: queue.MostHelpers > 0);
             woken = FindHelp(out starts);
             if (queue.MostHelpers > 0)
             {
@@ -173,7 +161,7 @@ internal sealed class WaitingThreads
         Help(woken, starts);
         if (isHelpWanted)
         {
-            ThreadPool.UnsafeQueueUserWorkItem(_helpers[kind], preferLocal: false);
+            _queueOnPool(_helpers[kind]);
         }
     }
 
@@ -315,9 +303,10 @@ internal sealed class WaitingThreads
         Volatile.Write(ref _isSpinning, 0);
     }
 
-    /// <summary>A work item of the application's pool: performs the calls of that queue for as long as there are any.</summary>
-    private void HelpFromPool(WaitingQueue queue)
+    /// <summary>A work item of the application's pool: performs the calls of that queue, if there are any, and says whether it is to be queued again for more of them.</summary>
+    private bool HelpFromPool(WaitingQueue queue)
     {
+        long end = Stopwatch.GetTimestamp() + s_helpTicks;
         while (true)
         {
             IWaitingCall call;
@@ -326,14 +315,19 @@ internal sealed class WaitingThreads
                 if (queue.Count == 0)
                 {
                     queue.Helpers--;
-                    return;
+                    return false;
+                }
+
+                if (Stopwatch.GetTimestamp() >= end)
+                {
+                    return true;
                 }
 
                 call = queue.Take();
                 queue.Helping++;
             }
 
-            bool again = PerformWhileAlone(call, queue);
+            bool again = PerformWhileAlone(call, queue, end);
             lock (_gate)
             {
                 queue.Helping--;
@@ -349,7 +343,7 @@ internal sealed class WaitingThreads
 
     private void Perform(IWaitingCall call, WaitingQueue queue)
     {
-        bool again = PerformWhileAlone(call, queue);
+        bool again = PerformWhileAlone(call, queue, end: long.MaxValue);
         lock (_gate)
         {
             queue.UnderWay--;
@@ -368,8 +362,8 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Performs the call for as long as it has more of its kind to do and nobody else waits. <see langword="true"/>: it has more to do.</summary>
-    private bool PerformWhileAlone(IWaitingCall call, WaitingQueue queue)
+    /// <summary>Performs the call for as long as it has more of its kind to do, nobody else waits, and it is not too late. <see langword="true"/>: it has more to do.</summary>
+    private bool PerformWhileAlone(IWaitingCall call, WaitingQueue queue, long end)
     {
         bool again;
         do
@@ -385,7 +379,7 @@ internal sealed class WaitingThreads
                 call.QueuedAt = Stopwatch.GetTimestamp();
             }
         }
-        while (again && _queues[(int)call.WaitKind] == queue && queue.IsEmpty);
+        while (again && _queues[(int)call.WaitKind] == queue && queue.IsEmpty && (end == long.MaxValue || Stopwatch.GetTimestamp() < end));
 
         return again;
     }
@@ -518,21 +512,19 @@ internal sealed class WaitingThreads
     private void Look()
     {
         TimeSpan cpu = Environment.CpuUsage.TotalTime;
+        long now = Stopwatch.GetTimestamp();
         bool hasProgress = _ended != _lastEnded;
-        bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook);
+        bool isComputing = hasProgress && (cpu - _lastCpu) > 0.9 * Environment.ProcessorCount * Stopwatch.GetElapsedTime(_lastLook, now);
         foreach (WaitingQueue queue in _queues)
         {
-            queue.Look(hasProgress, isComputing, _limit);
+            queue.Look(now, hasProgress, isComputing, _limit);
         }
     }
 
-    /// <summary>
-    /// An idle thread asks whether it is to spin: the call that it has performed was the only one, and the next calls have come soon after such ones before. Where the processors are busy
-    /// they come later, and nobody spins.
-    /// </summary>
+    /// <summary>An idle thread asks whether it is to spin: all calls are over, and the next one is likely to come soon.</summary>
     private bool BeginsToBeIdle()
     {
-        if (_idleSince != 0 || _waking > 0)
+        if (_waking > 0)
         {
             return false;
         }
@@ -545,8 +537,7 @@ internal sealed class WaitingThreads
             }
         }
 
-        _idleSince = Stopwatch.GetTimestamp();
-        return s_maySpin && _callsSinceIdle == 1 && _soon >= SpinsFrom;
+        return _loneCalls.OnAllOver(Stopwatch.GetTimestamp()) && s_maySpin;
     }
 
     /// <summary>How long to sleep, milliseconds.</summary>
@@ -592,6 +583,12 @@ internal sealed class WaitingThreads
 
     private sealed class PoolHelper(WaitingThreads threads, WaitingQueue queue) : IThreadPoolWorkItem
     {
-        void IThreadPoolWorkItem.Execute() => threads.HelpFromPool(queue);
+        void IThreadPoolWorkItem.Execute()
+        {
+            if (threads.HelpFromPool(queue))
+            {
+                threads._queueOnPool(this);
+            }
+        }
     }
 }

@@ -67,7 +67,7 @@ internal sealed class ReaderOrder : Order
         {
             BufferSize = SegmentSize,
             Pool = Pool,
-            PauseReadAheadThreshold = situation == ReaderSituation.ReadAhead ? 12 : 0,
+            PauseReadAheadThreshold = situation is ReaderSituation.ReadAhead or ReaderSituation.ReadAheadAndBufferOut ? 12 : 0,
         };
         _reader = FilePipeReader.Create(Backend, options, leaveOpen: false);
     }
@@ -123,6 +123,10 @@ internal sealed class ReaderOrder : Order
             case ReaderSituation.ReadAhead:
                 Call(ReaderCall.ReadAsync);
                 Call(ReaderCall.AdvanceToExamined);
+                Require(Backend.Started is not null, "it reads ahead");
+                break;
+            case ReaderSituation.ReadAheadAndBufferOut:
+                Call(ReaderCall.ReadAsync);
                 Require(Backend.Started is not null, "it reads ahead");
                 break;
             case ReaderSituation.LeftBehind:

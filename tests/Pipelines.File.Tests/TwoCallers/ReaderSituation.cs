@@ -17,6 +17,9 @@ public enum ReaderSituation
     /// <summary>A read ahead is under way.</summary>
     ReadAhead,
 
+    /// <summary>A read ahead is under way, and the caller has a buffer.</summary>
+    ReadAheadAndBufferOut,
+
     /// <summary>A read that was canceled is still under way.</summary>
     LeftBehind,
 
