@@ -56,6 +56,12 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
     /// <summary>Whether the operation is with the back end, or about to be.</summary>
     internal bool IsRunning { get; private set; }
 
+    /// <summary>Whether a copy has the file, past the queue: the file is finished and released behind that.</summary>
+    internal bool IsLent { get; set; }
+
+    /// <summary>Whether nobody is at the file.</summary>
+    internal bool IsIdle => !IsRunning && !IsLent;
+
     /// <summary>The first error: nothing is written after it.</summary>
     internal Exception? Error { get; private set; }
 
@@ -153,7 +159,7 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
                 _coalesced = 0;
                 reached = flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null);
                 next = TryBegin();
-                release = next is null && writer.IsCompleted;
+                release = IsIdle && writer.IsCompleted;
             }
 
             // What a caller's pool throws here concerns nobody who waits: the bytes are written.
@@ -302,6 +308,12 @@ internal sealed class Drain(FilePipeWriter writer, WriterFile file, WriteQueue q
         if (queue.Flushed > queue.Written && !flushes.WantsSync(_writtenBefore))
         {
             return Step.Write;
+        }
+
+        if (IsLent && writer.IsCompleted && queue.Flushed == queue.Written)
+        {
+            // The copy waits for no flush any more: what finishes the file comes behind it.
+            return Step.None;
         }
 
         if (_syncsFolder)

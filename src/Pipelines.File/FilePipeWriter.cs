@@ -307,7 +307,7 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
                 return;
             }
 
-            release = !_drain.IsRunning && !_isCompleted;
+            release = _drain.IsIdle && !_isCompleted;
             Volatile.Write(ref _isCompleted, true);
             flushes = _flushes.TakeAll();
             if (!_file.Backend.EndsWrites)
@@ -457,9 +457,31 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
     /// A copy past the writer's own memory begins: no other call may come until <see cref="EndDirect"/>, which is to follow in any case.
     /// </summary>
     /// <exception cref="InvalidOperationException">Another call is under way: <see cref="EndDirect"/> must not follow.</exception>
-    internal void BeginDirect() => _calls.Enter();
+    internal void BeginDirect()
+    {
+        _calls.Enter();
+        lock (_drain)
+        {
+            _drain.IsLent = !_isCompleted;
+        }
+    }
 
-    internal void EndDirect() => _calls.Leave();
+    internal void EndDirect()
+    {
+        FileOperation? drain;
+        bool release;
+        lock (_drain)
+        {
+            // Where the writer was completed meanwhile, its end was left to this.
+            bool isLast = _drain.IsLent && _isCompleted;
+            _drain.IsLent = false;
+            drain = isLast ? _drain.TryBegin() : null;
+            release = isLast && _drain.IsIdle;
+        }
+
+        _calls.Leave();
+        GoOn(drain, release, mayWait: false);
+    }
 
     /// <summary>Has everything written, between <see cref="BeginDirect"/> and <see cref="EndDirect"/>.</summary>
     internal ValueTask<FlushResult> FlushDirectAsync(CancellationToken cancellationToken) => FlushCoreAsync(FlushGuarantee.Written, cancellationToken);
@@ -605,9 +627,16 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
 
             _drain.Complete(isDurable: _options.FlushGuarantee == FlushGuarantee.Durable, isGivenUp: exception is not null);
             drain = _drain.TryBegin();
-            release = !_drain.IsRunning;
+            release = _drain.IsIdle;
         }
 
+        GoOn(drain, release, mayWait);
+        return false;
+    }
+
+    /// <summary>What is left to do of a completed writer, by the one who has found it. With neither it is left to whoever is at the file.</summary>
+    private void GoOn(FileOperation? drain, bool release, bool mayWait)
+    {
         if (release)
         {
             Release();
@@ -616,8 +645,6 @@ public sealed class FilePipeWriter : PipeWriter, ICountsOwner, IDisposable, IAsy
         {
             _drain.Perform(drain, mayWait);
         }
-
-        return false;
     }
 
     private ValueTask WaitForReleaseAsync()

@@ -47,6 +47,108 @@ public sealed class CopyUnderWayTests : IDisposable
     }
 
     [Fact]
+    public async Task CompleteAsync_ReplaceWhileACopyWaitsForItsSource_ThrowsAndTheOldFileStays()
+    {
+        // No call of the writer is under way then, but the copy is.
+        string path = _folder.File("f", [1, 2, 3]);
+        using Fifo fifo = Fifo.Create(_folder);
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        Task copy = reader.CopyToAsync(writer, _stop);
+        Assert.False(copy.IsCompleted);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+        reader.CancelPendingRead();
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.NotNull(await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_ReplaceWhileALargeWriteIsPaced_ThrowsAndTheOldFileStays()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        using ManualResetEventSlim goOn = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                goOn.Wait(Eventually.Limit);
+                return null;
+            },
+        };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        Task write = writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask();
+        Task completion = writer.CompleteAsync().AsTask();
+        bool wasUnderWay = !write.IsCompleted;
+        goOn.Set();
+        Assert.True(wasUnderWay);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => completion.WaitAsync(Eventually.Limit, _stop));
+        Assert.NotNull(await Record.ExceptionAsync(() => write.WaitAsync(Eventually.Limit, _stop)));
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+    }
+
+    /// <summary>Ways to end a writer.</summary>
+    public enum Ending
+    {
+        CompleteAsync,
+        CompleteAsyncWithException,
+        Abort,
+    }
+
+    public static MatrixTheoryData<Ending, bool> Ends { get; } = new(Enum.GetValues<Ending>(), [false, true]);
+
+    [Theory]
+    [MemberData(nameof(Ends))]
+    public async Task CompleteAsync_WhileACopyIsUnderWay_IsOverWhenTheFileIsClosed(Ending end, bool isMemory)
+    {
+        string path = _folder.File("f");
+        using ManualResetEventSlim begun = new();
+        using ManualResetEventSlim goOn = new();
+        bool isSyncedTooEarly = false;
+        ScriptedCalls calls = new() { OnWrite = Wait, OnCopy = Wait, OnSync = Note };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
+        Task copy = isMemory ? MemoryOf(Length).CopyToAsync(writer, _stop) : calls.Read(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
+        try
+        {
+            bool hasBegun = begun.Wait(Eventually.Limit, _stop);
+            Assert.SkipUnless(hasBegun || isMemory, "There is no copy_file_range here.");
+            Assert.True(hasBegun);
+            if (end == Ending.Abort)
+            {
+                writer.Abort();
+            }
+
+            // The system is still at the file: whoever deletes it, or opens it for himself, has to wait for that.
+            Task completion = writer.CompleteAsync(end == Ending.CompleteAsyncWithException ? new IOException("the source broke") : null).AsTask();
+            Assert.False(completion.IsCompleted);
+            Assert.Equal(1, OpenHandles.Of(path));
+            goOn.Set();
+            await completion.WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(0, OpenHandles.Of(path));
+            Assert.Equal(end == Ending.Abort ? 0 : 1, calls.Syncs);
+            Assert.False(isSyncedTooEarly);
+            Assert.NotNull(await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)));
+        }
+        finally
+        {
+            goOn.Set();
+        }
+
+        long? Wait(int call)
+        {
+            begun.Set();
+            goOn.Wait(Eventually.Limit);
+            return null;
+        }
+
+        long? Note(int call)
+        {
+            isSyncedTooEarly |= !goOn.IsSet;
+            return null;
+        }
+    }
+
+    [Fact]
     public async Task WriteAsync_WhileMemoryIsWrittenDirectly_ThrowsAndNothingIsLost()
     {
         string path = _folder.File("f");

@@ -47,6 +47,31 @@ public sealed class DurableTests : IDisposable
     }
 
     [Fact]
+    public async Task FlushAsync_Durable_OneWaitingThreadWritesAndSyncs()
+    {
+        Thread? writes = null;
+        Thread? syncs = null;
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                writes = Thread.CurrentThread;
+                return null;
+            },
+            OnSync = _ =>
+            {
+                syncs = Thread.CurrentThread;
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.StartsWith(WaitingThreads.ThreadName, writes?.Name, StringComparison.Ordinal);
+        Assert.Same(writes, syncs);
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
     public async Task FlushAsync_FolderSyncFails_ThrowsThenAndLater()
     {
         RecordedCalls calls = new() { SyncFolderError = 5 };
@@ -141,6 +166,37 @@ public sealed class DurableTests : IDisposable
         await writer.CompleteAsync();
         Assert.Equal(2, calls.Syncs);
         Assert.Equal(10, new FileInfo(path).Length);
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndPreallocated_WhatOthersAppendBehindTheTrimmedEndStays()
+    {
+        // The file is as long as its bytes when it is synced last: from there on it is cut no more, by the closing either.
+        string path = _folder.File("f");
+        RecordedCalls calls = new()
+        {
+            SyncError = _ =>
+            {
+                if (new FileInfo(path).Length == 10)
+                {
+                    using SafeFileHandle other = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite);
+                    RandomAccess.Write(other, Pattern.Bytes(5, 10), 10);
+                }
+
+                return 0;
+            },
+        };
+        FilePipeWriter writer = Write(calls, path, new() { FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 });
+
+        // As the opening by path does it.
+        using (SafeFileHandle room = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            RandomAccess.SetLength(room, 100_000);
+        }
+
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(15), await File.ReadAllBytesAsync(path, _stop));
     }
 
     [Theory]

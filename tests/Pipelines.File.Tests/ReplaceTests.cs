@@ -120,6 +120,21 @@ public sealed class ReplaceTests : IDisposable
     }
 
     [Fact]
+    public async Task CompleteAsync_DurableAndGivenUp_SyncsNothing()
+    {
+        // Nobody is ever to see the file: no call is made for it that waits for the device.
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        RecordedCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, calls);
+        Pattern.Fill(writer.GetSpan(10)[..10], 0);
+        writer.Advance(10);
+        await writer.CompleteAsync(new IOException("the source broke"));
+        Assert.Equal("Make", calls.Order);
+        Assert.Equal(s_old, File.ReadAllBytes(path));
+    }
+
+    [Fact]
     public async Task Dispose_AfterCompleteAsync_KeepsTheFile()
     {
         string path = _folder.File("f", s_old);

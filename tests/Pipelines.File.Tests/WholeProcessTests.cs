@@ -248,6 +248,9 @@ public sealed class WholeProcessTests : IDisposable
 
         gate.Set();
         await last;
+
+        // A step behind the write that was shared counts nothing of it again.
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
         await writer.CompleteAsync();
         FilePipeWriter durable = FilePipeWriter.Create(_folder.File("durable"), new() { FlushGuarantee = FlushGuarantee.Durable });
         await durable.WriteAsync(Pattern.Bytes(100), _stop);
@@ -256,7 +259,37 @@ public sealed class WholeProcessTests : IDisposable
         Assert.Equal(500, counters["bytes_written"]);
         Assert.Equal(2, counters["flushes.coalesced"]);
         Assert.Equal(1, counters["flushes.paused"]);
-        Assert.Equal(1, counters["syncs"]);
+        Assert.Equal(2, counters["syncs"]);
+    }
+
+    [Fact]
+    public async Task Meter_WriterThatIsAborted_CountsWhatItHadWritten()
+    {
+        using Counters counters = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        await Eventually.TrueAsync(() => new FileInfo(path).Length == 100);
+        writer.Abort();
+        await Eventually.TrueAsync(() => counters["bytes_written"] == 100);
+    }
+
+    [Fact]
+    public async Task Meter_WriterThatIsNotCompleted_ItsFlushesCount()
+    {
+        using Counters counters = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+
+        // None of these waits: each finds what was written before it.
+        await Eventually.TrueAsync(async () =>
+        {
+            await writer.FlushAsync(_stop);
+            return counters["bytes_written"] == 100;
+        });
+        Assert.Equal(1, counters["writes"]);
+        await writer.CompleteAsync();
+        Assert.Equal(1, counters["writes"]);
     }
 
     [Fact]

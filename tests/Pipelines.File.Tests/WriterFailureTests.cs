@@ -144,6 +144,31 @@ public sealed class WriterFailureTests : IDisposable
     }
 
     [Fact]
+    public async Task Write_Failed_GivesBackWhatWasHandedOverBeforeTheFlushEnds()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(Eventually.Limit);
+                return -5;
+            },
+        };
+        CheckedPool pool = new();
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 4096, FlushGuarantee = FlushGuarantee.Written });
+        Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100_000), _stop).AsTask();
+        Assert.True(pool.Rented > 1);
+        gate.Set();
+        await Assert.ThrowsAsync<IOException>(() => flush.WaitAsync(Eventually.Limit, _stop));
+
+        // The one that takes the next bytes is the caller's.
+        Assert.Equal(1, pool.Rented);
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
     public async Task Write_FailedAndStillFed_KeepsNoMoreThanWhatIsNotFlushed()
     {
         CheckedPool pool = new();

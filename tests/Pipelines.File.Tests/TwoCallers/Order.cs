@@ -133,7 +133,7 @@ internal abstract class Order : IDisposable
             return mayWait ? Answer.HandOver : Answer.Full;
         }
 
-        ReadOnlySpan<Answer> answers = TryAnswers;
+        ReadOnlySpan<Answer> answers = TryAnswers(operation);
         Answer answer = answers[Choices.Choose(answers.Length)];
         _events++;
         Note(answer switch
@@ -184,6 +184,9 @@ internal abstract class Order : IDisposable
 
     internal void BeforeRelease() => TrySecond("  while the handle is released");
 
+    /// <summary>The folder of the file is synced, in a step that is answered with success.</summary>
+    internal virtual void OnSyncFolder() => Fail("Not so: a reader syncs no folder");
+
     internal void Perform(FileOperation operation, Answer answer)
     {
         if (Pool is null)
@@ -211,7 +214,7 @@ internal abstract class Order : IDisposable
         OnPerformed(answer);
     }
 
-    protected abstract ReadOnlySpan<Answer> TryAnswers { get; }
+    protected abstract ReadOnlySpan<Answer> TryAnswers(FileOperation operation);
 
     protected abstract void Begin();
 

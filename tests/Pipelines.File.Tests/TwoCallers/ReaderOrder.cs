@@ -74,7 +74,7 @@ internal sealed class ReaderOrder : Order
 
     protected override string Code => $"{_situation} {(Pool is null ? "own" : "callers")} {_first} {_second} {Choices}";
 
-    protected override ReadOnlySpan<Answer> TryAnswers
+    protected override ReadOnlySpan<Answer> TryAnswers(FileOperation operation)
         => IsCompleted ? [Answer.Full, Answer.HandOver] : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.HandOver];
 
     protected override bool MayBeginSecond => _second >= ReaderCall.CancelPendingRead || !IsCopying || IsTrying || IsCopySeen;

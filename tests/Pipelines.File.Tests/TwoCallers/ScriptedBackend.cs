@@ -98,6 +98,8 @@ internal sealed class ScriptedBackend : FileBackend
         Interlocked.Decrement(ref _depth);
     }
 
+    internal override void SyncFolder() => _order.OnSyncFolder();
+
     internal override void Release(bool closeHandle)
     {
         Interlocked.Increment(ref _depth);

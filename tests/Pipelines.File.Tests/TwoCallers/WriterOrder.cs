@@ -18,6 +18,9 @@ internal sealed class WriterOrder : Order
     private readonly WriterCall _second;
     private readonly FilePipeWriter _writer;
 
+    // Whether every flush is to be on the device, the name of the file included.
+    private readonly bool _isDurable;
+
     // The flushes and completions that have begun and not ended; the flushes among them whose call has not returned.
     private readonly List<Wait> _waits = [];
     private readonly List<Wait> _calls = [];
@@ -27,6 +30,7 @@ internal sealed class WriterOrder : Order
     private int _flushed;
     private int _taken;
     private int _synced;
+    private bool _isFolderSynced;
 
     // What the sink has to have in the end: at least, and at most, where a write and Complete overlap.
     private int _due;
@@ -51,15 +55,28 @@ internal sealed class WriterOrder : Order
         {
             MinimumBufferSize = 8,
             Pool = Pool,
-            FlushGuarantee = situation == WriterSituation.WriteBehind ? FlushGuarantee.WriteBehind : FlushGuarantee.Written,
+            FlushGuarantee = situation switch
+            {
+                WriterSituation.WriteBehind => FlushGuarantee.WriteBehind,
+                WriterSituation.DurableAndNew => FlushGuarantee.Durable,
+                _ => FlushGuarantee.Written,
+            },
             PauseWriterThreshold = 16,
         };
-        _writer = FilePipeWriter.Create(Backend, options, leaveOpen: false, isOpenedByPath: false);
+        Backend.IsNew = _isDurable = situation == WriterSituation.DurableAndNew;
+        _isFolderSynced = !_isDurable;
+        _synced = _isDurable ? -1 : 0;
+        _writer = FilePipeWriter.Create(Backend, options, leaveOpen: false, isOpenedByPath: _isDurable);
     }
+
+    /// <summary>How much is on the device and would be found there, bytes; -1 where not even the empty file would.</summary>
+    private int Durable => _isFolderSynced ? _synced : -1;
 
     protected override string Code => $"{_situation} {(Pool is null ? "own" : "callers")} {_first} {_second} {Choices}";
 
-    protected override ReadOnlySpan<Answer> TryAnswers => [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.HandOver];
+    protected override ReadOnlySpan<Answer> TryAnswers(FileOperation operation)
+        => operation.Kind != FileOperationKind.Write ? [Answer.Full, Answer.Error, Answer.HandOver]
+            : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.HandOver];
 
     // Within the caller's own calls only those may come that may come from any thread.
     protected override bool MayBeginSecond => !_isCopying || _second >= WriterCall.CancelPendingFlush;
@@ -156,12 +173,12 @@ internal sealed class WriterOrder : Order
     {
         foreach (Wait wait in _waits.Concat(_calls))
         {
-            wait.MustEnd |= !wait.IsCompletion && (FileError is not null || _hasTakenNone || (wait.IsDurable ? _synced : _taken) >= wait.Target);
+            wait.MustEnd |= !wait.IsCompletion && (FileError is not null || _hasTakenNone || (wait.IsDurable ? Durable : _taken) >= wait.Target);
         }
     }
 
     protected override ReadOnlySpan<Answer> ReportAnswers(FileOperation operation)
-        => operation.Kind == FileOperationKind.Sync ? [Answer.Full, Answer.Error, Answer.Canceled]
+        => operation.Kind != FileOperationKind.Write ? [Answer.Full, Answer.Error, Answer.Canceled]
             : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.Canceled];
 
     protected override Answer TryUnscripted() => Answer.HandOver;
@@ -185,13 +202,24 @@ internal sealed class WriterOrder : Order
     {
     }
 
+    internal override void OnSyncFolder()
+    {
+        Require(!_isFolderSynced, "the folder is synced once");
+        Require(_synced >= 0, "the folder is synced behind the file");
+        _isFolderSynced = true;
+    }
+
     /// <summary>Takes the next bytes.</summary>
     protected override long Move(FileOperation operation, Answer answer)
     {
-        if (operation.Kind == FileOperationKind.Sync)
+        switch (operation.Kind)
         {
-            _synced = _taken;
-            return 0;
+            case FileOperationKind.Sync:
+                _synced = _taken;
+                return 0;
+            case FileOperationKind.Step:
+                operation.Step!();
+                return 0;
         }
 
         Require(operation.Offset == _taken, "each write goes on where the last one ended");
@@ -221,14 +249,14 @@ internal sealed class WriterOrder : Order
                 Advance();
                 break;
             case WriterCall.FlushAsync:
-                Flush("FlushAsync", () => _writer.FlushAsync(Token.Token), 0, isDurable: false);
+                Flush("FlushAsync", () => _writer.FlushAsync(Token.Token), 0, _isDurable);
                 break;
             case WriterCall.FlushDurableAsync:
                 Flush("FlushAsync(Durable)", () => _writer.FlushAsync(FlushGuarantee.Durable, Token.Token), 0, isDurable: true);
                 break;
             case WriterCall.WriteAsync:
                 _memory = default;
-                Flush("WriteAsync", () => _writer.WriteAsync(s_source.AsMemory(_advanced, Written), Token.Token), Written, isDurable: false);
+                Flush("WriteAsync", () => _writer.WriteAsync(s_source.AsMemory(_advanced, Written), Token.Token), Written, _isDurable);
                 break;
             case WriterCall.CancelPendingFlush:
                 // A WriteAsync that is still copying flushes afterwards: a cancellation is for those that flush already, if any.
@@ -408,6 +436,7 @@ internal sealed class WriterOrder : Order
             {
                 Require(wait.MayReturnEarly || Backend.Releases == 1, "completing is over after everything is released");
                 Require(wait.MayReturnEarly || wait.WasAborted || (FileError is null && !_hasTakenNone), "completing throws what a write has failed with");
+                Require(wait.MayReturnEarly || wait.WasAborted || !_isDurable || Durable == _taken, "completing is over when everything is on the device");
             }
             else if (result.IsCanceled)
             {
@@ -416,7 +445,7 @@ internal sealed class WriterOrder : Order
             else
             {
                 Require(_situation == WriterSituation.WriteBehind || wait.IsDurable || _taken >= wait.Target, "a flush ends when its bytes are written");
-                Require(!wait.IsDurable || _synced >= wait.Target, "a durable flush ends when its bytes are on the device");
+                Require(!wait.IsDurable || Durable >= wait.Target, "a durable flush ends when its bytes are on the device");
             }
         }
         catch (OperationCanceledException)
