@@ -16,7 +16,8 @@ internal sealed class OpenFiles : IDisposable
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
 
-    // Hashes of paths that were opened while the cache was full: what comes a second time is worth another's place. Races lose an entry, which costs one opening.
+    // Hashes of paths that were opened while the cache was full: what comes a second time is worth another's place. As many as files are kept: what comes again later than that would not
+    // have stayed either, and to keep it costs more than to open it. Races lose an entry, which costs one opening.
     private readonly int[] _openedOnce;
 
     // Guards the fields below and who is in _files. Nothing waits under it: what leaves the cache is released behind it, as close(2) may wait.
@@ -32,7 +33,7 @@ internal sealed class OpenFiles : IDisposable
     {
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
         _maxFiles = FileVersion.IsKnown && _idleMilliseconds > 0 ? maxFiles : 0;
-        _openedOnce = _maxFiles > 0 ? new int[(int)Math.Min(BitOperations.RoundUpToPowerOf2((uint)_maxFiles) * 4L, 1 << 20)] : [];
+        _openedOnce = _maxFiles > 0 ? new int[(int)Math.Min(BitOperations.RoundUpToPowerOf2((uint)_maxFiles), 1 << 20)] : [];
         using (ExecutionContext.SuppressFlow())
         {
             _timer = new Timer(static files => ((OpenFiles)files!).CloseIdle(), this, Timeout.Infinite, Timeout.Infinite);
@@ -41,6 +42,9 @@ internal sealed class OpenFiles : IDisposable
 
     /// <summary>How many are kept.</summary>
     internal int Count => _files.Count;
+
+    // A look without the lock: at worst one file is kept or not kept that should not or should be. A concurrent dictionary takes all of its locks to count.
+    private bool IsFull => _list.Count >= _maxFiles;
 
     /// <summary>Whether anything is going to look for idle files.</summary>
     internal bool IsTimerSet
@@ -124,7 +128,7 @@ internal sealed class OpenFiles : IDisposable
     {
         // A relative path may mean another file later; a file without a known length is made up by the kernel as it is read.
         if (_maxFiles == 0 || !Path.IsPathRooted(path) || backend.Properties is not { IsRegular: true, CanSeek: true, KnownLength: > 0 }
-            || (_files.Count >= _maxFiles && !WasOpenedBefore(path)) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
+            || (IsFull && !WasOpenedBefore(path)) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
         {
             return null;
         }
@@ -164,7 +168,7 @@ internal sealed class OpenFiles : IDisposable
     private OpenFile? Add(string path, OpenFile file)
     {
         OpenFile? replaced = null;
-        if (_list.Count >= _maxFiles)
+        if (IsFull)
         {
             replaced = LongUnused();
             Remove(replaced);
