@@ -21,8 +21,8 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-dotnet build benchmarks/StaticFileServer -c Release -v quiet --nologo
-dotnet build benchmarks/SlowClients -c Release -v quiet --nologo
+dotnet build benchmarks/StaticFileServer -c Release -v quiet --nologo >&2
+dotnet build benchmarks/SlowClients -c Release -v quiet --nologo >&2
 server=benchmarks/StaticFileServer/bin/Release/net10.0/StaticFileServer
 clients=benchmarks/SlowClients/bin/Release/net10.0/SlowClients
 mkdir "$work/root"
