@@ -1,4 +1,5 @@
 using BenchmarkDotNet.Running;
+using FilePipelinesBenchmarks.Copying;
 using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Follow;
 using FilePipelinesBenchmarks.Measuring;
@@ -33,6 +34,8 @@ switch (args.FirstOrDefault())
         return await ReadOnly.RunAsync(args[1..]);
     case "report":
         return await ReportCommand.RunAsync(args[1..]);
+    case "trees":
+        return await TreeCommand.RunAsync(args[1..]);
     case TruncatedMapping.Command:
         return TruncatedMapping.Run();
     case "waits":

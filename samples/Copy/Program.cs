@@ -1,14 +1,19 @@
 using System.Diagnostics;
-using System.IO.Pipelines;
+using CopySample;
 using Pipelines.File;
 using Spectre.Console;
 
-// dotnet run -c Release --project samples/Copy -- SOURCE DESTINATION    either may be - for standard input or output
-if (args.Length != 2)
+// dotnet run -c Release --project samples/Copy -- SOURCE DESTINATION    a file, a folder, or - for standard input or output
+if (args is ["-h" or "--help"])
 {
-    bool isHelp = args is ["-h" or "--help"];
-    (isHelp ? Console.Out : Console.Error).WriteLine("usage: Copy SOURCE DESTINATION    copies a file; either may be - for standard input or output; a DESTINATION that is there is overwritten");
-    return isHelp ? 0 : 2;
+    Console.WriteLine(Settings.Usage);
+    return 0;
+}
+
+if (Settings.Parse(args, out string? mistake) is not { } settings)
+{
+    Console.Error.WriteLine($"Copy: {mistake}");
+    return 2;
 }
 
 using CancellationTokenSource interrupted = new();
@@ -18,58 +23,76 @@ Console.CancelKeyPress += (_, e) =>
     interrupted.Cancel();
 };
 
-(string source, string destination) = (args[0], args[1]);
-FilePipeReader? reader = null;
-FilePipeWriter? writer = null;
+Totals totals = new();
 try
 {
-    // Before the destination is opened, which empties it.
-    if (source != "-" && destination != "-" && Path.GetFullPath(source) == Path.GetFullPath(destination))
+    long start = Stopwatch.GetTimestamp();
+    ThrowIfSame(settings.Source, settings.Destination);
+    if (settings.Source == "-" || settings.Destination == "-")
     {
-        throw new IOException($"'{source}' and '{destination}' are the same file.");
+        await CopyStandardAsync();
+    }
+    else if (Directory.Exists(settings.Source))
+    {
+        TreeCopier tree = new(settings, totals);
+        await ShowAsync(0, tree.CopyAsync(static message => Console.Error.WriteLine($"Copy: {message}"), interrupted.Token));
+        foreach ((string name, string hash) in tree.Hashes)
+        {
+            Console.WriteLine($"{hash}  {name}");
+        }
+    }
+    else
+    {
+        FileInfo source = new(settings.Source);
+        string name = Directory.Exists(settings.Destination) ? Path.Join(settings.Destination, source.Name) : settings.Destination;
+        Task<string?> copy = new FileCopier(settings, totals).CopyAsync(source, name, interrupted.Token);
+        await ShowAsync(source.Exists ? source.Length : 0, copy);
+        if (await copy is { } hash)
+        {
+            Console.WriteLine($"{hash}  {name}");
+        }
     }
 
-    reader = source == "-" ? FilePipeReader.OpenStandardInput() : FilePipeReader.Create(source);
-    long length = reader.Length ?? 0;
-    writer = destination == "-" ? FilePipeWriter.OpenStandardOutput() : FilePipeWriter.Create(destination, new FilePipeWriterOptions { PreallocationSize = length });
-    long start = Stopwatch.GetTimestamp();
-    await CopyWithProgressAsync(reader, writer, length, interrupted.Token);
-    await writer.CompleteAsync();
-    if (destination != "-")
+    if (settings.Destination != "-" && !settings.Verify)
     {
         double seconds = Stopwatch.GetElapsedTime(start).TotalSeconds;
-        long bytes = writer.Position;
-        Console.WriteLine($"{bytes:N0} bytes in {seconds:0.00} s, {bytes / seconds / 1e6:N0} MB/s");
+        string unchanged = totals.Unchanged > 0 ? $", {totals.Unchanged:N0} unchanged" : string.Empty;
+        Console.WriteLine($"{totals.Bytes:N0} bytes in {totals.Files:N0} files{unchanged}, {seconds:0.00} s, {totals.Bytes / seconds / 1e6:N0} MB/s");
     }
 
-    return 0;
+    return totals.Failed > 0 ? 1 : 0;
 }
 catch (Exception e) when (e is OperationCanceledException or IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
 {
-    Console.Error.WriteLine(e is OperationCanceledException ? "Copy: interrupted" : $"Copy: {e.Message}");
-    if (writer is not null)
-    {
-        await AbandonAsync(writer, e);
-        Console.Error.WriteLine(destination != "-"
-            ? $"Copy: '{destination}' is not whole: it holds the first {writer.Position:N0} bytes."
-            : "Copy: what came out is not whole.");
-    }
-
+    Console.Error.WriteLine(e is OperationCanceledException ? $"Copy: interrupted, {totals.Files:N0} files are whole" : $"Copy: {e.Message}");
     return e is OperationCanceledException ? 130 : 2;
 }
-finally
+
+async Task CopyStandardAsync()
 {
-    if (reader is not null)
+    FilePipeReaderOptions reading = new() { Caching = settings.Caching };
+    await using FilePipeReader reader = settings.Source == "-" ? FilePipeReader.OpenStandardInput(reading) : FilePipeReader.Create(settings.Source, reading);
+    FilePipeWriter writer = settings.Destination == "-"
+        ? FilePipeWriter.OpenStandardOutput(new FilePipeWriterOptions { Caching = settings.Caching })
+        : FilePipeWriter.Create(settings.Destination, new FilePipeWriterOptions { Replace = true, Caching = settings.Caching });
+    await using (writer)
     {
-        await reader.CompleteAsync();
+        string? hash = await new FileCopier(settings, totals).CopyAsync(reader, writer, interrupted.Token);
+        await writer.CompleteAsync();
+        totals.AddFile();
+        if (hash is not null)
+        {
+            Console.Error.WriteLine($"{hash}  {settings.Source}");
+        }
     }
 }
 
-static async Task CopyWithProgressAsync(FilePipeReader reader, FilePipeWriter writer, long length, CancellationToken cancellationToken)
+// Where somebody looks at it; length 0: nobody knows how much it is.
+async Task ShowAsync(long length, Task copy)
 {
-    if (Console.IsOutputRedirected || length == 0)
+    if (Console.IsOutputRedirected)
     {
-        await reader.CopyToAsync(writer, cancellationToken);
+        await copy;
         return;
     }
 
@@ -77,26 +100,33 @@ static async Task CopyWithProgressAsync(FilePipeReader reader, FilePipeWriter wr
         .Columns(new TaskDescriptionColumn(), new ProgressBarColumn(), new PercentageColumn(), new TransferSpeedColumn())
         .StartAsync(async context =>
         {
-            ProgressTask progress = context.AddTask("Copying", maxValue: length);
-            Task copy = reader.CopyToAsync(writer, cancellationToken);
+            ProgressTask progress = context.AddTask("Copying", maxValue: Math.Max(1, length)).IsIndeterminate(length == 0);
             while (await Task.WhenAny(copy, Task.Delay(100, CancellationToken.None)) != copy)
             {
-                progress.Value = reader.Position;
+                progress.Value = totals.Bytes;
+                progress.Description = length > 0 ? "Copying" : $"{totals.Files:N0} files";
             }
 
             await copy;
-            progress.Value = length;
         });
 }
 
-// What was flushed is written, the rest is dropped, and the file is closed; that it failed is known already.
-static async Task AbandonAsync(PipeWriter writer, Exception reason)
+static void ThrowIfSame(string source, string destination)
 {
-    try
+    if (source == "-" || destination == "-")
     {
-        await writer.CompleteAsync(reason);
+        return;
     }
-    catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+
+    string from = Path.TrimEndingDirectorySeparator(Path.GetFullPath(source));
+    string to = Path.TrimEndingDirectorySeparator(Path.GetFullPath(destination));
+    if (from == to)
     {
+        throw new IOException($"'{source}' and '{destination}' are the same file.");
+    }
+
+    if (to.StartsWith(from + Path.DirectorySeparatorChar, StringComparison.Ordinal))
+    {
+        throw new IOException($"'{destination}' is inside '{source}'.");
     }
 }

@@ -1,5 +1,9 @@
+using System.Globalization;
 using System.Net;
+using System.Security.Cryptography;
 using Microsoft.AspNetCore.HostFiltering;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
@@ -51,28 +55,19 @@ internal static partial class FileServerApplication
 
     private static IResult Get(HttpContext context, ServedFolder served, Settings settings)
     {
-        context.Response.Headers.XContentTypeOptions = "nosniff";
         if (context.Request.Path.Value == "/files")
         {
             return Results.Redirect("/files/");
         }
 
-        string[] names = NamesOf(context, out bool isFolder);
-        if (served.PathOf(names) is not { } path)
+        if (NamesOf(context, out bool isFolder) is not { } names || served.PathOf(names) is not { } path)
         {
             return NotFound();
         }
 
         if (Directory.Exists(path))
         {
-            if (!isFolder)
-            {
-                return Results.Redirect("/files/" + string.Concat(names.Select(name => Uri.EscapeDataString(name) + "/")));
-            }
-
-            context.Response.Headers.ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; frame-ancestors 'none'";
-            context.Response.Headers.CacheControl = "no-store";
-            return Results.Content(FolderPage.Render(names, path, settings), "text/html; charset=utf-8");
+            return isFolder ? Folder(context, names, path, settings) : Results.Redirect("/files/" + string.Concat(names.Select(name => Uri.EscapeDataString(name) + "/")));
         }
 
         FileInfo file = new(path);
@@ -82,28 +77,40 @@ internal static partial class FileServerApplication
         }
 
         string contentType = ServedFolder.ContentTypeOf(path);
-        if (!ServedFolder.IsPlayed(contentType))
-        {
-            // A page that somebody has uploaded runs no script here. A film in a sandbox would not find itself.
-            context.Response.Headers.ContentSecurityPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
-        }
-
         if (contentType.StartsWith("text/", StringComparison.Ordinal))
         {
             contentType += "; charset=utf-8";
         }
 
+        context.Response.ContentType = contentType;
+        context.Response.SetUploadHeaders();
+
         // Nothing without a length is opened: it may be a FIFO, which would wait for a writer.
-        EntityTagHeaderValue etag = new($"\"{file.LastWriteTimeUtc.Ticks:x}-{file.Length:x}\"");
+        EntityTagHeaderValue etag = new(TagOf(file));
         return file.Length == 0
             ? TypedResults.Bytes(ReadOnlyMemory<byte>.Empty, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag)
             : TypedResults.PhysicalFile(path, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag, enableRangeProcessing: true);
     }
 
+    private static IResult Folder(HttpContext context, string[] names, string path, Settings settings)
+    {
+        context.Response.Headers.ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; frame-ancestors 'none'";
+        context.Response.Headers.CacheControl = "no-store";
+        context.Response.Headers.XContentTypeOptions = "nosniff";
+        _ = int.TryParse(context.Request.Query["page"], NumberStyles.None, CultureInfo.InvariantCulture, out int page);
+        try
+        {
+            return Results.Content(FolderPage.Render(names, path, settings, Math.Max(1, page)), "text/html; charset=utf-8");
+        }
+        catch (DirectoryNotFoundException)
+        {
+            return NotFound();
+        }
+    }
+
     private static async Task<IResult> PutAsync(HttpContext context, ServedFolder served, Settings settings)
     {
-        string[] names = NamesOf(context, out bool isFolder);
-        if (isFolder || served.PathOf(names) is not { } path || !Directory.Exists(Path.GetDirectoryName(path)))
+        if (NamesOf(context, out bool isFolder) is not { } names || isFolder || served.PathOf(names) is not { } path || !Directory.Exists(Path.GetDirectoryName(path)))
         {
             return NotFound();
         }
@@ -115,14 +122,31 @@ internal static partial class FileServerApplication
 
         try
         {
-            long length = await context.Request.SaveBodyAsync(
-                path, new SaveBodyOptions { MaxLength = settings.MaxUpload, Overwrite = settings.Overwrite, Durable = settings.Durable }, context.RequestAborted);
+            StringValues digest = context.Request.Headers["Content-Digest"];
+            SaveBodyOptions options = new()
+            {
+                MaxLength = settings.MaxUpload,
+                Overwrite = settings.Overwrite,
+                Durable = settings.Durable,
+                Caching = settings.DropBehind ? FileCaching.DropBehind : FileCaching.Keep,
+                IfMatch = context.Request.Headers.IfMatch,
+                IfNoneMatch = context.Request.Headers.IfNoneMatch,
+                EntityTag = TagOf,
+                Hash = digest.Count > 0 ? HashAlgorithmName.SHA256 : null,
+                Inspect = digest.Count > 0 ? (upload, _) => ValueTask.FromResult(ContentDigest.IsRight(digest, upload.Hash.Span)) : null,
+                Progress = new ReceivedBytes(),
+            };
+            long length = await context.Request.SaveBodyAsync(path, options, context.RequestAborted);
             context.Response.Headers.Location = "/files/" + string.Join('/', names.Select(Uri.EscapeDataString));
             return Text(StatusCodes.Status201Created, $"{length} bytes");
         }
         catch (BadHttpRequestException e)
         {
             return Text(e.StatusCode, e.Message);
+        }
+        catch (PathTooLongException)
+        {
+            return Text(StatusCodes.Status400BadRequest, "The name is too long.");
         }
         catch (FileExistsException)
         {
@@ -136,14 +160,16 @@ internal static partial class FileServerApplication
         }
     }
 
-    /// <summary>The names below /files/ as the client sent them, decoded once by the server; <paramref name="isFolder"/>: the path ends with a slash.</summary>
-    private static string[] NamesOf(HttpContext context, out bool isFolder)
+    /// <summary>The names below /files/; <paramref name="isFolder"/>: the target ends with a slash.</summary>
+    private static string[]? NamesOf(HttpContext context, out bool isFolder)
     {
-        string path = context.Request.Path.Value!;
-        string below = path.Length > "/files/".Length ? path["/files/".Length..] : "";
-        isFolder = below.Length == 0 || below.EndsWith('/');
-        return below.Length == 0 ? [] : (isFolder ? below[..^1] : below).Split('/');
+        string[]? names = ServedFolder.NamesOf(context.Features.GetRequiredFeature<IHttpRequestFeature>().RawTarget);
+        isFolder = names is [.., ""];
+        return isFolder ? names![..^1] : names;
     }
+
+    /// <summary>The entity tag of a file: another one after every change that its times or its length tell.</summary>
+    private static string TagOf(FileInfo file) => $"\"{file.LastWriteTimeUtc.Ticks:x}-{file.Length:x}\"";
 
     private static IResult NotFound() => Text(StatusCodes.Status404NotFound, "There is no such file.");
 

@@ -7,8 +7,16 @@ namespace FileServerSample;
 /// <summary>The page of one folder.</summary>
 internal static class FolderPage
 {
-    internal static string Render(IReadOnlyList<string> names, string folder, Settings settings)
+    /// <summary>Names of one page.</summary>
+    internal const int PageSize = 200;
+
+    /// <param name="names">The folder's, below the root.</param>
+    /// <param name="folder">Its path.</param>
+    /// <param name="settings">What may be uploaded.</param>
+    /// <param name="number">Which part of its names is shown, from 1 on.</param>
+    internal static string Render(IReadOnlyList<string> names, string folder, Settings settings, int number)
     {
+        List<FolderEntry> entries = ServedFolder.List(folder, (int)Math.Min(int.MaxValue, (number - 1L) * PageSize), PageSize, out int count);
         StringBuilder page = new();
         string root = Path.GetFileName(settings.Root) is { Length: > 0 } name ? name : settings.Root;
         string title = names.Count == 0 ? root : names[^1];
@@ -40,33 +48,42 @@ internal static class FolderPage
             <main>
             <form id="upload" data-max="{settings.MaxUpload}" data-overwrite="{(settings.Overwrite ? "true" : "false")}">
             <label class="button">Upload files<input type="file" multiple></label>
-            <span>or drop them here, up to {Size(settings.MaxUpload)} each</span>
+            <span>or drop them anywhere, up to {Size(settings.MaxUpload)} each</span>
+            <p id="message" role="alert"></p>
             <ul id="uploads" aria-live="polite"></ul>
             </form>
-            <table id="files">
+            <div id="files">
+            <table>
             <thead><tr><th>Name</th><th class="number">Size</th><th class="number">Modified (UTC)</th></tr></thead>
             <tbody>
             """);
-        int entries = 0;
-        foreach (FileSystemInfo entry in ServedFolder.List(folder))
+        foreach (FolderEntry entry in entries)
         {
-            entries++;
-            string suffix = entry is DirectoryInfo ? "/" : "";
-            string size = entry is FileInfo file ? Size(file.Length) : "";
+            string suffix = entry.Length is null ? "/" : "";
+            string size = entry.Length is long length ? Size(length) : "";
             page.Append(CultureInfo.InvariantCulture, $"""
-                <tr class="{(entry is FileInfo ? "file" : "folder")}"><td><a href="{Html(Uri.EscapeDataString(entry.Name) + suffix)}">{Html(entry.Name + suffix)}</a></td><td class="number">{size}</td><td class="number">{entry.LastWriteTimeUtc:yyyy-MM-dd HH:mm}</td></tr>
+                <tr class="{(entry.Length is null ? "folder" : "file")}"><td><a href="{Html(Uri.EscapeDataString(entry.Name) + suffix)}">{Html(entry.Name + suffix)}</a></td><td class="number">{size}</td><td class="number">{entry.Modified:yyyy-MM-dd HH:mm}</td></tr>
                 """);
             page.Append('\n');
         }
 
-        if (entries == 0)
+        if (entries.Count == 0)
         {
             page.Append("<tr><td colspan=\"3\" class=\"empty\">Nothing here yet.</td></tr>\n");
         }
 
+        page.Append("</tbody>\n</table>\n");
+        int pages = (count + PageSize - 1) / PageSize;
+        if (pages > 1)
+        {
+            page.Append(CultureInfo.InvariantCulture, $"""
+                <nav class="pages" aria-label="Pages">{PageLink(number - 1, pages, "Previous")}<span>{number} of {pages}, {count} names</span>{PageLink(number + 1, pages, "Next")}</nav>
+
+                """);
+        }
+
         page.Append("""
-            </tbody>
-            </table>
+            </div>
             <section>
             <h2>What the library did <a href="/metrics">/metrics</a></h2>
             <dl id="counters"></dl>
@@ -77,6 +94,9 @@ internal static class FolderPage
             """);
         return page.ToString();
     }
+
+    private static string PageLink(int number, int pages, string text)
+        => number >= 1 && number <= pages ? string.Create(CultureInfo.InvariantCulture, $"""<a href="?page={number}">{text}</a>""") : "";
 
     private static string Html(string text) => HtmlEncoder.Default.Encode(text);
 

@@ -9,7 +9,7 @@ namespace FileServerSample;
 /// </summary>
 internal sealed class ServedFolder
 {
-    private static readonly SearchValues<char> s_refused = SearchValues.Create(['\\', '/', '\0', .. Path.GetInvalidFileNameChars()]);
+    private static readonly SearchValues<char> s_refused = SearchValues.Create(['\\', '/', '\0', '\uFFFD', .. Path.GetInvalidFileNameChars()]);
     private static readonly FileExtensionContentTypeProvider s_contentTypes = new();
 
     private readonly string _root;
@@ -22,8 +22,7 @@ internal sealed class ServedFolder
         string path = _root;
         foreach (string name in names)
         {
-            // The server decodes a path once and leaves encoded slashes as they are: whoever sends one does not mean a name.
-            if (name.Length == 0 || name[0] == '.' || name.AsSpan().ContainsAny(s_refused) || name.Contains("%2f", StringComparison.OrdinalIgnoreCase))
+            if (name.Length == 0 || !IsServed(name))
             {
                 return null;
             }
@@ -39,19 +38,66 @@ internal sealed class ServedFolder
         return Path.GetFullPath(path) == path ? path : null;
     }
 
-    /// <summary>What is shown of a folder, folders first.</summary>
-    internal static IEnumerable<FileSystemInfo> List(string folder)
-        => new DirectoryInfo(folder).EnumerateFileSystemInfos()
-            .Where(entry => entry.Name[0] != '.' && entry.LinkTarget is null && !entry.Name.AsSpan().ContainsAny(s_refused))
+    /// <summary>The names below /files/ of a request target, each decoded once; <see langword="null"/>: no name is encoded so. The last one is empty where the target is that of a folder.</summary>
+    internal static string[]? NamesOf(string target)
+    {
+        // Not the path, which the server has decoded but for slashes: a%2fb is two names there, or one that has a percent sign.
+        string path = target.Split('?')[0];
+        if (path.StartsWith("http://", StringComparison.OrdinalIgnoreCase))
+        {
+            // As to a proxy.
+            path = path[Math.Max(0, path.IndexOf('/', "http://".Length))..];
+        }
+
+        if (!path.StartsWith("/files/", StringComparison.Ordinal))
+        {
+            return null;
+        }
+
+        string[] names = path["/files/".Length..].Split('/');
+        for (int i = 0; i < names.Length; i++)
+        {
+            string[] parts = [.. names[i].Split("%25").Select(Uri.UnescapeDataString)];
+            if (parts.Any(part => part.Contains('%', StringComparison.Ordinal)))
+            {
+                return null;
+            }
+
+            names[i] = string.Join('%', parts);
+        }
+
+        return names;
+    }
+
+    /// <summary>A part of what is shown of a folder, folders first, and how many names there are.</summary>
+    internal static List<FolderEntry> List(string folder, int skip, int take, out int count)
+    {
+        FileSystemInfo[] all = [.. new DirectoryInfo(folder).EnumerateFileSystemInfos()
+            .Where(entry => IsServed(entry.Name))
             .OrderBy(entry => entry is FileInfo)
-            .ThenBy(entry => entry.Name, StringComparer.OrdinalIgnoreCase);
+            .ThenBy(entry => entry.Name, StringComparer.OrdinalIgnoreCase)];
+        count = all.Length;
+        List<FolderEntry> entries = [];
+        foreach (FileSystemInfo entry in all.Skip(skip).Take(take))
+        {
+            try
+            {
+                if (entry.LinkTarget is null && entry.Exists)
+                {
+                    entries.Add(new FolderEntry(entry.Name, (entry as FileInfo)?.Length, entry.LastWriteTimeUtc));
+                }
+            }
+            catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+            {
+                // It is gone by now, or its name is no UTF-8, and nothing means it.
+            }
+        }
+
+        return entries;
+    }
 
     internal static string ContentTypeOf(string path)
         => s_contentTypes.TryGetContentType(path, out string? contentType) ? contentType : "application/octet-stream";
 
-    /// <summary>Whether a browser shows it in a page of its own, which runs no script: sound, films, pictures but SVG.</summary>
-    internal static bool IsPlayed(string contentType)
-        => contentType.StartsWith("audio/", StringComparison.Ordinal)
-            || contentType.StartsWith("video/", StringComparison.Ordinal)
-            || (contentType.StartsWith("image/", StringComparison.Ordinal) && contentType != "image/svg+xml");
+    private static bool IsServed(string name) => name[0] != '.' && !name.AsSpan().ContainsAny(s_refused);
 }

@@ -8,16 +8,18 @@ namespace FileServerSample;
 /// <param name="MaxUpload">The most bytes of one upload.</param>
 /// <param name="Overwrite">Whether an upload may replace a file.</param>
 /// <param name="Durable">Whether an upload is on the device before it is acknowledged.</param>
-internal sealed record Settings(string Root, int Port = 5080, long MaxUpload = 1L << 30, bool Overwrite = false, bool Durable = false)
+/// <param name="DropBehind">Whether an upload leaves the page cache to the files that are served.</param>
+internal sealed record Settings(string Root, int Port = 5080, long MaxUpload = 1L << 30, bool Overwrite = false, bool Durable = false, bool DropBehind = false)
 {
     internal const string Usage = """
-        usage: FileServer --root FOLDER [--port N] [--max-upload SIZE] [--overwrite] [--durable]
+        usage: FileServer --root FOLDER [--port N] [--max-upload SIZE] [--overwrite] [--durable] [--drop-behind]
 
           --root FOLDER       what is served, browsed and uploaded to
           --port N            on 127.0.0.1 (5080; 0 takes a free one)
           --max-upload SIZE   bytes, or with K, M or G: 500M (1G)
           --overwrite         uploads may replace files
           --durable           an upload is on the device before it is acknowledged
+          --drop-behind       an upload does not stay in the page cache, which is left to what is served
         """;
 
     internal static Settings? Parse(string[] arguments, out string? error)
@@ -33,6 +35,9 @@ internal sealed record Settings(string Root, int Port = 5080, long MaxUpload = 1
                     continue;
                 case "--durable":
                     settings = settings with { Durable = true };
+                    continue;
+                case "--drop-behind":
+                    settings = settings with { DropBehind = true };
                     continue;
                 case not ("--root" or "--port" or "--max-upload"):
                     error = $"'{name}' is no argument of it; --help tells them.";

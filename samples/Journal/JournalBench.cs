@@ -6,7 +6,7 @@ namespace JournalSample;
 internal static class JournalBench
 {
     /// <summary>Appends for some time, and returns how long each commit took, sorted.</summary>
-    /// <param name="journal">Where to.</param>
+    /// <param name="journal">The journal that is measured.</param>
     /// <param name="producers">How many append at once, each the next when its last is on the device.</param>
     /// <param name="size">Bytes of a record.</param>
     /// <param name="duration">How long.</param>

@@ -76,6 +76,36 @@ static async Task<LineCounter> CountAsync(PipeReader reader, Action<long>? progr
     }
 }
 
+// Whole lines, batch by batch: where a line ends is found for the program.
+static async Task<long> CountBatchesAsync(string path, CancellationToken cancellationToken)
+{
+    long lines = 0;
+    await foreach (LineBatch batch in FilePipeReader.Create(path).ReadLineBatchesAsync(int.MaxValue, cancellationToken: cancellationToken))
+    {
+        foreach (ReadOnlySpan<byte> line in batch)
+        {
+            lines++;
+        }
+    }
+
+    return lines;
+}
+
+static Task<LineCounter> CountByHandAsync(string path, CancellationToken cancellationToken)
+{
+    LineCounter counter = new();
+    byte[] buffer = new byte[64 * 1024];
+    using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
+    for (int length; (length = stream.Read(buffer)) > 0;)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        counter.Add(buffer.AsSpan(0, length));
+    }
+
+    counter.Complete();
+    return Task.FromResult(counter);
+}
+
 static async Task<long> CountWithStreamReaderAsync(string path, CancellationToken cancellationToken)
 {
     using StreamReader reader = new(path);
@@ -111,15 +141,17 @@ static async Task<LineCounter> CountWithProgressAsync(string path, CancellationT
         });
 }
 
-// The same counter over each way to read; interleaved, since machines have moods, and the best round of each.
+// Each way to read, in turns, since machines have moods: a ratio compares times of the same round, and its quartiles tell how far to believe it.
 static async Task CompareAsync(string path, CancellationToken cancellationToken)
 {
     (string Name, Func<Task> Run)[] ways =
     [
         ("FilePipeReader", () => CountAsync(FilePipeReader.Create(path), null, cancellationToken)),
-        ("PipeReader.Create(FileStream)", () => CountAsync(PipeReader.Create(File.OpenRead(path)), null, cancellationToken)),
-        ("  with buffers of 64 KiB", () => CountAsync(CreateTuned(path), null, cancellationToken)),
-        ("StreamReader.ReadLineAsync", () => CountWithStreamReaderAsync(path, cancellationToken)),
+        ("  batches of lines", () => CountBatchesAsync(path, cancellationToken)),
+        ("FileStream by hand", () => CountByHandAsync(path, cancellationToken)),
+        ("PipeReader.Create", () => CountAsync(PipeReader.Create(File.OpenRead(path)), null, cancellationToken)),
+        ("  64 KiB buffers", () => CountAsync(CreateTuned(path), null, cancellationToken)),
+        ("StreamReader", () => CountWithStreamReaderAsync(path, cancellationToken)),
     ];
     long length = new FileInfo(path).Length;
     if (length == 0)
@@ -128,9 +160,9 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
         return;
     }
 
-    TimeSpan[] best = [.. ways.Select(_ => TimeSpan.MaxValue)];
+    int rounds = length > 1L << 30 ? 3 : length > 1 << 24 ? 7 : 51;
+    double[][] seconds = [.. ways.Select(_ => new double[rounds])];
     long[] allocated = [.. ways.Select(_ => long.MaxValue)];
-    int rounds = length > 1L << 30 ? 1 : length > 1 << 24 ? 5 : 50;
     for (int round = 0; round < rounds; round++)
     {
         for (int way = 0; way < ways.Length; way++)
@@ -138,20 +170,26 @@ static async Task CompareAsync(string path, CancellationToken cancellationToken)
             long before = GC.GetTotalAllocatedBytes(precise: true);
             long start = Stopwatch.GetTimestamp();
             await ways[way].Run();
-            TimeSpan elapsed = Stopwatch.GetElapsedTime(start);
-            best[way] = elapsed < best[way] ? elapsed : best[way];
+            seconds[way][round] = Stopwatch.GetElapsedTime(start).TotalSeconds;
             allocated[way] = Math.Min(allocated[way], GC.GetTotalAllocatedBytes(precise: true) - before);
         }
     }
 
     Table table = new() { Border = TableBorder.Simple };
-    table.AddColumns(new TableColumn("the same file through"), new TableColumn("MB/s").RightAligned(), new TableColumn("time, relative").RightAligned(), new TableColumn("allocated").RightAligned());
+    table.AddColumns(
+        new TableColumn("the file through"),
+        new TableColumn("MB/s").RightAligned(),
+        new TableColumn("relative").RightAligned(),
+        new TableColumn("half of rounds").RightAligned(),
+        new TableColumn("allocated").RightAligned());
     for (int way = 0; way < ways.Length; way++)
     {
+        double[] ratios = [.. seconds[way].Zip(seconds[0], (time, first) => time / first).Order()];
         table.AddRow(
             Markup.Escape(ways[way].Name),
-            $"{length / best[way].TotalSeconds / 1e6:N0}",
-            $"{best[way] / best[0]:0.00}×",
+            $"{length / seconds[way].Order().ElementAt(rounds / 2) / 1e6:N0}",
+            $"{ratios[rounds / 2]:0.00}×",
+            $"{ratios[rounds / 4]:0.00} to {ratios[rounds * 3 / 4]:0.00}",
             $"{allocated[way]:N0} B");
     }
 

@@ -20,7 +20,7 @@ using PosixSignalRegistration interrupt = PosixSignalRegistration.Create(PosixSi
 using PosixSignalRegistration terminate = PosixSignalRegistration.Create(PosixSignal.SIGTERM, context => End(context, 143));
 try
 {
-    await TailProgram.RunAsync(settings, ended.Token);
+    await Tailing.RunAsync(settings, ended.Token);
     return status;
 }
 catch (Exception e) when (e is IOException or UnauthorizedAccessException or InvalidDataException or NotSupportedException)

@@ -25,52 +25,38 @@ internal sealed record Settings(IReadOnlyList<string> Names, long? Lines = 10, s
         Settings settings = new(names);
         bool hasLines = false;
         error = null;
-        for (int i = 0; i < arguments.Length; i++)
+        for (int i = 0; i < arguments.Length && error is null; i++)
         {
             string argument = arguments[i];
-            string? value = i + 1 < arguments.Length ? arguments[i + 1] : null;
+            string? value = argument is "-n" or "--checkpoint" && i + 1 < arguments.Length ? arguments[++i] : null;
             switch (argument)
             {
                 case "--no-prefix":
                     settings = settings with { HasPrefix = false };
-                    continue;
-                case "-n" when value == "all":
-                    settings = settings with { Lines = null };
+                    break;
+                case "-n" when value == "all" || long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out _):
+                    settings = settings with { Lines = value == "all" ? null : long.Parse(value!, CultureInfo.InvariantCulture) };
                     hasLines = true;
-                    i++;
-                    continue;
-                case "-n" when long.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out long lines):
-                    settings = settings with { Lines = lines };
-                    hasLines = true;
-                    i++;
-                    continue;
+                    break;
                 case "--checkpoint" when !string.IsNullOrEmpty(value):
-                    settings = settings with { Checkpoint = value };
-                    i++;
-                    continue;
+                    settings = settings with { Checkpoint = Path.GetFullPath(value) };
+                    break;
                 case "-n" or "--checkpoint":
                     error = value is null ? $"{argument} needs a value; --help tells more." : $"'{value}' is no value for {argument}; --help tells more.";
-                    return null;
-                case { Length: > 1 } when argument[0] == '-':
+                    break;
+                case ['-', _, ..]:
                     error = $"'{argument}' is no argument of it; --help tells them.";
-                    return null;
+                    break;
+                case var name when name.Length == 0 || Path.GetDirectoryName(argument.AsSpan()).ContainsAny('*', '?'):
+                    error = $"'{argument}': a pattern has * and ? in its last part only.";
+                    break;
+                default:
+                    names.Add(argument);
+                    break;
             }
-
-            if (argument.Length == 0 || (Path.GetDirectoryName(argument) ?? "").AsSpan().ContainsAny('*', '?'))
-            {
-                error = $"'{argument}': a pattern has * and ? in its last part only.";
-                return null;
-            }
-
-            names.Add(argument);
         }
 
-        if (names.Count == 0)
-        {
-            error = "which file? --help tells more.";
-            return null;
-        }
-
-        return settings.Checkpoint is not null && !hasLines ? settings with { Lines = null } : settings;
+        error ??= names.Count == 0 ? "which file? --help tells more." : null;
+        return error is not null ? null : settings.Checkpoint is not null && !hasLines ? settings with { Lines = null } : settings;
     }
 }

@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -29,6 +30,7 @@ public static class FilePipelinesApplicationBuilderExtensions
     /// <returns><paramref name="app"/>.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="app"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    [OverloadResolutionPriority(1)] // null is no options, and not ambiguous.
     public static IApplicationBuilder UseFilePipelines(this IApplicationBuilder app, FilePipelinesOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(app);

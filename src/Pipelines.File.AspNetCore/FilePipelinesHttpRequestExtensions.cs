@@ -3,6 +3,7 @@ using System.IO.Pipelines;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.WebUtilities;
+using Microsoft.Net.Http.Headers;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
@@ -45,7 +46,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="BadHttpRequestException">
-    /// The body broke off (StatusCode 400), is longer than allowed (413), or is a <c>multipart/*</c> one (415). One that is too long, and chunked or announced to a server without a limit, ends the connection 2 s behind the response.
+    /// The body broke off, or is a part of a file, with a Content-Range (StatusCode 400); is longer than allowed (413); is a <c>multipart/*</c> one, or has a Content-Encoding (415); a
+    /// precondition is not met (412); <see cref="SaveBodyOptions.Inspect"/> has refused it (422, or its own). One that is too long, and chunked or announced to a server without a limit, ends the connection 2 s behind the response.
     /// </exception>
     /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
@@ -60,6 +62,19 @@ public static class FilePipelinesHttpRequestExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
+        try
+        {
+            return await SaveAsync(request, path, options, cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception e)
+        {
+            FilePipelinesMetrics.Broke(e);
+            throw;
+        }
+    }
+
+    private static async Task<long> SaveAsync(HttpRequest request, string path, SaveBodyOptions options, CancellationToken cancellationToken)
+    {
         bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         if (options.MaxLength is long maxLength)
         {
@@ -72,7 +87,7 @@ public static class FilePipelinesHttpRequestExtensions
                     EndConnection(request.HttpContext);
                 }
 
-                ThrowIfMultipart(request);
+                ThrowIfNotTheFile(request, options);
                 throw UploadedFile.TooLong(maxLength);
             }
 
@@ -83,18 +98,19 @@ public static class FilePipelinesHttpRequestExtensions
             }
         }
 
-        ThrowIfMultipart(request);
+        ThrowIfNotTheFile(request, options);
 
         // Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
-        FilePipeWriter file = UploadedFile.Create(path, options);
+        UploadedFile file = UploadedFile.Create(path, options);
         try
         {
-            return await UploadedFile.CompleteAsync(
-                file, await CopyAsync(request.BodyReader, file, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false)).ConfigureAwait(false);
+            await CopyAsync(request.BodyReader, file, cancellationToken).ConfigureAwait(false);
+            await file.CompleteAsync(cancellationToken).ConfigureAwait(false);
+            return file.Length;
         }
         catch (Exception e)
         {
-            await UploadedFile.GiveUpAsync(file).ConfigureAwait(false);
+            await file.GiveUpAsync().ConfigureAwait(false);
             if (isFramed && options.MaxLength is not null && e is BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge })
             {
                 EndConnection(request.HttpContext);
@@ -104,35 +120,52 @@ public static class FilePipelinesHttpRequestExtensions
         }
     }
 
-    private static async Task<long> CopyAsync(PipeReader body, FilePipeWriter file, long maxLength, CancellationToken cancellationToken)
+    private static async Task CopyAsync(PipeReader body, UploadedFile file, CancellationToken cancellationToken)
     {
-        for (long length = 0; ;)
+        while (true)
         {
             ReadResult read = await body.ReadAsync(cancellationToken).ConfigureAwait(false);
-            ReadOnlySequence<byte> buffer = read.Buffer;
-            length += buffer.Length;
-            if (length <= maxLength)
+            try
             {
                 // One flush for all its segments, where CopyToAsync makes one for each.
-                foreach (ReadOnlyMemory<byte> segment in buffer)
+                foreach (ReadOnlyMemory<byte> segment in read.Buffer)
                 {
-                    file.Write(segment.Span);
+                    file.Took(segment.Span);
+                    file.Writer.Write(segment.Span);
                 }
             }
+            finally
+            {
+                body.AdvanceTo(read.Buffer.End);
+            }
 
-            body.AdvanceTo(buffer.End);
-            UploadedFile.ThrowIfTooLong(length, maxLength);
             if (read.IsCanceled)
             {
                 throw new OperationCanceledException("The reading of the body was canceled.", cancellationToken);
             }
 
-            // Durable is the whole, once, in the end.
-            await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
+            await file.FlushAsync(cancellationToken).ConfigureAwait(false);
             if (read.IsCompleted)
             {
-                return length;
+                return;
             }
+        }
+    }
+
+    /// <summary>What is not the file itself would be saved as if it were: a form has it inside, between boundaries and headers; a range is a part of it (RFC 9110, 14.5); an encoding hides it.</summary>
+    private static void ThrowIfNotTheFile(HttpRequest request, SaveBodyOptions options)
+    {
+        ThrowIfMultipart(request);
+        if (request.Headers.ContentRange.Count > 0)
+        {
+            throw new BadHttpRequestException($"The body is a part of a file (Content-Range: {request.Headers.ContentRange}), and would be saved as the whole.", StatusCodes.Status400BadRequest);
+        }
+
+        if (!options.KeepContentEncoding && request.Headers.GetCommaSeparatedValues(HeaderNames.ContentEncoding).Any(static coding => !coding.Equals("identity", StringComparison.OrdinalIgnoreCase)))
+        {
+            throw new BadHttpRequestException(
+                $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved so: add request decompression, or set KeepContentEncoding.",
+                StatusCodes.Status415UnsupportedMediaType);
         }
     }
 

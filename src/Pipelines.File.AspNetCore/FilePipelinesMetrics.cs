@@ -1,33 +1,62 @@
+using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
+using Microsoft.AspNetCore.Connections;
+using Microsoft.AspNetCore.Http;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>Counters of the meter "Pipelines.File", beside those of the library, which count the bytes.</summary>
+/// <summary>Counters of the meter "Pipelines.File", beside those of the library, which count the bytes. Every one is observable, as there: counting calls nobody.</summary>
 internal static class FilePipelinesMetrics
 {
     private static readonly Meter s_meter = new("Pipelines.File");
-    private static readonly Counter<long> s_sent = s_meter.CreateCounter<long>("pipelines.file.responses.sent", "{file}", "Files, or ranges of them, that were pumped into a response");
-    private static readonly Counter<long> s_left = s_meter.CreateCounter<long>("pipelines.file.responses.left", "{file}", "Files, or ranges of them, that were left to the server's own SendFileAsync");
-    private static readonly Counter<long> s_saved = s_meter.CreateCounter<long>("pipelines.file.uploads.saved", "{file}", "Request bodies that were saved whole");
-    private static readonly Counter<long> s_broken = s_meter.CreateCounter<long>("pipelines.file.uploads.broken", "{file}", "Request bodies that broke off or could not be saved");
 
-    private static readonly Counter<long> s_opened = s_meter.CreateCounter<long>("pipelines.file.responses.opened", "{file}", "Files that were opened to be sent; the others were open");
-
-    // Interlocked: of all applications of the process.
+    // Interlocked, of all applications of the process.
+    private static long s_sent;
+    private static long s_left;
+    private static long s_opened;
     private static long s_kept;
+    private static long s_saved;
+    private static readonly ConcurrentDictionary<string, long> s_broken = new();
 
     static FilePipelinesMetrics()
-        => s_meter.CreateObservableUpDownCounter("pipelines.file.responses.kept", static () => Volatile.Read(ref s_kept), "{file}", "Files that are kept open for the next request");
+    {
+        Counter("responses.sent", "Files, or ranges of them, that were pumped into a response", static () => Volatile.Read(ref s_sent));
+        Counter("responses.left", "Files, or ranges of them, that were left to the server's own SendFileAsync", static () => Volatile.Read(ref s_left));
+        Counter("responses.opened", "Files that were opened to be sent; the others were open", static () => Volatile.Read(ref s_opened));
+        Counter("uploads.saved", "Request bodies, or sections of them, that were saved whole", static () => Volatile.Read(ref s_saved));
+        s_meter.CreateObservableCounter(
+            "pipelines.file.uploads.broken",
+            static () => s_broken.Select(static broken => new Measurement<long>(broken.Value, new KeyValuePair<string, object?>("kind", broken.Key))),
+            "{file}",
+            "Request bodies, or sections of them, that broke off, were refused, or could not be saved");
+        s_meter.CreateObservableUpDownCounter("pipelines.file.responses.kept", static () => Volatile.Read(ref s_kept), "{file}", "Files that are kept open for the next request");
+    }
 
-    internal static void Opened() => s_opened.Add(1);
+    internal static void Opened() => Interlocked.Increment(ref s_opened);
 
     internal static void Kept(int change) => Interlocked.Add(ref s_kept, change);
 
-    internal static void Sent() => s_sent.Add(1);
+    internal static void Sent() => Interlocked.Increment(ref s_sent);
 
-    internal static void Left() => s_left.Add(1);
+    internal static void Left() => Interlocked.Increment(ref s_left);
 
-    internal static void Saved() => s_saved.Add(1);
+    internal static void Saved() => Interlocked.Increment(ref s_saved);
 
-    internal static void Broke() => s_broken.Add(1);
+    /// <summary>An upload has ended by that exception.</summary>
+    internal static void Broke(Exception reason) => s_broken.AddOrUpdate(KindOf(reason), 1, static (_, count) => count + 1);
+
+    private static string KindOf(Exception reason) => reason switch
+    {
+        BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge } => "too_long",
+        BadHttpRequestException { StatusCode: StatusCodes.Status415UnsupportedMediaType } => "unsupported",
+        BadHttpRequestException { StatusCode: StatusCodes.Status412PreconditionFailed } => "precondition",
+        BadHttpRequestException { StatusCode: StatusCodes.Status422UnprocessableEntity } => "inspection",
+        BadHttpRequestException or ConnectionResetException or ConnectionAbortedException => "broken_off",
+        OperationCanceledException => "canceled",
+        FileExistsException => "exists",
+        _ => "failed",
+    };
+
+    private static void Counter(string name, string description, Func<long> observe)
+        => s_meter.CreateObservableCounter("pipelines.file." + name, observe, "{file}", description);
 }

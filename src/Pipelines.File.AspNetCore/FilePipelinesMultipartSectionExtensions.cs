@@ -1,4 +1,6 @@
+using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Net.Http.Headers;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
@@ -14,13 +16,33 @@ public static class FilePipelinesMultipartSectionExtensions
     private const int MinimumRoom = 4096;
 
     /// <summary>
+    /// The sections of a <c>multipart/*</c> body, one by one as they come; each is valid until the next is asked for. What is no form, or a malformed one, is the client's mistake and thrown as such.
+    /// </summary>
+    /// <param name="request">The request. Nobody has read its body yet.</param>
+    /// <param name="cancellationToken">Gives up.</param>
+    /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
+    /// <exception cref="BadHttpRequestException">The body is no <c>multipart/*</c> one (StatusCode 415); the form broke off or is malformed (400); it is longer than the server allows (413).</exception>
+    public static IAsyncEnumerable<MultipartSection> ReadSectionsAsync(this HttpRequest request, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        if (!MediaTypeHeaderValue.TryParse(request.ContentType, out MediaTypeHeaderValue? type) || !type.Type.Equals("multipart", StringComparison.OrdinalIgnoreCase)
+            || HeaderUtilities.RemoveQuotes(type.Boundary).Value is not { Length: > 0 } boundary)
+        {
+            throw new BadHttpRequestException($"This is no form that can be read: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
+        }
+
+        return ReadSectionsAsync(new MultipartReader(boundary, request.Body, BytesPerFlush), cancellationToken);
+    }
+
+    /// <summary>
     /// Saves one section of a <c>multipart/*</c> body to a file, whole or not at all, as
     /// <see cref="FilePipelinesHttpRequestExtensions.SaveBodyAsync(HttpRequest, string, SaveBodyOptions?, CancellationToken)"/> does a body: nothing is buffered, in memory or in a temporary file of the form's.
     /// </summary>
     /// <remarks>
     /// <para>The request as a whole is limited by the server (Kestrel's MaxRequestBodySize, 30,000,000 bytes by default; <c>[RequestSizeLimit]</c>), which the application sets before it reads the first
     /// section; <see cref="SaveBodyOptions.MaxLength"/> limits this section only. Leave the request a limit: what follows a section that is too long is still read, up to that.</para>
-    /// <para>A <see cref="MultipartReader"/> reads as much at a time as its <c>bufferSize</c>, 4,096 bytes by default: 65,536 is faster. The file name that the client has sent
+    /// <para>Sections come from <see cref="ReadSectionsAsync(HttpRequest, CancellationToken)"/>, or from a <see cref="MultipartReader"/> of yours, which reads as much at a time as its
+    /// <c>bufferSize</c>, 4,096 bytes by default: 65,536 is faster. The file name that the client has sent
     /// (<c>section.GetContentDispositionHeader()</c>) is no path: do not save to it without checking it.</para>
     /// <para>What is said there of names, folders, symbolic links, permissions and messages goes for this, too.</para>
     /// </remarks>
@@ -46,35 +68,63 @@ public static class FilePipelinesMultipartSectionExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
-        FilePipeWriter file = UploadedFile.Create(path, options);
+        UploadedFile? file = null;
         try
         {
-            return await UploadedFile.CompleteAsync(file, await CopyAsync(section.Body, file, options.MaxLength ?? long.MaxValue, cancellationToken).ConfigureAwait(false)).ConfigureAwait(false);
+            file = UploadedFile.Create(path, options);
+            await CopyAsync(section.Body, file, cancellationToken).ConfigureAwait(false);
+            await file.CompleteAsync(cancellationToken).ConfigureAwait(false);
+            return file.Length;
         }
-        catch
+        catch (Exception e)
         {
-            await UploadedFile.GiveUpAsync(file).ConfigureAwait(false);
+            FilePipelinesMetrics.Broke(e);
+            if (file is not null)
+            {
+                await file.GiveUpAsync().ConfigureAwait(false);
+            }
+
             throw;
         }
     }
 
-    private static async Task<long> CopyAsync(Stream body, FilePipeWriter file, long maxLength, CancellationToken cancellationToken)
+    private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(MultipartReader form, [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        for (long length = 0; ;)
+        while (await ReadNextSectionAsync(form, cancellationToken).ConfigureAwait(false) is { } section)
         {
-            int read = await ReadAsync(body, file.GetMemory(MinimumRoom), length, cancellationToken).ConfigureAwait(false);
-            if (read == 0)
+            yield return section;
+        }
+    }
+
+    private static async Task<MultipartSection?> ReadNextSectionAsync(MultipartReader form, CancellationToken cancellationToken)
+    {
+        try
+        {
+            return await form.ReadNextSectionAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception e) when (e is InvalidDataException || e.GetType() == typeof(IOException))
+        {
+            throw new BadHttpRequestException("The form broke off, or is malformed.", StatusCodes.Status400BadRequest, e);
+        }
+    }
+
+    private static async Task CopyAsync(Stream body, UploadedFile file, CancellationToken cancellationToken)
+    {
+        FilePipeWriter writer = file.Writer;
+        while (true)
+        {
+            Memory<byte> memory = writer.GetMemory(MinimumRoom);
+            int read = await ReadAsync(body, memory, file.Length, cancellationToken).ConfigureAwait(false);
+            file.Took(memory.Span[..read]);
+            writer.Advance(read);
+            if (read == 0 || writer.UnflushedBytes >= BytesPerFlush)
             {
-                return length;
+                await file.FlushAsync(cancellationToken).ConfigureAwait(false);
             }
 
-            length += read;
-            UploadedFile.ThrowIfTooLong(length, maxLength);
-            file.Advance(read);
-            if (file.UnflushedBytes >= BytesPerFlush)
+            if (read == 0)
             {
-                // Durable is the whole, once, in the end.
-                await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
+                return;
             }
         }
     }

@@ -1,6 +1,16 @@
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>How files are sent through file pipelines. It is read once, when the middleware is added.</summary>
+/// <example>
+/// <code>
+/// using Pipelines.File.AspNetCore;
+///
+/// WebApplication app = WebApplication.Create(args);
+/// app.UseFilePipelines(new FilePipelinesOptions { MaxOpenFiles = 0 });
+/// app.UseStaticFiles();
+/// app.Run();
+/// </code>
+/// </example>
 public sealed class FilePipelinesOptions
 {
     /// <summary>The default of <see cref="SegmentSize"/>, bytes.</summary>
@@ -21,8 +31,8 @@ public sealed class FilePipelinesOptions
     public long MinimumSize { get; set; }
 
     /// <summary>
-    /// How many files stay open for the next request, on Linux; 512 by default, 0 keeps none. Every request looks whether the path means the same file still, in the same state, so nothing is
-    /// served that is not there any more. The process may have so many descriptors more (RLIMIT_NOFILE).
+    /// How many files stay open for the next request, on Linux, where they lie on a file system that is known to be local; 512 by default, 0 keeps none. Every request looks whether the path means
+    /// the same file still, in the same state, so nothing is served that is not there any more. It is a quarter of the free descriptors at most (RLIMIT_NOFILE).
     /// </summary>
     public int MaxOpenFiles { get; set; } = 512;
 

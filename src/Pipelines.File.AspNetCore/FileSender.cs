@@ -17,7 +17,7 @@ internal sealed partial class FileSender
     private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature>.CreateValueCallback _createFeature;
 
     // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
-    private RelaxedRate? _relaxedRate;
+    private SharedRate? _sharedRate;
 
     internal FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
     {
@@ -44,7 +44,7 @@ internal sealed partial class FileSender
         }
 
         FileSendingFeature sending = isKestrels ? _features.GetValue(inner, _createFeature) : new FileSendingFeature(this, inner);
-        sending.Begin(context);
+        sending.Begin(context, isKestrels);
         features.Set<IHttpResponseBodyFeature>(sending);
         try
         {
@@ -79,21 +79,17 @@ internal sealed partial class FileSender
     internal bool CanSendOpen(HttpContext context, long length, long offset, long count)
         => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= _minimumSize && !(context.Response.ContentLength < count);
 
-    /// <summary>
-    /// Kestrel counts what is written, but not what is advanced over, towards its minimum response rate: a flush of a whole segment would get the grace period only.
-    /// This is the rate that gives it the time that a segment takes at the rate asked for.
-    /// </summary>
-    internal MinDataRate Relax(MinDataRate rate)
+    /// <summary>The part of a rate that <see cref="CountedWriter"/> lets Kestrel count.</summary>
+    internal MinDataRate RateOfShare(MinDataRate rate)
     {
-        RelaxedRate? relaxed = Volatile.Read(ref _relaxedRate);
-        if (relaxed?.Original != rate)
+        SharedRate? shared = Volatile.Read(ref _sharedRate);
+        if (shared?.Whole != rate)
         {
-            TimeSpan forSegment = TimeSpan.FromSeconds(SegmentSize / rate.BytesPerSecond);
-            relaxed = new RelaxedRate(rate, forSegment <= rate.GracePeriod ? rate : new MinDataRate(rate.BytesPerSecond, forSegment));
-            Volatile.Write(ref _relaxedRate, relaxed);
+            shared = new SharedRate(rate, new MinDataRate(rate.BytesPerSecond / CountedWriter.Share, rate.GracePeriod));
+            Volatile.Write(ref _sharedRate, shared);
         }
 
-        return relaxed.Relaxed;
+        return shared.OfShare;
     }
 
     [LoggerMessage(1, LogLevel.Error, "The connection was aborted in the middle of sending '{Path}'.", EventName = "SendFailed")]
@@ -102,5 +98,5 @@ internal sealed partial class FileSender
     // By name, as the test host is a package that no application should need, and the rest of a name that matches costs nothing.
     private static bool IsTestHosts(IHttpResponseBodyFeature feature) => feature.GetType().FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
 
-    private sealed record RelaxedRate(MinDataRate Original, MinDataRate Relaxed);
+    private sealed record SharedRate(MinDataRate Whole, MinDataRate OfShare);
 }

@@ -3,6 +3,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.Server.Kestrel.Core.Features;
+using Pipelines.File.Reading;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -21,8 +22,14 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     // The server's own, whatever the application replaces it by: canceled when the client is gone.
     private CancellationToken _gone;
 
+    // What a send is about to announce, bytes, from the time before the response starts; 0 otherwise.
+    private long _starting;
+
+    // Interlocked, as the copy: null while a send uses it.
+    private CountedWriter? _counted = new();
+
     // Interlocked: null while a send uses it. A second one at once, which is a mistake that the writer tells, has one of its own.
-    private FileCopy? _copy;
+    private FilePump? _pump;
 
     internal FileSendingFeature(FileSender sender, IHttpResponseBodyFeature inner)
     {
@@ -35,10 +42,17 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     public PipeWriter Writer => _inner.Writer;
 
     /// <summary>Serves a request from here on.</summary>
-    internal void Begin(HttpContext context)
+    /// <param name="context">The request.</param>
+    /// <param name="isKestrels">Whether the server compares the body with the length that is announced.</param>
+    internal void Begin(HttpContext context, bool isKestrels)
     {
         _context = context;
         _gone = context.RequestAborted;
+        if (isKestrels && !context.Response.HasStarted)
+        {
+            // What is registered first is called last, when the others have set their headers.
+            context.Response.OnStarting(static feature => ((FileSendingFeature)feature).CheckLength(), this);
+        }
     }
 
     public void DisableBuffering() => _inner.DisableBuffering();
@@ -71,33 +85,40 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     {
         HttpContext context = _context;
         CancellationToken gone = _gone;
-        FileCopy? copy = Interlocked.Exchange(ref _copy, null);
-        if (copy is null)
+        FilePump? pump = Interlocked.Exchange(ref _pump, null);
+        if (pump is null)
         {
-            copy = new FileCopy(file.Backend, offset);
+            pump = new FilePump(file.Backend, offset);
         }
         else
         {
-            copy.Reuse(file.Backend, offset);
+            pump.Reuse(file.Backend, offset);
         }
 
         IHttpMinResponseDataRateFeature? rateFeature = null;
         MinDataRate? rate = null;
+        CountedWriter? counted = null;
         try
         {
             // Before any memory is asked for: what is written before the headers would be copied behind them.
+            _starting = count;
             await _inner.StartAsync(cancellationToken).ConfigureAwait(false);
+            _starting = 0;
+            PipeWriter writer = _inner.Writer;
+
+            // Only HTTP/1.1 has the feature, and of its responses Kestrel counts those in chunks by itself.
             rateFeature = context.Features.Get<IHttpMinResponseDataRateFeature>();
-            rate = rateFeature?.MinDataRate;
+            rate = context.Response.Headers.TransferEncoding.Count == 0 ? rateFeature?.MinDataRate : null;
             if (rate is not null)
             {
-                rateFeature!.MinDataRate = _sender.Relax(rate);
+                rateFeature!.MinDataRate = _sender.RateOfShare(rate);
+                counted = Interlocked.Exchange(ref _counted, null) ?? new CountedWriter();
+                writer = counted.On(writer);
             }
 
-            PipeWriter writer = _inner.Writer;
             for (long left = count; ;)
             {
-                int read = await copy.ReadAsync(writer, (int)Math.Min(left, _sender.SegmentSize)).ConfigureAwait(false);
+                int read = await pump.ReadAsync(writer, (int)Math.Min(left, _sender.SegmentSize)).ConfigureAwait(false);
                 if (read == 0)
                 {
                     throw new EndOfStreamException($"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Backend.Path}'");
@@ -122,7 +143,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         {
             // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the client's going away. What the server itself
             // refuses, as more bytes than were announced, it also ends itself, behind the bytes that it has.
-            bool isFiles = copy.Error is not null || e is EndOfStreamException;
+            bool isFiles = pump.Error is not null || e is EndOfStreamException;
             if (isFiles || e is OperationCanceledException)
             {
                 context.Abort();
@@ -137,15 +158,25 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         }
         finally
         {
-            copy.Dispose();
-            Volatile.Write(ref _copy, copy);
+            pump.Dispose();
+            Volatile.Write(ref _pump, pump);
             file.Release();
+            _starting = 0;
             if (rate is not null)
             {
                 rateFeature!.MinDataRate = rate;
+                Volatile.Write(ref _counted, counted);
             }
         }
     }
+
+    /// <summary>
+    /// Refuses a length that was set last, behind everybody's back, and is less than what is about to be sent: the first write would be refused for it, but is made when the head is out.
+    /// </summary>
+    private Task CheckLength()
+        => _context.Response.ContentLength < _starting
+            ? throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({_starting} of {_context.Response.ContentLength}).")
+            : Task.CompletedTask;
 
     /// <summary>
     /// Waits until the server has told the request that its client is gone, which it does soon after the writer: a response that ends before that with less than it has announced is

@@ -1,12 +1,13 @@
 using System.Text;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
 /// A file that any number of requests send from at once, each by offsets of its own, and that <see cref="OpenFiles"/> may keep. It is closed when the last of them has released it.
 /// </summary>
-internal sealed class OpenFile
+internal sealed class OpenFile : IWaitingCall
 {
     private readonly byte[]? _path;
     private readonly FileVersion _version;
@@ -18,7 +19,7 @@ internal sealed class OpenFile
     private long _lastUsed;
 
     /// <param name="backend">The open file. Its state may be shared by several readers that name offsets: it only chooses between calls that are right both.</param>
-    internal OpenFile(FileBackend backend)
+    internal OpenFile(OpenedFile backend)
     {
         Backend = backend;
         Length = backend.Properties.KnownLength ?? 0;
@@ -28,7 +29,7 @@ internal sealed class OpenFile
     /// <param name="backend">The open file, whose full path is known.</param>
     /// <param name="key">The path as it was asked for.</param>
     /// <param name="version">What was opened.</param>
-    internal OpenFile(FileBackend backend, string key, FileVersion version)
+    internal OpenFile(OpenedFile backend, string key, FileVersion version)
     {
         Backend = backend;
         Key = key;
@@ -38,7 +39,7 @@ internal sealed class OpenFile
         Use();
     }
 
-    internal FileBackend Backend { get; }
+    internal OpenedFile Backend { get; }
 
     /// <summary>Bytes; 0 where nobody knows: the server reads until the end comes.</summary>
     internal long Length { get; }
@@ -82,11 +83,29 @@ internal sealed class OpenFile
         return false;
     }
 
+    WaitKind IWaitingCall.WaitKind => WaitKind.Open;
+
+    IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+    long IWaitingCall.QueuedAt { get; set; }
+
     internal void Release()
     {
-        if (Interlocked.Decrement(ref _references) == 0)
+        if (Interlocked.Decrement(ref _references) != 0)
+        {
+            return;
+        }
+
+        if (Key is null || FileVersion.HasName(Backend.Handle))
         {
             Backend.Release(closeHandle: true);
         }
+        else
+        {
+            // The last descriptor of a file without a name frees its blocks, which takes seconds for gigabytes. No request is to wait for what another file had.
+            WaitingThreads.Shared.Queue(this);
+        }
     }
+
+    void IWaitingCall.Perform() => Backend.Release(closeHandle: true);
 }

@@ -1,18 +1,20 @@
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using System.Numerics;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
 /// Opens the files that are sent, and keeps them open for the next request where the system tells of every change (Linux, regular files): each request asks what the path means now
-/// (one statx(2)), and what is not the same file in the same state any more is opened anew. What is kept has no lock on it, and stands in nobody's way but an unmount's.
+/// (one statx(2)), and what is not the same file in the same state any more is opened anew. What is kept has no lock on it, and stands in nobody's way but an unmount's. It takes a quarter of
+/// the descriptors that are free when this is made, at most, and gives them up when the process has no other left.
 /// </summary>
-internal sealed class OpenFiles : IDisposable
+internal sealed class OpenFiles : ISpareDescriptors, IDisposable
 {
     private readonly ConcurrentDictionary<string, OpenFile> _files = new(StringComparer.Ordinal);
     private readonly int _maxFiles;
+    private readonly int _firstScarce;
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
 
@@ -32,11 +34,17 @@ internal sealed class OpenFiles : IDisposable
     internal OpenFiles(int maxFiles, TimeSpan idleTime)
     {
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
-        _maxFiles = FileVersion.IsKnown && _idleMilliseconds > 0 ? maxFiles : 0;
+        SpareDescriptors.GetLimits(out int mostKept, out _firstScarce);
+        _maxFiles = FileVersion.IsKnown && _idleMilliseconds > 0 ? Math.Min(maxFiles, mostKept) : 0;
         _openedOnce = _maxFiles > 0 ? new int[(int)Math.Min(BitOperations.RoundUpToPowerOf2((uint)_maxFiles), 1 << 20)] : [];
         using (ExecutionContext.SuppressFlow())
         {
             _timer = new Timer(static files => ((OpenFiles)files!).CloseIdle(), this, Timeout.Infinite, Timeout.Infinite);
+        }
+
+        if (_maxFiles > 0)
+        {
+            SpareDescriptors.Add(this);
         }
     }
 
@@ -61,6 +69,7 @@ internal sealed class OpenFiles : IDisposable
     /// <summary>Opens a file, or takes the one that is open. The caller releases it. <see langword="null"/>: it cannot be opened, and whoever tries next tells why.</summary>
     internal OpenFile? Open(string? path)
     {
+        OpenFile? old = null;
         if (path is not null && _files.TryGetValue(path, out OpenFile? kept) && kept.TryAddReference())
         {
             if (kept.IsCurrent())
@@ -69,11 +78,17 @@ internal sealed class OpenFiles : IDisposable
                 return kept;
             }
 
-            kept.Release();
-            LetGo(kept);
+            old = kept;
         }
 
-        FileBackend? file = TryOpen(path);
+        // Before anything else: whoever has announced the length of what the path means has looked a moment ago, and the longer this takes the more often it is another file by then.
+        OpenedFile? file = TryOpen(path);
+        if (old is not null)
+        {
+            old.Release();
+            LetGo(old);
+        }
+
         if (file is null)
         {
             return null;
@@ -83,30 +98,40 @@ internal sealed class OpenFiles : IDisposable
         return TryKeep(path!, file) ?? new OpenFile(file);
     }
 
+    /// <inheritdoc/>
+    public bool LetGo()
+    {
+        OpenFile[] files = RemoveAll(isLast: false);
+        Release(files);
+        return files.Length > 0;
+    }
+
     /// <summary>Closes what nobody uses, and keeps nothing from here on.</summary>
     public void Dispose()
     {
-        OpenFile[] files;
-        lock (_lock)
-        {
-            _isDisposed = true;
-            files = [.. _list];
-            foreach (OpenFile file in files)
-            {
-                Remove(file);
-            }
-        }
-
+        OpenFile[] files = RemoveAll(isLast: true);
+        SpareDescriptors.Remove(this);
         _timer.Dispose();
         Release(files);
     }
 
-    private static FileBackend? TryOpen(string? path)
+    private OpenFile[] RemoveAll(bool isLast)
+    {
+        lock (_lock)
+        {
+            _isDisposed |= isLast;
+            OpenFile[] files = [.. _list];
+            Array.ForEach(files, Remove);
+            return files;
+        }
+    }
+
+    private static OpenedFile? TryOpen(string? path)
     {
         try
         {
             // The server's own sharing, and Delete: whoever renames or removes a file that is being sent may do so on Windows, too.
-            return FileBackends.Open(
+            return FileOpening.Open(
                 FilePipeBackend.Auto, path!, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete, FileOptions.None, preallocationSize: 0);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
@@ -124,17 +149,18 @@ internal sealed class OpenFiles : IDisposable
     }
 
     /// <summary>Keeps a file that was just opened, if it is one to keep. <see langword="null"/>: it is not, and is as it was.</summary>
-    private OpenFile? TryKeep(string path, FileBackend backend)
+    private OpenFile? TryKeep(string path, OpenedFile backend)
     {
         // A relative path may mean another file later; a file without a known length is made up by the kernel as it is read.
         if (_maxFiles == 0 || !Path.IsPathRooted(path) || backend.Properties is not { IsRegular: true, CanSeek: true, KnownLength: > 0 }
-            || (IsFull && !WasOpenedBefore(path)) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
+            || (int)backend.Handle.DangerousGetHandle() >= _firstScarce || (IsFull && !WasOpenedBefore(path))
+            || !LocalFileSystems.Hold(backend.Handle) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
         {
             return null;
         }
 
         // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
-        FileBackends.Unlock(backend.Handle);
+        FileOpening.Unlock(backend.Handle);
         OpenFile file = new(backend, path, version);
         OpenFile? released = null;
         lock (_lock)

@@ -14,14 +14,14 @@ public sealed class FileExistsException : IOException
     }
 
     /// <summary>Makes one with a message of the caller's.</summary>
-    /// <param name="message">What is told.</param>
+    /// <param name="message">The error message.</param>
     public FileExistsException(string? message)
         : this(message, fileName: null)
     {
     }
 
     /// <summary>Makes one with a message and a cause of the caller's.</summary>
-    /// <param name="message">What is told.</param>
+    /// <param name="message">The error message.</param>
     /// <param name="innerException">The cause.</param>
     public FileExistsException(string? message, Exception? innerException)
         : this(message, fileName: null, innerException)
@@ -29,7 +29,7 @@ public sealed class FileExistsException : IOException
     }
 
     /// <summary>Makes one for a file.</summary>
-    /// <param name="message">What is told.</param>
+    /// <param name="message">The error message.</param>
     /// <param name="fileName">The file's name.</param>
     /// <param name="innerException">What the system said, or <see langword="null"/>.</param>
     public FileExistsException(string? message, string? fileName, Exception? innerException = null)

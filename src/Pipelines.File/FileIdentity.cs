@@ -1,5 +1,6 @@
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
+using Pipelines.File.IO;
 
 namespace Pipelines.File;
 
@@ -13,7 +14,7 @@ namespace Pipelines.File;
 /// <para>A rename within the volume keeps it; a copy, and a rename to another volume, make another file. Linux may number volumes anew when the machine starts. In an
 /// overlay, as containers have it, a file of the image becomes another with the first write to it.</para>
 /// </remarks>
-public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<FileIdentity>, IComparable, ISpanFormattable, ISpanParsable<FileIdentity>
+public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable, ISpanParsable<FileIdentity>
 {
     private const char Separator = ':';
 
@@ -42,18 +43,6 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
     /// <summary>Whether they mean different files.</summary>
     public static bool operator !=(FileIdentity left, FileIdentity right) => !left.Equals(right);
 
-    /// <summary>In the order of volumes, then of numbers.</summary>
-    public static bool operator <(FileIdentity left, FileIdentity right) => left.CompareTo(right) < 0;
-
-    /// <inheritdoc cref="op_LessThan"/>
-    public static bool operator <=(FileIdentity left, FileIdentity right) => left.CompareTo(right) <= 0;
-
-    /// <inheritdoc cref="op_LessThan"/>
-    public static bool operator >(FileIdentity left, FileIdentity right) => left.CompareTo(right) > 0;
-
-    /// <inheritdoc cref="op_LessThan"/>
-    public static bool operator >=(FileIdentity left, FileIdentity right) => left.CompareTo(right) >= 0;
-
     /// <summary>The identity of the file that a path means now, to find a file again under another name.</summary>
     /// <param name="path">Absolute, or relative to the current directory. A link is followed.</param>
     /// <param name="identity">The identity; <see langword="default"/> where there is none.</param>
@@ -62,7 +51,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
     public static bool TryGet(string path, out FileIdentity identity)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
-        bool isThere = Backends.FileStatus.OfName(Path.GetFullPath(path), out Backends.FileStatus status) == Backends.NameMeaning.File;
+        bool isThere = FileStatus.OfName(Path.GetFullPath(path), out FileStatus status) == NameMeaning.File;
         identity = isThere ? status.Identity : default;
         return identity != default;
     }
@@ -109,6 +98,12 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
     /// <inheritdoc cref="TryParse(ReadOnlySpan{char}, IFormatProvider?, out FileIdentity)"/>
     public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileIdentity result) => TryParse(s.AsSpan(), provider, out result);
 
+    /// <summary>Reads what <see cref="ToString()"/> has written.</summary>
+    /// <param name="s">The text.</param>
+    /// <param name="result">The identity; <see langword="default"/> where the text is none.</param>
+    /// <returns>Whether the text is that of an identity.</returns>
+    public static bool TryParse([NotNullWhen(true)] string? s, out FileIdentity result) => TryParse(s.AsSpan(), provider: null, out result);
+
     /// <summary>Three hexadecimal numbers with colons between: <see cref="Volume"/>, <see cref="Number"/> and <see cref="Created"/>.</summary>
     public override string ToString()
     {
@@ -130,18 +125,6 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, IComparable<File
     /// <returns>Whether there was room.</returns>
     public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default, IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}", out charsWritten);
-
-    /// <inheritdoc/>
-    public int CompareTo(FileIdentity other)
-    {
-        int order = Volume.CompareTo(other.Volume);
-        order = order != 0 ? order : Number.CompareTo(other.Number);
-        return order != 0 ? order : Created.CompareTo(other.Created);
-    }
-
-    /// <inheritdoc/>
-    public int CompareTo(object? obj)
-        => obj is null ? 1 : obj is FileIdentity other ? CompareTo(other) : throw new ArgumentException($"Not a {nameof(FileIdentity)}.", nameof(obj));
 
     /// <inheritdoc/>
     public bool Equals(FileIdentity other) => Volume == other.Volume && Number == other.Number && Created == other.Created;

@@ -4,14 +4,14 @@ namespace Pipelines.File;
 public enum FilePipeBackend
 {
     /// <summary>
-    /// The best one that this system has: <see cref="ThreadPool"/> on 64-bit Unix, <see cref="Overlapped"/> on Windows for files and named pipes that are opened by path,
+    /// The best one that this system has: <see cref="ThreadPool"/> on 64-bit Linux, <see cref="Overlapped"/> on Windows for files and named pipes that are opened by path,
     /// <see cref="Portable"/> elsewhere: for handles, for devices by themselves (<c>CON</c>, <c>COM1</c>, <c>\\.\PhysicalDrive0</c>), and for files that child processes
     /// inherit (<see cref="FileShare.Inheritable"/>). The default.
     /// </summary>
     Auto,
 
     /// <summary>
-    /// 64-bit Unix: a read is tried without waiting on the caller's thread (preadv2(2) with RWF_NOWAIT on Linux), and only what has to wait is handed over.
+    /// 64-bit Linux: a read is tried without waiting on the caller's thread (preadv2(2) with RWF_NOWAIT), and only what has to wait is handed over.
     /// </summary>
     ThreadPool,
 
@@ -22,8 +22,8 @@ public enum FilePipeBackend
     Overlapped,
 
     /// <summary>
-    /// Every system: through <see cref="RandomAccess"/>, or through <see cref="FileStream"/> where the file cannot seek. Slower, and a blocked read cannot be given up, but on Windows
-    /// that of a synchronous handle, such as redirected standard input, which has a thread of its own (CancelSynchronousIo).
+    /// Every system: through <see cref="RandomAccess"/>, or through <see cref="FileStream"/> where the file cannot seek. Slower. On Windows a synchronous handle that cannot seek, such
+    /// as redirected standard input, has a thread of its own.
     /// </summary>
     Portable,
 }

@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Text.Json;
 using System.Text.Json.Nodes;
 using FileServerSample;
 using Microsoft.AspNetCore.Builder;
@@ -97,6 +98,111 @@ public sealed class BrowserTests : IDisposable
         await browser.RunAsync("document.querySelector('video').currentTime = 1000;");
         await browser.WaitForAsync("document.querySelector('video').currentTime >= 1000 && !document.querySelector('video').seeking && document.querySelector('video').readyState >= 2");
         Assert.Contains(ranges, range => range.StartsWith("bytes=", StringComparison.Ordinal) && long.TryParse(range[6..].Split("-")[0], out long offset) && offset > 50_000_000);
+    }
+
+    [Fact]
+    public async Task FileServer_InChromium_HoldsWhatGoesWrong()
+    {
+        CancellationToken stop = TestContext.Current.CancellationToken;
+        string? chromeDriver = Environment.GetEnvironmentVariable("CHROMEDRIVER");
+        Assert.SkipWhen(string.IsNullOrEmpty(chromeDriver), "CHROMEDRIVER names no chromedriver.");
+        string root = _folder.CreateSubdirectory("root").FullName;
+        DirectoryInfo many = Directory.CreateDirectory(Path.Combine(root, "many"));
+        for (int i = 0; i < 5000; i++)
+        {
+            await File.WriteAllBytesAsync(Path.Combine(many.FullName, $"{i:d4}.txt"), [1], stop);
+        }
+
+        ConcurrentQueue<string> requests = [];
+        TaskCompletionSource goesOn = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using WebApplication app = FileServerApplication.Build(new Settings(root, Port: 0));
+        app.Use(async (context, next) =>
+        {
+            string path = context.Request.Path.Value!;
+            if (path.StartsWith("/files/", StringComparison.Ordinal))
+            {
+                requests.Enqueue(context.Request.Method);
+            }
+
+            if (path.Contains("slow", StringComparison.Ordinal))
+            {
+                await goesOn.Task.WaitAsync(context.RequestAborted);
+            }
+
+            await next(context);
+        });
+        await app.StartAsync(stop);
+        string address = app.Urls.Single();
+        await using Browser browser = await Browser.StartAsync(chromeDriver!, _folder.CreateSubdirectory("downloads").FullName);
+
+        // 5,000 names, in parts; 30 files that are dropped beside the box are 30 requests, and one for a part of the names.
+        await browser.GoToAsync(address + "/files/many/");
+        Assert.Equal(FolderPage.PageSize, (await browser.RunAsync("return document.querySelectorAll('#files td a').length;"))!.GetValue<int>());
+        requests.Clear();
+        Assert.True((await DropAsync([.. Enumerable.Range(0, 30).Select(i => $"new {i}.txt")])).GetValue<bool>());
+        await browser.WaitForAsync("document.querySelectorAll('#uploads li.done').length === 30");
+        await browser.WaitForAsync("document.querySelector('#files').innerText.includes('of 26')");
+        Assert.Equal((30, 1, 31), (requests.Count(method => method == "PUT"), requests.Count(method => method == "GET"), requests.Count));
+        await browser.ClickAsync("#files .pages a");
+        await browser.WaitForAsync("document.querySelector('#files').innerText.includes('2 of 26')");
+
+        // Names that a script and .NET encode in two ways; what is there already, and what is never taken, is not sent.
+        await browser.GoToAsync(address + "/files/");
+        await SavedAsync("a (1)! 'b' *.txt");
+        requests.Clear();
+        Assert.Equal("there already", await StateOfAsync("a (1)! 'b' *.txt"));
+        Assert.Equal("names that begin with a dot are not taken", await StateOfAsync(".hidden"));
+        Assert.DoesNotContain("PUT", requests);
+
+        // Canceled while the server takes its time, and leaving meanwhile is asked about.
+        Assert.False(await AsksBeforeLeavingAsync());
+        await browser.RunAsync("document.querySelectorAll('#uploads li').forEach(item => item.remove());");
+        await DropAsync("slow.txt", "later.txt", "never.txt");
+        await browser.WaitForAsync("document.querySelectorAll('#uploads button').length === 3");
+        Assert.True(await AsksBeforeLeavingAsync());
+        await browser.RunAsync("document.querySelectorAll('#uploads button')[2].click(); document.querySelectorAll('#uploads button')[0].click();");
+        await browser.WaitForAsync("document.querySelectorAll('#uploads li.failed').length === 2 && document.querySelectorAll('#uploads li.done').length === 1");
+        Assert.Equal("canceled,saved,canceled", (await browser.RunAsync("return [...document.querySelectorAll('#uploads .state')].map(state => state.textContent).join();"))!.GetValue<string>());
+        Assert.False(await AsksBeforeLeavingAsync());
+        Assert.False(File.Exists(Path.Combine(root, "slow.txt")));
+        Assert.True(File.Exists(Path.Combine(root, "later.txt")));
+
+        // A folder that is gone, and a server that is.
+        Directory.CreateDirectory(Path.Combine(root, "short"));
+        await browser.GoToAsync(address + "/files/short/");
+        Directory.Delete(Path.Combine(root, "short"));
+        Assert.Equal("this folder is not there any more", await StateOfAsync("f.txt"));
+        await browser.WaitForAsync("document.querySelector('#message').textContent === 'This folder is not there any more.'");
+        await app.StopAsync(stop);
+        Assert.Equal("the server does not answer", await StateOfAsync("g.txt"));
+        await browser.WaitForAsync("document.querySelector('#message').textContent === 'The server does not answer.'");
+        Assert.DoesNotContain(await browser.ConsoleAsync(), line => line.Contains("Uncaught", StringComparison.Ordinal) || line.Contains("null", StringComparison.Ordinal));
+
+        async Task<JsonNode> DropAsync(params string[] names) => (await browser.RunAsync($$"""
+            const data = new DataTransfer();
+            {{JsonSerializer.Serialize(names)}}.forEach(name => data.items.add(new File(["content"], name)));
+            const drop = new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+            document.body.dispatchEvent(drop);
+            return drop.defaultPrevented;
+            """))!;
+
+        async Task<string> StateOfAsync(string name)
+        {
+            await browser.RunAsync("document.querySelectorAll('#uploads li').forEach(item => item.remove());");
+            await DropAsync(name);
+            await browser.WaitForAsync("document.querySelector('#uploads li.done, #uploads li.failed')");
+            return (await browser.RunAsync("return document.querySelector('#uploads .state').textContent;"))!.GetValue<string>();
+        }
+
+        async Task SavedAsync(string name)
+        {
+            Assert.Equal("saved", await StateOfAsync(name));
+            Assert.True(File.Exists(Path.Combine(root, name)));
+            await browser.WaitForAsync($"document.querySelector('#files').innerText.includes({JsonSerializer.Serialize(name)})");
+        }
+
+        async Task<bool> AsksBeforeLeavingAsync()
+            => (await browser.RunAsync("const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); return leaving.defaultPrevented;"))!.GetValue<bool>();
     }
 
     /// <summary>A WAV file of silence, 16 bits, 44,100 times a second: RIFF, fmt and data.</summary>

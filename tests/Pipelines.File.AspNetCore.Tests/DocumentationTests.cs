@@ -51,6 +51,11 @@ public sealed partial class DocumentationTests(ExampleProgram program) : IClassF
             Assert.Equal(HttpStatusCode.PartialContent, partial.StatusCode);
             Assert.Equal(content[10..20], await partial.Content.ReadAsByteArrayAsync(_stop));
 
+            Assert.Equal("no-cache", partial.Headers.GetValues("Cache-Control").Single());
+            Assert.Equal("nosniff", partial.Headers.GetValues("X-Content-Type-Options").Single());
+            Assert.Equal("same-origin", partial.Headers.GetValues("Cross-Origin-Resource-Policy").Single());
+
+            Assert.Equal(HttpStatusCode.BadRequest, await PutAsync("upload/" + new string('n', 256), new ByteArrayContent([1])));
             Assert.Equal(HttpStatusCode.Conflict, await PutAsync("upload/a%20film.mp4", new ByteArrayContent([1])));
             Assert.Equal(HttpStatusCode.BadRequest, await PutAsync("upload/.hidden", new ByteArrayContent([1])));
             Assert.Equal(HttpStatusCode.BadRequest, await PutAsync("upload/..%2Ffilm.mp4", new ByteArrayContent([1])));
@@ -82,6 +87,14 @@ public sealed partial class DocumentationTests(ExampleProgram program) : IClassF
         {
             Assert.Contains(ExampleProgram.Examples.Keys, name => name.StartsWith(page + ":", StringComparison.Ordinal));
         }
+    }
+
+    [Fact]
+    public void Cookbook_EveryRecipe_IsRunAndShort()
+    {
+        Example[] recipes = [.. ExampleProgram.Examples.Values.Where(example => example.Name.StartsWith("docs/cookbook.md:", StringComparison.Ordinal))];
+        Assert.NotEmpty(recipes);
+        Assert.All(recipes, recipe => Assert.True(recipe is { Lines: <= 25, Prints: not null } or { Lines: <= 25, IsServer: true }, $"{recipe.Name}: {recipe.Lines} lines"));
     }
 
     private async Task<Uri> AddressOfAsync(Process process)

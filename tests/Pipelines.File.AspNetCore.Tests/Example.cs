@@ -36,6 +36,9 @@ internal sealed partial class Example
 
     public bool IsServer { get; }
 
+    /// <summary>Lines of its code, those that are blank included.</summary>
+    public int Lines => _code.TrimEnd('\n').Split('\n').Length;
+
     /// <summary>A name that C# takes.</summary>
     public string Namespace => "Example_" + NoLetter().Replace(Name, "_");
 

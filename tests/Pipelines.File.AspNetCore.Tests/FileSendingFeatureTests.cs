@@ -1,11 +1,13 @@
 using System.Buffers;
 using System.IO.Pipelines;
+using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging.Abstractions;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
 
 namespace FileSendingTests;
 
@@ -25,7 +27,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         _context.Features.Set<IHttpRequestLifetimeFeature>(_lifetime);
         _context.Features.Set<IHttpResponseFeature>(_body);
         _sending = new FileSendingFeature(new FileSender(NullLogger.Instance, _files, segmentSize: 65536, minimumSize: 0), _body);
-        _sending.Begin(_context);
+        _sending.Begin(_context, isKestrels: false);
     }
 
     public void Dispose()
@@ -63,13 +65,20 @@ public sealed class FileSendingFeatureTests : IDisposable
         for (int i = 0; i < 200; i++)
         {
             long before = GC.GetAllocatedBytesForCurrentThread();
-            sending.Begin(_context);
+            sending.Begin(_context, isKestrels: false);
             Task sent = sending.SendFileAsync(_path, 0, null, CancellationToken.None);
             allocated = GC.GetAllocatedBytesForCurrentThread() - before;
             Assert.SkipUnless(sent.IsCompletedSuccessfully, "The file system of the temporary folder does not know RWF_NOWAIT.");
         }
 
         Assert.Equal((0, 200L * size), (allocated, body.Advanced));
+    }
+
+    [Fact]
+    public void UseFilePipelines_Null_IsTheDefaults()
+    {
+        ApplicationBuilder app = new(new ServiceCollection().BuildServiceProvider());
+        Assert.Same(app, app.UseFilePipelines(null));
     }
 
     [Fact]
@@ -153,18 +162,18 @@ public sealed class FileSendingFeatureTests : IDisposable
     }
 
     /// <summary>A file none of whose reads finishes before the test lets it.</summary>
-    private sealed class HeldFile : FileBackend, IDisposable
+    private sealed class HeldFile : OpenedFile, IDisposable
     {
         private readonly SemaphoreSlim _started = new(0);
-        private readonly FileBackend _file;
-        private FileOperation? _operation;
+        private readonly OpenedFile _file;
+        private FileRequest? _operation;
 
         internal HeldFile(string path)
-            : this(path, FileBackends.Open(FilePipeBackend.ThreadPool, path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.None, 0))
+            : this(path, FileOpening.Open(FilePipeBackend.ThreadPool, path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.None, 0))
         {
         }
 
-        private HeldFile(string path, FileBackend file)
+        private HeldFile(string path, OpenedFile file)
             : base(file.Handle, path, file.Properties)
         {
             _file = file;
@@ -176,15 +185,15 @@ public sealed class FileSendingFeatureTests : IDisposable
 
         internal int Reads { get; private set; }
 
-        internal override FileOperation Rent(IFileOperationOwner owner) => _file.Rent(owner);
+        internal override FileRequest Rent() => _file.Rent();
 
-        internal override bool TryPerform(FileOperation operation, bool mayWait) => false;
+        internal override bool TryPerform(FileRequest operation, bool mayWait) => false;
 
-        internal override void Cancel(FileOperation operation, int generation)
+        internal override void Cancel(FileRequest operation, int generation)
         {
         }
 
-        internal override void Start(FileOperation operation)
+        internal override void Start(FileRequest operation)
         {
             _operation = operation;
             _started.Release();
@@ -193,7 +202,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         internal async Task LetOneReadAsync(Exception? error = null, bool isCanceled = false)
         {
             await _started.WaitAsync(TestContext.Current.CancellationToken);
-            FileOperation operation = _operation!;
+            FileRequest operation = _operation!;
             if (error is not null)
             {
                 operation.Finish(error);
@@ -208,7 +217,7 @@ public sealed class FileSendingFeatureTests : IDisposable
                 operation.Finish(RandomAccess.Read(Handle, System.Runtime.InteropServices.MemoryMarshal.AsMemory(operation.FirstBuffer).Span, operation.Offset));
             }
 
-            Assert.False(operation.Owner!.OnCompleted(operation));
+            operation.Complete();
         }
 
         public void Dispose()

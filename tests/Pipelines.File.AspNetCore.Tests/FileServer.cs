@@ -98,6 +98,15 @@ public sealed class FileServer : IAsyncDisposable
             context.Response.ContentLength = length;
             await context.Response.SendFileAsync(Path.Combine(root, name));
         });
+        app.MapGet("/late/{name}/{length}", async (string name, long length, HttpContext context) =>
+        {
+            context.Response.OnStarting(() =>
+            {
+                context.Response.ContentLength = length;
+                return Task.CompletedTask;
+            });
+            await context.Response.SendFileAsync(Path.Combine(root, name));
+        });
         app.MapGet("/twice/{name}/{length}", async (string name, long length, HttpContext context) =>
         {
             context.Response.ContentLength = length;

@@ -4,6 +4,7 @@ using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http.Features;
+using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
@@ -16,7 +17,13 @@ public sealed class OpenFilesTests : IDisposable
     private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
-    public OpenFilesTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there files are kept open.");
+    public OpenFilesTests()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there files are kept open.");
+        Add("any.txt", 1);
+        using Microsoft.Win32.SafeHandles.SafeFileHandle any = File.OpenHandle(PathOf("any.txt"));
+        Assert.SkipUnless(Pipelines.File.IO.LocalFileSystems.Hold(any), "The temporary folder lies on a file system that is not known to be local.");
+    }
 
     public void Dispose() => Directory.Delete(_root, recursive: true);
 
@@ -130,8 +137,98 @@ public sealed class OpenFilesTests : IDisposable
         await client.GetByteArrayAsync("send/f.txt", _stop);
         File.Delete(PathOf("f.txt"));
         Assert.Equal(HttpStatusCode.InternalServerError, (await client.GetAsync("send/f.txt", _stop)).StatusCode);
-        Assert.Equal(0, OpenHandles.Of(PathOf("f.txt")));
+        await OpenHandles.NoneAsync(PathOf("f.txt"));
     }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Open_KeptFileWasReplaced_IsClosedByAnotherThreadIfItHasNoName(bool hasName)
+    {
+        Add("f.txt", 10_000);
+        Add("new.txt", 1000);
+        using OpenFiles files = new(maxFiles: 10, TimeSpan.FromMinutes(1));
+        files.Open(PathOf("f.txt"))!.Release();
+        if (hasName)
+        {
+            File.Move(PathOf("f.txt"), PathOf("old.txt"));
+        }
+
+        File.Move(PathOf("new.txt"), PathOf("f.txt"), overwrite: true);
+        using Counters counters = new();
+        OpenFile open = files.Open(PathOf("f.txt"))!;
+        Assert.Equal(1000, open.Length);
+        open.Release();
+        await OpenHandles.NoneAsync(PathOf(hasName ? "old.txt" : "f.txt (deleted)"));
+        await Eventually.TrueAsync(() => counters["waiting.calls"] == (hasName ? 0 : 1));
+    }
+
+    [Theory]
+    [InlineData("reader")]
+    [InlineData("upload")]
+    [InlineData("folder")]
+    [InlineData("sent")]
+    public void Open_NoDescriptorIsLeft_EverythingKeptIsLetGo(string what)
+    {
+        using OpenFiles files = new(maxFiles: 10, TimeSpan.FromMinutes(1));
+        for (int i = 0; i < 8; i++)
+        {
+            Add($"{i}.txt", 1000);
+            files.Open(PathOf($"{i}.txt"))!.Release();
+        }
+
+        Add("last.txt", 1000);
+        Assert.Equal(8, files.Count);
+        using FewDescriptors few = new(spare: 20);
+        few.TakeAll();
+        switch (what)
+        {
+            case "reader":
+                FilePipeReader.Create(PathOf("last.txt")).Complete();
+                break;
+            case "upload":
+                FilePipeWriter writer = FilePipeWriter.Create(PathOf("new.txt"), new FilePipeWriterOptions { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
+                writer.Complete();
+                break;
+            case "folder":
+                Pipelines.File.IO.FolderSync.Perform(PathOf("last.txt"));
+                break;
+            case "sent":
+                files.Open(PathOf("last.txt"))!.Release();
+                break;
+        }
+
+        Assert.Equal(0, OpenHandles.Of(PathOf("0.txt")));
+    }
+
+    [Fact]
+    public void Open_FewDescriptors_KeepsAQuarterOfThem()
+    {
+        using FewDescriptors few = new(spare: 400);
+        using OpenFiles files = new(maxFiles: 512, TimeSpan.FromMinutes(1));
+        for (int i = 0; i < 130; i++)
+        {
+            Add($"{i}.txt", 1000);
+            files.Open(PathOf($"{i}.txt"))!.Release();
+        }
+
+        Assert.InRange(files.Count, 1, 100 + 20);
+    }
+
+    [Theory]
+    [InlineData(0xef53, true)]
+    [InlineData(0x58465342, true)]
+    [InlineData(0x01021994, true)]
+    [InlineData(unchecked((int)0x9123683e), true)]
+    [InlineData(0x6969, false)]
+    [InlineData(0x517b, false)]
+    [InlineData(unchecked((int)0xff534d42), false)]
+    [InlineData(unchecked((int)0xfe534d42), false)]
+    [InlineData(0x65735546, false)]
+    [InlineData(0x01021997, false)]
+    [InlineData(0x794c7630, false)]
+    [InlineData(0x12345678, false)]
+    public void Open_FileSystem_IsKeptWhereItIsKnownToBeLocal(int type, bool isLocal) => Assert.Equal(isLocal, Pipelines.File.IO.LocalFileSystems.IsLocal(type));
 
     [Theory]
     [InlineData("folder/f.txt")]

@@ -3,6 +3,7 @@ using System.Reflection;
 using System.Runtime.CompilerServices;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
+using Pipelines.File.Reading;
 
 namespace FileSendingTests;
 

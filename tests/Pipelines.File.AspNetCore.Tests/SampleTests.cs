@@ -187,7 +187,7 @@ public sealed class SampleTests : IAsyncLifetime
         // The upload was written by threads of the library's own.
         Assert.Matches("(?m)^pipelines_file_waiting_threads [1-9][0-9]*$", metrics);
         Assert.Matches("(?m)^pipelines_file_waiting_(queued|under_way) [0-9]+$", metrics);
-        Assert.Contains("# TYPE pipelines_file_waiting_time_seconds histogram", metrics, StringComparison.Ordinal);
+        Assert.Contains("# TYPE pipelines_file_waiting_time_total counter", metrics, StringComparison.Ordinal);
     }
 
     [Fact]
@@ -232,9 +232,9 @@ public sealed class SampleTests : IAsyncLifetime
     [Fact]
     public void Parse_Arguments_AreTaken()
     {
-        Settings? settings = Settings.Parse(["--root", _root + "/", "--port", "0", "--max-upload", "5M", "--overwrite", "--durable"], out string? error);
+        Settings? settings = Settings.Parse(["--root", _root + "/", "--port", "0", "--max-upload", "5M", "--overwrite", "--durable", "--drop-behind"], out string? error);
         Assert.Null(error);
-        Assert.Equal(new Settings(_root, 0, 5 << 20, Overwrite: true, Durable: true), settings);
+        Assert.Equal(new Settings(_root, 0, 5 << 20, Overwrite: true, Durable: true, DropBehind: true), settings);
     }
 
     private async Task StartAsync(Settings settings)

@@ -358,42 +358,6 @@ public sealed class SendingTests : IDisposable
         await OpenHandles.NoneAsync(PathOf("f.txt"));
     }
 
-    [Fact]
-    public async Task Get_ClientAboveTheMinimumRate_IsServedAndOneThatStopsIsNot()
-    {
-        // A flush of a whole segment takes such a client much longer than the grace period, which is all that Kestrel gives for what it has not counted.
-        byte[] content = Add("f.txt", 32 * 1024 * 1024);
-        await using FileServer server = await FileServer.StartAsync(
-            _root,
-            withPipelines: true,
-            configureKestrel: kestrel => kestrel.Limits.MinResponseDataRate = new MinDataRate(bytesPerSecond: 128 * 1024, gracePeriod: TimeSpan.FromSeconds(1.1)),
-            options: new FilePipelinesOptions { SegmentSize = 1024 * 1024 });
-        await using NetworkStream slow = await AskAndWaitAsync(server, "f.txt");
-        using MemoryStream received = new();
-        byte[] buffer = new byte[20_000];
-        int read;
-        for (int i = 0; received.Length < content.Length && (read = await slow.ReadAsync(buffer, _stop)) > 0; i++)
-        {
-            received.Write(buffer, 0, read);
-            await Task.Delay(i < 70 ? 50 : 0, _stop);
-        }
-
-        // The head is as long as what is still to come of the body.
-        read = received.GetBuffer().AsSpan().IndexOf("\r\n\r\n"u8) + 4 + content.Length - (int)received.Length;
-        await slow.ReadAtLeastAsync(buffer, read, throwOnEndOfStream: false, _stop);
-        received.Write(buffer, 0, read);
-        received.Position = 0;
-        RawResponse response = await RawResponse.ReadAsync(received);
-        Assert.True(response.IsWhole);
-        Assert.Equal(Convert.ToHexString(SHA256.HashData(content)), response.BodyHash);
-        Assert.Empty(server.Log.Lines);
-
-        // 1 MiB at that rate is 8 s.
-        await using NetworkStream stopped = await AskAndWaitAsync(server, "f.txt");
-        await Task.Delay(TimeSpan.FromSeconds(11), _stop);
-        Assert.False((await RawResponse.ReadAsync(stopped)).IsWhole);
-    }
-
     /// <summary>Asks for a file by a client that reads nothing, and waits until the server has stopped reading the file.</summary>
     private static async Task<NetworkStream> AskAndWaitAsync(FileServer server, string target, bool wait = true)
     {

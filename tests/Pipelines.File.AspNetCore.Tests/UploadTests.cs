@@ -88,6 +88,17 @@ public sealed class UploadTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task SaveBodyAsync_DropBehind_IsTheFile()
+    {
+        _options = new SaveBodyOptions { Caching = FileCaching.DropBehind };
+        using HttpClient client = _server.CreateClient(HttpVersion.Version11);
+        byte[] content = FileTree.Content(3_000_000);
+        Assert.Equal("3000000", await PutAsync(client, "save/f.bin", content));
+        Assert.Equal(content, await File.ReadAllBytesAsync(PathOf("f.bin"), _stop));
+        AssertFiles("f.bin");
+    }
+
+    [Fact]
     public async Task SaveBodyAsync_WhileTheBodyComes_TheOldFileIsThere()
     {
         await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);

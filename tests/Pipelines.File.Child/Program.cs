@@ -19,7 +19,12 @@ using Pipelines.File;
 // starve FOLDER                      keeps both threads of its pool busy, and has the library go on meanwhile
 // turns FOLDER                        likewise, and tells what completions do with the pool once it is free again
 // follow PATH                        writes the lines of a file that grows to standard output, until its name means it no more
+// starved PATH                       the same with a line of its own, and without a descriptor left when it begins to wait
+// ship LOG OUT                       writes the lines of a log to a file, each behind its checkpoint, and goes on behind the last whole one, until it is killed
 // leave FIFO                         ends while a call of the library waits
+// memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
+// standard in|out FILE                opens standard input or output, and writes to FILE what it gets
+// exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
@@ -40,8 +45,14 @@ try
         "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
         "starve" => await StarveAsync(args[1]),
         "turns" => await TakeTurnsAsync(args[1]),
+        "underlock" => CompleteUnderLock(args[1]),
         "follow" => await FollowAsync(args[1]),
+        "starved" => await FollowStarvedAsync(args[1]),
+        "ship" => await ShipAsync(args[1], args[2]),
         "leave" => await LeaveAsync(args[1]),
+        "memory" => RunOutOfMemory(args[1]),
+        "standard" => await OpenStandardAsync(isOutput: args[1] == "out", args[2]),
+        "exhausted" => await ReadExhaustedAsync(args[1]),
         _ => 2,
     };
 }
@@ -74,6 +85,64 @@ static async Task<int> WriteAsync(string path, long total, int chunk, FilePipeWr
 
     await writer.CompleteAsync();
     Console.WriteLine($"completed {total}");
+    return 0;
+}
+
+static async Task<int> OpenStandardAsync(bool isOutput, string path)
+{
+    string outcome = "opened";
+    try
+    {
+        if (isOutput)
+        {
+            await FilePipeWriter.OpenStandardOutput().CompleteAsync();
+        }
+        else
+        {
+            await FilePipeReader.OpenStandardInput().CompleteAsync();
+        }
+    }
+    catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+    {
+        outcome = e.GetType().Name;
+    }
+
+    await File.WriteAllTextAsync(path, outcome);
+    return 0;
+}
+
+static async Task<int> ReadExhaustedAsync(string path)
+{
+    using SafeFileHandle both = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+    using FileStream stream = new(both, FileAccess.Write, bufferSize: 0);
+    FilePipeReader reader = FilePipeReader.Create(path);
+    ValueTask<ReadResult> read = reader.ReadAsync();
+    List<SafeFileHandle> taken = [];
+
+    // Once before, as a descriptor is needed to load what is used for the first time; and until the library has let go of what it waited with.
+    await Task.Delay(50);
+    stream.Write("first "u8);
+    ReadResult first = await read;
+    Console.Write(System.Text.Encoding.ASCII.GetString(first.Buffer.ToArray()));
+    reader.AdvanceTo(first.Buffer.End);
+    await Task.Delay(1000);
+    try
+    {
+        while (true)
+        {
+            taken.Add(File.OpenHandle("/dev/null"));
+        }
+    }
+    catch (IOException)
+    {
+        read = reader.ReadAsync();
+        await Task.Delay(100);
+        taken.ForEach(handle => handle.Dispose());
+    }
+
+    stream.Write("told"u8);
+    ReadResult result = await read;
+    Console.WriteLine(System.Text.Encoding.ASCII.GetString(result.Buffer.ToArray()));
     return 0;
 }
 
@@ -238,6 +307,55 @@ static async Task<int> TakeTurnsAsync(string folder)
     return 0;
 }
 
+// A blocking Complete on a thread of the pool, under a lock that all its other threads wait for.
+static int CompleteUnderLock(string folder)
+{
+    ThreadPool.SetMinThreads(8, 8);
+    ThreadPool.SetMaxThreads(8, 8);
+    Lock gate = new();
+    using CountdownEvent left = new(9);
+    FilePipeWriter writer = FilePipeWriter.Create(Path.Combine(folder, "f"), new FilePipeWriterOptions { Pool = System.Buffers.MemoryPool<byte>.Shared });
+    for (int i = 0; i < 100; i++)
+    {
+        // So that nothing is slow for being done the first time.
+        writer.GetSpan(1000)[..1000].Clear();
+        writer.Advance(1000);
+        writer.FlushAsync(FlushGuarantee.Written).AsTask().Wait();
+    }
+
+    writer.GetSpan(1000)[..1000].Clear();
+    writer.Advance(1000);
+    ThreadPool.UnsafeQueueUserWorkItem(
+        _ =>
+        {
+            lock (gate)
+            {
+                for (int i = 0; i < 8; i++)
+                {
+                    ThreadPool.UnsafeQueueUserWorkItem(
+                        _ =>
+                        {
+                            lock (gate)
+                            {
+                                left.Signal();
+                            }
+                        },
+                        null);
+                }
+
+                // What this hands over comes behind those.
+                _ = writer.FlushAsync().AsTask();
+                writer.Complete();
+            }
+
+            left.Signal();
+        },
+        null);
+    bool isOver = left.Wait(TimeSpan.FromSeconds(20));
+    Console.WriteLine(isOver ? "over" : $"{left.CurrentCount} are left");
+    return isOver ? 0 : 1;
+}
+
 static async Task<int> StarveAsync(string folder)
 {
     string path = Path.Combine(folder, "written");
@@ -338,5 +456,119 @@ static async Task<int> FollowAsync(string path)
     }
 
     Console.WriteLine("completed");
+    return 0;
+}
+
+static async Task<int> FollowStarvedAsync(string path)
+{
+    FilePipeReader reader = FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) });
+    ReadResult result = await reader.ReadAtLeastAsync(4);
+    Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
+    reader.AdvanceTo(result.Buffer.End);
+    List<SafeFileHandle> taken = [];
+    StartPoolThreads();
+    try
+    {
+        while (true)
+        {
+            taken.Add(File.OpenHandle("/dev/null"));
+        }
+    }
+    catch (IOException)
+    {
+        // No more.
+    }
+
+    ValueTask<ReadResult> waiting = reader.ReadAsync();
+    Thread.Sleep(500);
+    taken.ForEach(static handle => handle.Dispose());
+    Console.WriteLine("waits");
+    await File.AppendAllTextAsync(path, "two\n");
+    result = await waiting;
+    Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
+    reader.AdvanceTo(result.Buffer.End);
+    File.Move(path, path + ".1");
+    while (!(result = await reader.ReadAsync()).IsCompleted)
+    {
+        reader.AdvanceTo(result.Buffer.End);
+    }
+
+    Console.WriteLine("completed");
+    return 0;
+}
+
+// The runtime ends a process in which it cannot start a thread of its pool, for which it needs a descriptor (pipe2). So there are as many as there may be before none is left.
+static void StartPoolThreads()
+{
+    const int Threads = 8;
+    ThreadPool.SetMinThreads(Threads, Threads);
+    ThreadPool.SetMaxThreads(Threads, Threads);
+    using CountdownEvent started = new(Threads);
+    using CountdownEvent ended = new(Threads);
+    for (int i = 0; i < Threads; i++)
+    {
+        ThreadPool.UnsafeQueueUserWorkItem(
+            _ =>
+            {
+                started.Signal();
+                started.Wait();
+                ended.Signal();
+            },
+            null);
+    }
+
+    ended.Wait();
+}
+
+static int RunOutOfMemory(string how)
+{
+    const int Much = 700_000_000;
+    using PooledMemoryStream stream = new();
+    stream.Write(Pattern.Bytes(1_000_000));
+    stream.Position = how == "gap" ? Much : 5;
+    string thrown = "nothing";
+    try
+    {
+        if (how == "gap")
+        {
+            stream.WriteByte(1);
+        }
+        else
+        {
+            stream.SetLength(Much);
+        }
+    }
+    catch (OutOfMemoryException e)
+    {
+        thrown = e.GetType().Name;
+    }
+
+    Console.WriteLine($"{thrown}, {stream.Length} bytes, position {stream.Position}");
+    stream.Position = 1_000_000;
+    stream.Write(Pattern.Bytes(100_000, 1_000_000));
+    return Pattern.FirstDifference(stream.ToArray()) == -1 && stream.Length == 1_100_000 ? 0 : 4;
+}
+
+static async Task<int> ShipAsync(string log, string output)
+{
+    // The checkpoint and the line are one record: both are there, or neither.
+    string written = File.Exists(output) ? await File.ReadAllTextAsync(output) : "";
+    written = written[..(written.LastIndexOf('\n') + 1)];
+    string last = written.TrimEnd('\n').Split('\n')[^1];
+    using SafeFileHandle file = File.OpenHandle(output, FileMode.OpenOrCreate, FileAccess.Write);
+    RandomAccess.SetLength(file, written.Length);
+    FilePipeWriter writer = FilePipeWriter.Create(file, new FilePipeWriterOptions { Offset = written.Length });
+    LogFollowerOptions options = new()
+    {
+        Checkpoint = last.Length > 0 ? FileCheckpoint.Parse(last.Split(' ')[0], CultureInfo.InvariantCulture) : null,
+        QuietTime = TimeSpan.FromMilliseconds(50),
+        FollowInterval = TimeSpan.FromMilliseconds(25),
+    };
+    await foreach (FollowedLine line in new LogFollower(log, options).ReadLinesAsync())
+    {
+        writer.Write(System.Text.Encoding.UTF8.GetBytes($"{line.Checkpoint} {line}\n"));
+        await writer.FlushAsync();
+    }
+
     return 0;
 }

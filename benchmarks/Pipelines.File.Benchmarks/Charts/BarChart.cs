@@ -8,7 +8,6 @@ internal static class BarChart
     private const double Width = 860;
     private const double RowHeight = 24;
     private const double TitleHeight = 30;
-    private const double TextRoom = 150;
 
     /// <param name="title">Above the chart.</param>
     /// <param name="groups">Each has a scale of its own.</param>
@@ -17,6 +16,7 @@ internal static class BarChart
     {
         double height = TitleHeight + groups.Sum(group => (group.Title.Length > 0 ? TitleHeight : 0) + (group.Bars.Count * RowHeight)) + 8;
         double left = groups.SelectMany(group => group.Bars).Max(bar => SvgWriter.WidthOf(bar.Name)) + 18;
+        double textRoom = groups.SelectMany(group => group.Bars).Max(bar => SvgWriter.WidthOf(bar.Text)) + 14;
         SvgWriter svg = new(Width, height, title);
         svg.Text(0, 14, title, isBold: true);
         double y = TitleHeight;
@@ -34,7 +34,7 @@ internal static class BarChart
                 bool isOwn = Origins.IsOwn(name);
                 string colour = Palette.ColourOf(name);
                 double share = logarithmicFrom is { } from ? Math.Log(Math.Max(value, from) / from) / Math.Log(longest / from) : value / longest;
-                double length = Math.Max(2, share * (Width - left - TextRoom));
+                double length = Math.Max(2, share * (Width - left - textRoom));
                 svg.Text(left - 10, y + 16, name, "end", isOwn ? colour : SvgWriter.Ink, isOwn);
                 svg.Bar(left, y + 4, length, RowHeight - 8, colour);
                 svg.Text(left + length + 7, y + 16, text, isBold: isOwn);

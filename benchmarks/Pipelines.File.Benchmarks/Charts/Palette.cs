@@ -8,6 +8,14 @@ internal static class Palette
     private const string Own = "#e8590c";
     private const string OwnOther = "#e0930a";
 
+    internal static string ColourOf(Origin origin) => origin switch
+    {
+        Origin.Own => Own,
+        Origin.ByHand => "#4d8df5",
+        Origin.Net => "#7f8a96",
+        _ => "#a07a2c",
+    };
+
     internal static string ColourOf(string name) => name switch
     {
         "FilePipeReader" or "FilePipeWriter" or "PooledMemoryStream" or "PooledMemoryStream to FilePipeWriter" => Own,

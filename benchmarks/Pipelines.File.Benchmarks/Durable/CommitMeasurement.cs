@@ -26,12 +26,12 @@ internal static class CommitMeasurement
             return 2;
         }
 
-        Console.WriteLine("way; producers; commits/s (quartiles); ratio to the first; p50 µs; p99 µs");
+        Console.WriteLine("way; file; producers; commits/s (quartiles); ratio to the first; p50 µs; p99 µs");
         foreach (CommitFigures f in await MeasureAsync(rounds, ProducerCounts, null))
         {
             Console.WriteLine(string.Create(
                 CultureInfo.InvariantCulture,
-                $"{f.Name}; {f.Producers}; {f.PerSecond.Median:N0} ({f.PerSecond.LowerQuartile:N0}–{f.PerSecond.UpperQuartile:N0}); {f.Ratio.Median:0.00} ({f.Ratio.LowerQuartile:0.00}–{f.Ratio.UpperQuartile:0.00}); {f.Median:0}; {f.NinetyNinth:0}"));
+                $"{f.Name}; {f.File}; {f.Producers}; {f.PerSecond.Median:N0} ({f.PerSecond.LowerQuartile:N0}–{f.PerSecond.UpperQuartile:N0}); {f.Ratio.Median:0.00} ({f.Ratio.LowerQuartile:0.00}–{f.Ratio.UpperQuartile:0.00}); {f.Median:0}; {f.NinetyNinth:0}"));
         }
 
         return 0;
@@ -66,6 +66,7 @@ internal static class CommitMeasurement
                     for (int i = 0; i < ways.Length; i++)
                     {
                         int index = (round + i) % ways.Length;
+                        await ways[index].BeginRoundAsync();
                         (double rate, List<double> times) = await RunAsync(ways[index], producers, s_share);
                         perSecond[index].Add(rate);
                         latencies[index].AddRange(times);
@@ -79,6 +80,7 @@ internal static class CommitMeasurement
                     latencies[i].Sort();
                     figures.Add(new CommitFigures(
                         ways[i].Name,
+                        ways[i].File,
                         producers,
                         Spread.Of(perSecond[i]),
                         Spread.Of(perSecond[i].Zip(perSecond[0], (own, baseline) => own / baseline)),

@@ -20,6 +20,10 @@ internal static partial class CommitWays
         }
 
         ways.Add(() => new FlushToDisk());
+        ways.Add(() => new GroupCommitByHand(CommitFile.Preallocated));
+        ways.Add(() => new SharedWriterCommits(CommitFile.Preallocated));
+        ways.Add(() => new GroupCommitByHand(CommitFile.Growing));
+        ways.Add(() => new SharedWriterCommits(CommitFile.Growing));
         ways.Add(() => new JournalCommits());
         AddSqlite(ways);
         return ways;
@@ -28,7 +32,7 @@ internal static partial class CommitWays
     static partial void AddSqlite(List<Func<CommitWay>> ways);
 
     /// <summary>Each producer writes into a place of its own in one preallocated file, again and again, and syncs.</summary>
-    private abstract class InPlace(string name) : CommitWay(name)
+    private abstract class InPlace(string name) : CommitWay(name, CommitFile.Preallocated)
     {
         private const long Place = 4 * MiB;
 
@@ -39,7 +43,7 @@ internal static partial class CommitWays
         internal override Task OpenAsync(string path, int producers)
         {
             _next = new long[producers];
-            Handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.ReadWrite);
+            Handle = System.IO.File.OpenHandle(path, FileMode.CreateNew, FileAccess.ReadWrite);
             byte[] zeros = new byte[MiB];
             for (long offset = 0; offset < producers * Place; offset += zeros.Length)
             {
@@ -63,7 +67,7 @@ internal static partial class CommitWays
         protected abstract void Commit(byte[] record, long offset);
     }
 
-    private sealed class SystemCalls() : InPlace("pwrite(2), fdatasync(2)")
+    private sealed class SystemCalls() : InPlace("a thread each: pwrite(2), fdatasync(2)")
     {
         protected override unsafe void Commit(byte[] record, long offset)
         {
@@ -78,7 +82,7 @@ internal static partial class CommitWays
         }
     }
 
-    private sealed class FlushToDisk() : InPlace("RandomAccess.Write, FlushToDisk")
+    private sealed class FlushToDisk() : InPlace("a thread each: RandomAccess, FlushToDisk")
     {
         protected override void Commit(byte[] record, long offset)
         {
@@ -87,7 +91,7 @@ internal static partial class CommitWays
         }
     }
 
-    private sealed class JournalCommits() : CommitWay("FilePipeWriter, one journal")
+    private sealed class JournalCommits() : CommitWay("FilePipeWriter, samples/Journal", CommitFile.Growing)
     {
         private Journal _journal = null!;
 

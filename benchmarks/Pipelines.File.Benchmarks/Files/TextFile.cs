@@ -54,6 +54,20 @@ internal sealed class TextFile : IDisposable
             CultureInfo.InvariantCulture,
             $"{row},{(random.Next(4) == 0 ? $"\"{s_words[random.Next(s_words.Length)]}, {s_words[random.Next(s_words.Length)]}\"" : s_words[random.Next(s_words.Length)])},{random.Next(1, 1000)},{random.Next(1, 100_000)}"));
 
+    /// <summary>Lines of about that many bytes, of numbers with a blank between each two.</summary>
+    internal static TextFile MakeNumbers<TParser>(TemporaryFolder folder, long length, int lineLength)
+        where TParser : struct, ILineParser
+        => Make<TParser>(folder.PathOf(string.Create(CultureInfo.InvariantCulture, $"numbers-{lineLength}.txt")), length, (random, _) =>
+        {
+            StringBuilder line = new();
+            for (int wanted = random.Next(lineLength / 2, lineLength * 3 / 2); line.Length < wanted;)
+            {
+                line.Append(line.Length == 0 ? string.Empty : " ").Append(random.Next(100_000));
+            }
+
+            return line.ToString();
+        });
+
     internal long Check(long answer) => answer == Answer ? answer : throw new InvalidDataException($"{answer} instead of {Answer}.");
 
     public void Dispose() => File.Delete(Path);

@@ -6,8 +6,11 @@ internal enum Origin
     /// <summary>This library's.</summary>
     Own,
 
-    /// <summary>What .NET has.</summary>
+    /// <summary>What .NET has ready made: a stream, a reader, a copy.</summary>
     Net,
+
+    /// <summary>What a good engineer writes by hand for this one purpose: a loop over RandomAccess or a stream, threads of one's own, a group commit.</summary>
+    ByHand,
 
     /// <summary>Another package's or program's.</summary>
     Other,

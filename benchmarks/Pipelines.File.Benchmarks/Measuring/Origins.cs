@@ -5,11 +5,14 @@ internal static class Origins
 {
     private static readonly string[] s_own = ["FilePipe", "PooledMemoryStream"];
     private static readonly string[] s_others = ["Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail"];
-    private static readonly string[] s_limits = ["pread(2)", "pwrite(2)", "already in memory", "a thread each", "the same system calls"];
+    private static readonly string[] s_limits = ["pread(2)", "pwrite(2)", "already in memory", "the kernel's copy", "the same system calls"];
+
+    private static readonly string[] s_net = ["RandomAccess.ReadAsync", "RandomAccess.WriteAsync"];
+    private static readonly string[] s_byHand = ["RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled"];
 
     internal static Origin Of(string way)
     {
-        return IsOneOf(s_own) ? Origin.Own : IsOneOf(s_others) ? Origin.Other : IsOneOf(s_limits) ? Origin.Limit : Origin.Net;
+        return IsOneOf(s_own) ? Origin.Own : IsOneOf(s_others) ? Origin.Other : IsOneOf(s_limits) ? Origin.Limit : !IsOneOf(s_net) && IsOneOf(s_byHand) ? Origin.ByHand : Origin.Net;
 
         bool IsOneOf(string[] beginnings) => Array.Exists(beginnings, beginning => way.StartsWith(beginning, StringComparison.Ordinal));
     }
@@ -17,5 +20,5 @@ internal static class Origins
     internal static bool IsOwn(string way) => Of(way) == Origin.Own;
 
     /// <summary>Whether it is something that a program may use instead of this library.</summary>
-    internal static bool IsRival(string way) => Of(way) is Origin.Net or Origin.Other;
+    internal static bool IsRival(string way) => Of(way) is Origin.Net or Origin.ByHand or Origin.Other;
 }

@@ -58,7 +58,7 @@ internal static class Pairs
 
         if (suite is "lines")
         {
-            await LinesAsync(folder, quick);
+            await LinesAsync(folder, quick, size ?? 64);
         }
 
         if (suite is null or "write")
@@ -124,7 +124,7 @@ internal static class Pairs
             new Candidate(way.Name, () => way.ReadAsync<LastEightBytes>(new ReadCase(file, size, FileOptions.SequentialScan))))]))],
         new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
 
-    private static async Task LinesAsync(TemporaryFolder folder, bool quick)
+    private static async Task LinesAsync(TemporaryFolder folder, bool quick, int mebibytes)
     {
         PairedMeasurement measurement = new(quick ? 7 : 31, quick ? 7 : 31, TimeSpan.FromMilliseconds(10));
         using (TextFile little = TextFile.MakeLines(folder, MiB))
@@ -134,6 +134,24 @@ internal static class Pairs
 
         using TextFile file = TextFile.MakeLines(folder, 64L * MiB);
         await TableAsync($"Lines counted, {file.Length / MiB} MiB", [new Column("64 MiB", ParseWays.Candidates<LineParser>(file))], measurement);
+        await LinesByLengthAsync<LineParser>(folder, "Lines counted", mebibytes, quick);
+        await LinesByLengthAsync<FieldParser>(folder, "Lines split at blanks, and the fields added up", mebibytes, quick);
+    }
+
+    /// <summary>Every way to the lines of a file of numbers, a file for each length of line.</summary>
+    private static async Task LinesByLengthAsync<TParser>(TemporaryFolder folder, string title, int mebibytes, bool quick)
+        where TParser : struct, ILineParser
+    {
+        PairedMeasurement measurement = new(quick ? 5 : 15, quick ? 5 : 15, TimeSpan.FromMilliseconds(10));
+        using TextFile ten = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 10);
+        using TextFile hundred = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 100);
+        using TextFile thousand = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 1000);
+        using TextFile little = TextFile.MakeNumbers<TParser>(folder, MiB, lineLength: 99);
+        await measurement.PrepareAsync(LineWays.Candidates<TParser>(little));
+        await TableAsync(
+            $"{title}, {mebibytes} MiB",
+            [new Column("10 B", LineWays.Candidates<TParser>(ten)), new Column("100 B", LineWays.Candidates<TParser>(hundred)), new Column("1,000 B", LineWays.Candidates<TParser>(thousand))],
+            measurement);
     }
 
     private static Task WriteAsync(TemporaryFolder folder, int mebibytes, bool quick, bool all, bool preallocate)

@@ -91,8 +91,21 @@ internal static class ReadCounts
                 listener.EnableMeasurementEvents(instrument);
             }
         };
-        listener.SetMeasurementEventCallback<long>((instrument, value, _, _) => Interlocked.Add(ref instrument.Name == "pipelines.file.reads.inline" ? ref inline : ref handedOver, value));
+        listener.SetMeasurementEventCallback<long>((instrument, value, _, _) =>
+        {
+            // Observed: the sum since the process began.
+            if (instrument.Name == "pipelines.file.reads.inline")
+            {
+                inline = value;
+            }
+            else
+            {
+                handedOver = value;
+            }
+        });
         listener.Start();
+        listener.RecordObservableInstruments();
+        (long inlineBefore, long handedOverBefore) = (inline, handedOver);
         long start = Stopwatch.GetTimestamp();
         FilePipeReader reader = FilePipeReader.Create(file.Path, options);
         ReadResult result;
@@ -105,8 +118,9 @@ internal static class ReadCounts
 
         double milliseconds = Stopwatch.GetElapsedTime(start).TotalMilliseconds;
         await reader.CompleteAsync();
+        listener.RecordObservableInstruments();
         return string.Create(
             CultureInfo.InvariantCulture,
-            $"| {(isCold ? "cold" : "warm")} | {options.FileOptions} | {options.BufferSize} | {reader.Backend} | {inline} | {handedOver} | {milliseconds:0.0} |");
+            $"| {(isCold ? "cold" : "warm")} | {options.FileOptions} | {options.BufferSize} | {reader.Backend} | {inline - inlineBefore} | {handedOver - handedOverBefore} | {milliseconds:0.0} |");
     }
 }

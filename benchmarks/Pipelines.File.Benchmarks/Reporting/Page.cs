@@ -11,7 +11,7 @@ internal sealed partial class Page
     private readonly StringBuilder _html = new();
 
     /// <summary>The pictures by file name.</summary>
-    internal Dictionary<string, string> Pictures { get; } = [];
+    internal Dictionary<string, string> PictureFiles { get; } = [];
 
     internal string Markdown => _markdown.ToString().TrimEnd() + "\n";
 
@@ -48,17 +48,32 @@ internal sealed partial class Page
 
     internal void Picture(string fileName, string svg, string alternative)
     {
-        Pictures.Add(fileName, svg);
+        PictureFiles.Add(fileName, svg);
         _markdown.Append($"![{alternative}]({fileName})\n\n");
         _html.Append("<figure>\n").Append(svg).Append("</figure>\n");
     }
 
-    /// <summary>The first column is text, the others are figures.</summary>
-    internal void Table(IReadOnlyList<string> heads, IEnumerable<IReadOnlyList<string>> rows, bool isText = false)
+    /// <summary>Small pictures, as many beside each other as there is room for.</summary>
+    internal void Pictures(IReadOnlyList<(string FileName, string Svg, string Alternative)> pictures)
     {
-        string end = isText ? " ---" : " ---:";
-        _markdown.Append("| ").AppendJoin(" | ", heads).Append(" |\n| ---").Insert(_markdown.Length, " |" + end, heads.Count - 1).Append(" |\n");
-        _html.Append($"<div class=\"wide\"><table{(isText ? " class=\"text\"" : string.Empty)}>\n<tr>").AppendJoin(string.Empty, heads.Select(head => $"<th>{Inline(head)}</th>")).Append("</tr>\n");
+        _html.Append("<div class=\"pictures\">\n");
+        foreach ((string fileName, string svg, string alternative) in pictures)
+        {
+            PictureFiles.Add(fileName, svg);
+            _markdown.Append($"![{alternative}]({fileName})\n");
+            _html.Append("<figure>").Append(svg).Append("</figure>\n");
+        }
+
+        _markdown.Append('\n');
+        _html.Append("</div>\n");
+    }
+
+    /// <summary>The first columns are text, the others are figures.</summary>
+    internal void Table(IReadOnlyList<string> heads, IEnumerable<IReadOnlyList<string>> rows, bool isText = false, int texts = 1)
+    {
+        texts = isText ? heads.Count : texts;
+        _markdown.Append("| ").AppendJoin(" | ", heads).Append(" |\n|").AppendJoin("|", heads.Select((_, index) => index < texts ? " --- " : " ---: ")).Append("|\n");
+        _html.Append($"<div class=\"wide\"><table{(isText ? " class=\"text\"" : texts > 1 ? " class=\"texts\"" : string.Empty)}>\n<tr>").AppendJoin(string.Empty, heads.Select(head => $"<th>{Inline(head)}</th>")).Append("</tr>\n");
         foreach (IReadOnlyList<string> row in rows)
         {
             _markdown.Append("| ").AppendJoin(" | ", row).Append(" |\n");
@@ -89,9 +104,10 @@ internal sealed partial class Page
            a { color: var(--link); }
            code { background: var(--code); padding: .1em .3em; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; } pre { background: var(--code); padding: .75rem 1rem; overflow-x: auto; border-radius: 4px; } pre code { padding: 0; overflow-wrap: normal; }
            p, ul { max-width: 52rem; } figure { margin: 1.25rem 0; overflow-x: auto; } figure svg { display: block; width: 100%; height: auto; min-width: 40rem; max-width: 860px; }
+           .pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); gap: 1.5rem; margin: 1.25rem 0; } .pictures figure { margin: 0; } .pictures figure svg { min-width: 0; max-width: 26rem; }
            .wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; font-size: .84rem; font-variant-numeric: tabular-nums; }
            th, td { padding: .3rem .55rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; vertical-align: top; } th { font-weight: 600; }
-           th:first-child, td:first-child { text-align: left; padding-left: 0; } .text { min-width: 44rem; } .text th, .text td { text-align: left; white-space: normal; }
+           th:first-child, td:first-child { text-align: left; padding-left: 0; } .texts td:nth-child(2), .texts th:nth-child(2) { text-align: left; white-space: normal; min-width: 11rem; } .texts td:first-child, .texts th { white-space: normal; } .text { min-width: 44rem; } .text th, .text td { text-align: left; white-space: normal; }
            </style>
            </head>
            <body>

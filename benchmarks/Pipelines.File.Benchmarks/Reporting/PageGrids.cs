@@ -25,14 +25,25 @@ internal static class PageGrids
             }));
     }
 
-    /// <summary>The grid's chart: one line a way.</summary>
+    // More lines than these cannot be told apart: this library's ways, the limit, and the fastest of the others. The table has all.
+    private const int MostLines = 6;
+
+    private static IEnumerable<string> MostTelling(SectionResult result)
+    {
+        string[] rivals = [.. result.Methods.Skip(1).Where(Origins.IsRival).OrderBy(method => Figures.GeometricMean(result.Of(method).Select(measured => measured.Ratio.Median)))];
+        string[] first = [.. result.Methods.Where(Origins.IsOwn), .. result.Methods.Where(method => method == Reading.ReadWays.KernelCopyName)];
+        string[] ofEach = [.. rivals.GroupBy(Origins.Of).Select(origin => origin.First())];
+        return first.Concat(ofEach).Concat(rivals).Distinct().Take(MostLines);
+    }
+
+    /// <summary>The grid's chart: one line a way, six at most.</summary>
     /// <param name="page">Where it goes.</param>
     /// <param name="result">What is drawn.</param>
     /// <param name="sizes">The points' places on the axis.</param>
     /// <param name="behind">Faint lines behind the others.</param>
     internal static void Lines(this Page page, SectionResult result, IReadOnlyList<int> sizes, IEnumerable<LineSeries> behind)
     {
-        IEnumerable<LineSeries> lines = result.Methods.Skip(1).Select(method => new LineSeries(method, [.. result.Of(method).Select((measured, index) => ((double)sizes[index], measured.Ratio))]));
+        IEnumerable<LineSeries> lines = MostTelling(result).Select(method => new LineSeries(method, [.. result.Of(method).Select((measured, index) => ((double)sizes[index], measured.Ratio))]));
         page.Picture(
             $"{result.Section.Key}.svg",
             LineChart.Draw($"{result.Section.Title}: time against {result.Baseline}", result.Section.Axis, [.. sizes.Select(size => ((double)size, SizeText.Of(size)))], [.. behind, .. lines]),

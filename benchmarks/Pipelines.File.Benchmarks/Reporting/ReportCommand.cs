@@ -68,9 +68,11 @@ internal static class ReportCommand
         }
 
         WriteFigures([.. runs.Where(run => run.Error is null).Select(run => run.Chapter)], output);
-        Page page = new ReportPage(runs, surroundings, scale).Write();
+        IReadOnlyList<MachineFigures> machines = MachineFigures.Collect(output, surroundings, [.. runs.Where(run => run.Error is null).SelectMany(run => run.Chapter.Headlines)]);
+        File.WriteAllText(Path.Join(output, MachineFigures.FileName), MachineFigures.ToCsv(machines));
+        Page page = new ReportPage(runs, surroundings, scale, machines).Write();
         WritePage(page, output);
-        AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.Pictures.Count} pictures"));
+        AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures"));
         return runs.All(run => run.Error is null) ? 0 : 1;
     }
 
@@ -153,7 +155,7 @@ internal static class ReportCommand
     {
         File.WriteAllText(Path.Join(folder, "report.md"), page.Markdown);
         File.WriteAllText(Path.Join(folder, "report.html"), page.ToHtml(ReportPage.Title));
-        foreach ((string name, string svg) in page.Pictures)
+        foreach ((string name, string svg) in page.PictureFiles)
         {
             File.WriteAllText(Path.Join(folder, name), svg);
         }

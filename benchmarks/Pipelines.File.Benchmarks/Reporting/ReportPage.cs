@@ -1,4 +1,5 @@
 using System.Globalization;
+using FilePipelinesBenchmarks.Charts;
 using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Reporting;
@@ -7,7 +8,8 @@ namespace FilePipelinesBenchmarks.Reporting;
 /// <param name="runs">The chapters, and how they went.</param>
 /// <param name="surroundings">The machine.</param>
 /// <param name="scale">How much was measured.</param>
-internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings surroundings, ReportScale scale)
+/// <param name="machines">This machine's main ratios, and those that other machines have made before.</param>
+internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings surroundings, ReportScale scale, IReadOnlyList<MachineFigures> machines)
 {
     internal const string Title = "Files through pipelines, measured";
 
@@ -35,19 +37,31 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
     private void First()
     {
         _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd}, commit `{surroundings.Commit}`, {surroundings.Machine}, {surroundings.System}, {surroundings.FileSystem}, {surroundings.Runtime}."));
+        Headline[] headlines = [.. _chapters.SelectMany(chapter => chapter.Headlines)];
+        _page.Pictures([.. headlines.Select(headline => ($"{headline.Key}.svg", HeadlineChart.Draw(headline), $"Bars: {headline.Question}, {headline.Unit}"))]);
         _page.Table(
-            ["question", "this library", "the best of .NET", "the best of the others", "ratio", "where it loses"],
-            _chapters.SelectMany(chapter => chapter.Headlines).Select(line => (IReadOnlyList<string>)
+            ["question", "figures are", "this library", "by hand", "ready made in .NET", "others", "time, best other = 1", "points lost"],
+            headlines.Select(line => (IReadOnlyList<string>)
             [
                 line.Question,
-                line.Own.Length == 0 ? "–" : $"**{line.Own}**",
-                line.Net.Length == 0 ? "–" : line.Net,
-                line.Other.Length == 0 ? "–" : line.Other,
-                double.IsNaN(line.Ratio) ? "–" : $"**{Figures.Number(line.Ratio)}**",
-                line.Losses.Length == 0 ? "nowhere" : line.Losses,
-            ]),
-            isText: true);
-        _page.Paragraph("The ratio is the time that this library takes against the best of all the others: less than 1 is faster. A loss is more than 3 % with quartiles that do not overlap, where there are quartiles.");
+                line.Unit,
+                $"**{line.FigureOf(Origin.Own)}**",
+                line.FigureOf(Origin.ByHand),
+                line.FigureOf(Origin.Net),
+                line.FigureOf(Origin.Other),
+                $"**{Figures.Number(line.Ratio)}**",
+                $"{line.Losses.Count} of {line.Points}",
+            ]), texts: 2);
+        _page.Paragraph("**By hand** is what a good engineer writes for that one purpose with .NET's own calls: a loop, threads of one's own, a group commit. The pictures name each way. The time in the last column but one is that of one operation here against the best of all the other columns: less than 1 is faster. A point is lost by more than 3 %, with quartiles that do not overlap where there are quartiles.");
+        if (machines.Count > 1)
+        {
+            _page.Paragraph("Copies and calls cost differently on each machine, so a ratio to `FileStream` does not carry over; the ratio to the kernel's bare copy does better:");
+            _page.Table(
+                ["machine", "commit", "reading, FileStream = 1", "reading, bare copy = 1", "writing, FileStream = 1"],
+                machines.Select(machine => (IReadOnlyList<string>)[machine.Machine, $"`{machine.Commit}`", Figures.Number(machine.Reading), Figures.Number(machine.Copy), Figures.Number(machine.Writing)]),
+                texts: 2);
+        }
+
         _page.Paragraph($"The others are {string.Join(", ", Packages.Versions)}{(Packages.HasPeers ? string.Empty : "; Nerdbank.Streams and Pipelines.Sockets.Unofficial were not built in (`-p:Peers=true`), so that their columns are left out")}.");
         if (scale.IsQuick)
         {
@@ -93,6 +107,13 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
             {
                 reasons.Add(result.Section.Reason);
             }
+        }
+
+        HeadlineLoss[] rates = [.. _chapters.SelectMany(chapter => chapter.Headlines).Where(headline => headline.IsRate).SelectMany(headline => headline.Losses)];
+        if (rates.Length > 0)
+        {
+            _page.Paragraph("Of the rates:");
+            _page.Table(["point", "the best other", "time against it"], rates.Select(loss => (IReadOnlyList<string>)[loss.Point, loss.Rival, Figures.Number(loss.Ratio)]), isText: true);
         }
 
         if (rows.Count == 0)

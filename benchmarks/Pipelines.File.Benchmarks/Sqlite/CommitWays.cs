@@ -7,7 +7,7 @@ internal static partial class CommitWays
 {
     static partial void AddSqlite(List<Func<CommitWay>> ways) => ways.Add(() => new SqliteCommits());
 
-    private sealed class SqliteCommits() : CommitWay("SQLite, WAL, synchronous=FULL")
+    private sealed class SqliteCommits() : CommitWay("SQLite, WAL, synchronous=FULL", CommitFile.Growing)
     {
         private (SqliteConnection Connection, SqliteCommand Insert)[] _producers = [];
 

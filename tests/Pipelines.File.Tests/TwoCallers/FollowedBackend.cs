@@ -1,12 +1,12 @@
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
 
 namespace FilePipelinesTests.TwoCallers;
 
 /// <summary>A real file, under the wait for its growth. A <see cref="FollowedOrder"/> decides which reads are handed over, and when those are performed and reported.</summary>
 internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle, string path, FilePipeBackend kind)
-    : FileBackend(handle, path, FileProperties.Of(handle, path))
+    : OpenedFile(handle, path, FileProperties.Of(handle, path))
 {
     private volatile FollowedOperation? _started;
 
@@ -21,13 +21,13 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
 
     internal override int MaxBuffersPerOperation => 16;
 
-    internal override FileOperation Rent(IFileOperationOwner owner)
+    internal override FileRequest Rent()
     {
         OperationsOut++;
-        return new FollowedOperation(this, owner);
+        return new FollowedOperation(this);
     }
 
-    internal override bool TryPerform(FileOperation operation, bool mayWait)
+    internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
         order.Within("within the call that does not wait");
         if (order.HandsOver())
@@ -40,14 +40,14 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         return true;
     }
 
-    internal override void Start(FileOperation operation)
+    internal override void Start(FileRequest operation)
     {
         order.Require(_started is null, "one operation is under way at a time");
         _started = (FollowedOperation)operation;
         order.Within("within Start");
     }
 
-    internal override void Cancel(FileOperation operation, int generation)
+    internal override void Cancel(FileRequest operation, int generation)
     {
         // A read of a file ends by itself.
     }
@@ -66,16 +66,12 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         _started = null;
         Read(operation);
         order.Within("between a read and its report");
-        if (operation.Owner!.OnCompleted(operation))
-        {
-            order.Require(_started is null, "one operation is performed once");
-            _started = operation;
-        }
+        operation.Complete();
     }
 
-    private void Read(FileOperation operation)
+    private void Read(FileRequest operation)
     {
-        order.Require(operation.Kind == FileOperationKind.Read && operation.Length > 0, "each operation asks for bytes");
+        order.Require(operation.Kind == FileRequestKind.Read && operation.Length > 0, "each operation asks for bytes");
         Span<byte> bytes = new byte[operation.Length];
         int count = RandomAccess.Read(Handle, bytes, operation.Offset);
         int moved = 0;
@@ -89,22 +85,14 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         operation.Finish(moved);
     }
 
-    private sealed class FollowedOperation : FileOperation
+    private sealed class FollowedOperation : FileRequest
     {
         private readonly FollowedBackend _backend;
 
-        internal FollowedOperation(FollowedBackend backend, IFileOperationOwner owner)
-        {
-            _backend = backend;
-            Lend(owner);
-        }
+        internal FollowedOperation(FollowedBackend backend) => _backend = backend;
 
         /// <summary>A waiting thread has taken it from its queue: it waits there for the order.</summary>
-        protected override bool Perform()
-        {
-            _backend._started = this;
-            return false;
-        }
+        protected override void Perform() => _backend._started = this;
 
         protected override void Recycle() => _backend.OperationsOut--;
     }

@@ -4,8 +4,9 @@ using System.Reflection;
 using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
-using Pipelines.File.Backends;
-using Pipelines.File.Waiting;
+using Pipelines.File.Follow;
+using Pipelines.File.IO;
+using Pipelines.File.Writing;
 
 namespace FilePipelinesTests.TwoCallers;
 
@@ -37,6 +38,9 @@ internal sealed class FollowedOrder : IDisposable
     private const int FirstLength = 40;
     private const int Growth = 3;
     private const int MinimumSize = 5;
+
+    // A number that the kernel gives to no watch.
+    private const int NoWatch = -1;
 
     private static readonly FieldInfo s_stage = typeof(FilePipeReader).GetField("_stage", BindingFlags.NonPublic | BindingFlags.Instance)!;
 
@@ -85,15 +89,12 @@ internal sealed class FollowedOrder : IDisposable
         // A fifth of it, which a file with a successor is waited for, is nothing.
         _reader = FilePipeReader.Create(
             _backend, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(1) }, leaveOpen: false, isOpenedByPath: true);
-        _file = FollowedOf((FollowingBackend)_reader.FileBackend);
+        _file = FollowedOf((FollowingFile)_reader.OpenedFile);
 
         // Nobody tells of changes, and nobody looks, but this.
-        IsRegisteredOf(_file) = true;
-        _file.TimerEntry.IsRemoved = true;
-        if (isWatched)
-        {
-            _file.Watch = new FileWatches.Watch(int.MaxValue) { First = _file };
-        }
+        TickDueOf(_file) = long.MinValue;
+        _file.CanBeWatched = isWatched;
+        _file.Watch = isWatched ? NoWatch : 0;
     }
 
     private enum Event
@@ -107,7 +108,7 @@ internal sealed class FollowedOrder : IDisposable
         /// <summary>Bytes are appended, and nobody tells.</summary>
         GrownUntold,
 
-        /// <summary>Another file, which holds bytes, takes its name. Nobody tells.</summary>
+        /// <summary>Another file, which holds bytes, takes its name. Nobody tells a read that waits.</summary>
         NameLost,
 
         /// <summary>It is cut. Nobody tells.</summary>
@@ -214,7 +215,7 @@ internal sealed class FollowedOrder : IDisposable
             events.Add(Event.Second);
         }
 
-        if (_file.Watch is not null)
+        if (_file.Watch != 0)
         {
             events.Add(Event.WatchLost);
         }
@@ -242,7 +243,7 @@ internal sealed class FollowedOrder : IDisposable
                 return;
             case Event.Grown:
                 Append(Growth);
-                _file.Wake();
+                _file.OnEvent();
                 return;
             case Event.GrownUntold:
                 Append(Growth);
@@ -251,6 +252,12 @@ internal sealed class FollowedOrder : IDisposable
                 System.IO.File.Move(_path, _path + ".1", overwrite: true);
                 System.IO.File.WriteAllText(_path, "another");
                 _lengthAtLoss = _length;
+                if (!_file.IsWaiting)
+                {
+                    // The system tells. Where a read waits it may be late, or not see it: a folder above has another name.
+                    _file.OnEvent();
+                }
+
                 break;
             case Event.Cut:
                 RandomAccess.SetLength(_writer, 0);
@@ -258,15 +265,16 @@ internal sealed class FollowedOrder : IDisposable
                 _isCut = true;
                 break;
             case Event.Told:
-                _file.Wake();
+                _file.OnEvent();
                 return;
             case Event.Look:
-                _file.LookAgain();
+                _file.Look();
                 _untold = -1;
                 return;
             case Event.WatchLost:
-                _file.Watch = null;
-                _file.OnWatchLost();
+                _file.Watch = 0;
+                _file.CanBeWatched = false;
+                _file.OnEvent();
                 return;
         }
 
@@ -314,11 +322,11 @@ internal sealed class FollowedOrder : IDisposable
         }
 
         Require(!(_file.IsWaiting && _backend.HasStarted), "an operation is at one place");
-        if (_isScripted && _file.IsWaiting && _isWatched && _file.Watch is not null && TicketOf(_file) != _untold)
+        if (_isScripted && _file.IsWaiting && _isWatched && _file.Watch != 0 && TicketOf(_file) != _untold)
         {
             Require(_length <= OffsetOf(_file), "a read waits although there is more, and nobody will tell");
             Require(!_isCut, "a read waits although the file was cut, and nobody will tell");
-            Require(_lengthAtLoss is null, "a read waits although the name means another file, and nobody will tell");
+            Require(_lengthAtLoss is null || !IsNameKnownOf(_file), "a read waits although the name means another file, and nobody will look soon");
         }
     }
 
@@ -338,7 +346,7 @@ internal sealed class FollowedOrder : IDisposable
         Require(_call is null, "a call does not end");
         if (_completion is null)
         {
-            Drain();
+            WriteLoop();
             _completion = _reader.CompleteAsync().AsTask();
         }
 
@@ -367,15 +375,17 @@ internal sealed class FollowedOrder : IDisposable
                 Append(Growth);
             }
 
-            _file.LookAgain();
-            Require(!_file.IsWaiting, "a look finds what has happened");
+            // A read that wants more than what was found may wait once more.
+            long wait = TicketOf(_file);
+            _file.Look();
+            Require(!_file.IsWaiting || TicketOf(_file) != wait, "a look finds what has happened");
         }
 
         Settle();
     }
 
     /// <summary>Reads what is left, and compares.</summary>
-    private void Drain()
+    private void WriteLoop()
     {
         _isOver = false;
         int end = _lengthAtLoss ?? _length;
@@ -467,10 +477,13 @@ internal sealed class FollowedOrder : IDisposable
     }
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_followed")]
-    private static extern ref FollowedFile FollowedOf(FollowingBackend backend);
+    private static extern ref FollowedFile FollowedOf(FollowingFile backend);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_isRegistered")]
-    private static extern ref bool IsRegisteredOf(FollowedFile file);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_tickDue")]
+    private static extern ref long TickDueOf(FollowedFile file);
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_isNameKnown")]
+    private static extern ref bool IsNameKnownOf(FollowedFile file);
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_ticket")]
     private static extern ref long TicketOf(FollowedFile file);

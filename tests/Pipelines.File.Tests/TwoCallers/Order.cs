@@ -1,6 +1,6 @@
 using System.Text;
-using Pipelines.File.Backends;
-using Pipelines.File.Buffers;
+using Pipelines.File.IO;
+using Pipelines.File.Memory;
 
 namespace FilePipelinesTests.TwoCallers;
 
@@ -117,7 +117,7 @@ internal abstract class Order : IDisposable
 
     // What the back end asks.
 
-    internal Answer Try(FileOperation operation, bool mayWait)
+    internal Answer Try(FileRequest operation, bool mayWait)
     {
         if (!_isScripted)
         {
@@ -187,7 +187,7 @@ internal abstract class Order : IDisposable
     /// <summary>The folder of the file is synced, in a step that is answered with success.</summary>
     internal virtual void OnSyncFolder() => Fail("Not so: a reader syncs no folder");
 
-    internal void Perform(FileOperation operation, Answer answer)
+    internal void Perform(FileRequest operation, Answer answer)
     {
         if (Pool is null)
         {
@@ -214,7 +214,7 @@ internal abstract class Order : IDisposable
         OnPerformed(answer);
     }
 
-    protected abstract ReadOnlySpan<Answer> TryAnswers(FileOperation operation);
+    protected abstract ReadOnlySpan<Answer> TryAnswers(FileRequest operation);
 
     protected abstract void Begin();
 
@@ -239,11 +239,11 @@ internal abstract class Order : IDisposable
     /// <summary>The operation is finished, and its owner does not know it yet.</summary>
     protected abstract void OnPerformed(Answer answer);
 
-    protected abstract ReadOnlySpan<Answer> ReportAnswers(FileOperation operation);
+    protected abstract ReadOnlySpan<Answer> ReportAnswers(FileRequest operation);
 
     protected abstract Answer TryUnscripted();
 
-    protected abstract long Move(FileOperation operation, Answer answer);
+    protected abstract long Move(FileRequest operation, Answer answer);
 
     protected abstract void OnNone();
 

@@ -3,7 +3,10 @@ using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using Pipelines.File;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
+using Pipelines.File.Reading;
+using Pipelines.File.Threading;
+using Pipelines.File.Writing;
 
 namespace FilePipelinesTests.TwoCallers;
 
@@ -74,7 +77,7 @@ internal sealed class ReaderOrder : Order
 
     protected override string Code => $"{_situation} {(Pool is null ? "own" : "callers")} {_first} {_second} {Choices}";
 
-    protected override ReadOnlySpan<Answer> TryAnswers(FileOperation operation)
+    protected override ReadOnlySpan<Answer> TryAnswers(FileRequest operation)
         => IsCompleted ? [Answer.Full, Answer.HandOver] : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.HandOver];
 
     protected override bool MayBeginSecond => _second >= ReaderCall.CancelPendingRead || !IsCopying || IsTrying || IsCopySeen;
@@ -89,7 +92,7 @@ internal sealed class ReaderOrder : Order
     private bool IsCopying => _waits.Concat(_calls).Any(wait => wait.Kind == WaitKind.Copy);
 
     /// <summary>The reader has to know of the copy: between two of its reads it does not, where the copy is that of PipeReader itself.</summary>
-    private bool IsCopySeen => FileCopyOf(_reader) is not null || PendingOf(_reader) is not null;
+    private bool IsCopySeen => PumpOf(_reader) is not null || PendingOf(_reader) is not null;
 
     // Dispose calls Complete and no more, and a copy repeats itself after each step.
     private static int MaxEventsOf(ReaderSituation situation, ReaderCall first, ReaderCall second)
@@ -187,7 +190,7 @@ internal sealed class ReaderOrder : Order
         FinishWaits();
         if (!IsCompleted)
         {
-            Drain();
+            WriteLoop();
             Call(ReaderCall.CompleteAsync);
             FinishWaits();
         }
@@ -211,15 +214,8 @@ internal sealed class ReaderOrder : Order
 
     protected override void OnReport(Answer answer, bool isWithinStart)
     {
-        PooledCompletion<ReadResult>? pending = PendingOf(_reader);
-        PooledCompletion<bool>? pendingCopy = FileCopyOf(_reader) is { } copy ? PendingOf(copy) : null;
+        // Within Start nobody waits for it yet: whoever has started it finds it over when that returns.
         Backend.Report(answer);
-        if (isWithinStart)
-        {
-            // Who is about to wait for it finds the result when Start returns, and goes on on this thread.
-            SpinUntil(static state => state.Taken?.Task.IsCompleted ?? true, (Order: this, Taken: pending == PendingOf(_reader) ? null : pending), static state => state.Order.Fail("A read does not end."));
-            SpinUntil(static state => state.Taken?.Task.IsCompleted ?? true, (Order: this, Taken: pendingCopy is null || pendingCopy == PendingOf(FileCopyOf(_reader)!) ? null : pendingCopy), static state => state.Order.Fail("A copy does not end."));
-        }
     }
 
     protected override void OnPerformed(Answer answer)
@@ -232,7 +228,7 @@ internal sealed class ReaderOrder : Order
         }
     }
 
-    protected override ReadOnlySpan<Answer> ReportAnswers(FileOperation operation)
+    protected override ReadOnlySpan<Answer> ReportAnswers(FileRequest operation)
         => IsCompleted ? (Backend.IsCancelAsked ? [Answer.Full, Answer.Error, Answer.Canceled] : [Answer.Full, Answer.Error])
             : _delivered == s_source.Length ? [Answer.None]
             : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.Canceled];
@@ -244,9 +240,9 @@ internal sealed class ReaderOrder : Order
     protected override void OnPoolError() => EndReads();
 
     /// <summary>Delivers the next bytes of the source.</summary>
-    protected override long Move(FileOperation operation, Answer answer)
+    protected override long Move(FileRequest operation, Answer answer)
     {
-        Require(operation.Kind == FileOperationKind.Read && operation.Offset == _delivered, "each read goes on where the last one ended");
+        Require(operation.Kind == FileRequestKind.Read && operation.Offset == _delivered, "each read goes on where the last one ended");
         Require(operation.Length > 0, "each read asks for bytes");
         int count = (int)Math.Min(Math.Min(operation.Length, answer == Answer.Short ? ShortAnswer : MaxAnswer), s_source.Length - _delivered);
         int left = count;
@@ -450,7 +446,7 @@ internal sealed class ReaderOrder : Order
                 return !wait.MustEnd;
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
-                return (FileCopyOf(_reader) is { } copy ? PendingOf(copy) is not null : PendingOf(_reader) is not null) && Backend.Started is not null && !Backend.IsBusy
+                return (PumpOf(_reader) is { } pump ? IsRunning(pump) : PendingOf(_reader) is not null) && Backend.Started is not null && !Backend.IsBusy
                     && (!(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked);
             default:
                 return Backend.Releases == 0 && !_waits.Exists(other => other.Kind == WaitKind.Copy && !IsSettled(other));
@@ -562,7 +558,7 @@ internal sealed class ReaderOrder : Order
     }
 
     /// <summary>Reads the rest, and compares all with the source.</summary>
-    private void Drain()
+    private void WriteLoop()
     {
         bool isTokenCanceled = IsTokenCanceled;
         IsTokenCanceled = false;
@@ -600,19 +596,19 @@ internal sealed class ReaderOrder : Order
         Require((error is null) == (FileError is null), "an error is thrown again");
     }
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_copy")]
-    private static extern ref FileCopy? FileCopyOf(FilePipeReader reader);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_pump")]
+    private static extern ref FilePump? PumpOf(FilePipeReader reader);
 
-    private static PooledCompletion<ReadResult>? PendingOf(FilePipeReader reader) => WaitsOf(reader) is { } waits ? PendingOf(waits) : null;
+    private static PendingResult<ReadResult>? PendingOf(FilePipeReader reader) => WaitingOf(reader) is { } waiting ? WaitOf(waiting) : null;
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_waits")]
-    private static extern ref ReadWaits? WaitsOf(FilePipeReader reader);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_waiting")]
+    private static extern ref WaitingReads? WaitingOf(FilePipeReader reader);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_read")]
-    private static extern ref PooledCompletion<ReadResult>? PendingOf(ReadWaits waits);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
+    private static extern ref PendingResult<ReadResult>? WaitOf(WaitingReads waiting);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_pending")]
-    private static extern ref PooledCompletion<bool>? PendingOf(FileCopy copy);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_isRunning")]
+    private static extern ref bool IsRunning(FilePump pump);
 
     private enum WaitKind
     {

@@ -1,14 +1,14 @@
 using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
 
 namespace FilePipelinesTests.TwoCallers;
 
 /// <summary>
 /// A file in memory, of unknown length. An <see cref="Order"/> decides what it answers, and when; it sees that no operation is used by two, and none after it was given back.
 /// </summary>
-internal sealed class ScriptedBackend : FileBackend
+internal sealed class ScriptedBackend : OpenedFile
 {
     /// <summary>Bytes of an operation's memory that are looked at. No operation moves more.</summary>
     internal const int Watched = 256;
@@ -46,13 +46,13 @@ internal sealed class ScriptedBackend : FileBackend
 
     internal override int MaxBuffersPerOperation => 16;
 
-    internal override FileOperation Rent(IFileOperationOwner owner)
+    internal override FileRequest Rent()
     {
         OperationsOut++;
-        return new ScriptedOperation(this, owner);
+        return new ScriptedOperation(this);
     }
 
-    internal override bool TryPerform(FileOperation operation, bool mayWait)
+    internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
         Interlocked.Increment(ref _depth);
         ScriptedOperation tried = (ScriptedOperation)operation;
@@ -69,7 +69,7 @@ internal sealed class ScriptedBackend : FileBackend
         return answer != Answer.HandOver;
     }
 
-    internal override void Start(FileOperation operation)
+    internal override void Start(FileRequest operation)
     {
         Interlocked.Increment(ref _depth);
         _order.BeforeStart();
@@ -84,7 +84,7 @@ internal sealed class ScriptedBackend : FileBackend
         Interlocked.Decrement(ref _depth);
     }
 
-    internal override void Cancel(FileOperation operation, int generation)
+    internal override void Cancel(FileRequest operation, int generation)
     {
         Interlocked.Increment(ref _depth);
         int uses = _uses;
@@ -121,12 +121,10 @@ internal sealed class ScriptedBackend : FileBackend
         _lent = null;
         CheckLent(operation);
         _order.Perform(operation, answer);
-        if (operation.Owner!.OnCompleted(operation))
-        {
-            Lend(operation);
-            _started = operation;
-        }
 
+        // What follows runs here, also where it is a caller's code: so an order is one thread's.
+        operation.ResumesOnPool = false;
+        operation.Complete();
         Interlocked.Decrement(ref _depth);
     }
 
@@ -138,7 +136,7 @@ internal sealed class ScriptedBackend : FileBackend
         _order.Require(Releases == 0, "an operation is performed after the handle was released");
         _lent = operation;
         _uses++;
-        if (operation.Kind == FileOperationKind.Read)
+        if (operation.Kind == FileRequestKind.Read)
         {
             Fill(operation, Lent);
         }
@@ -146,7 +144,7 @@ internal sealed class ScriptedBackend : FileBackend
 
     private void CheckLent(ScriptedOperation operation)
     {
-        if (operation.Kind == FileOperationKind.Read)
+        if (operation.Kind == FileRequestKind.Read)
         {
             int left = Watched;
             foreach (TransferBuffer buffer in operation.Buffers)
@@ -170,22 +168,24 @@ internal sealed class ScriptedBackend : FileBackend
     }
 
     /// <summary>An operation that is never used again, so that every late use of it is seen.</summary>
-    internal sealed class ScriptedOperation : FileOperation
+    internal sealed class ScriptedOperation : FileRequest
     {
         private readonly ScriptedBackend _backend;
 
-        internal ScriptedOperation(ScriptedBackend backend, IFileOperationOwner owner)
-        {
-            _backend = backend;
-            Lend(owner);
-        }
+        internal ScriptedOperation(ScriptedBackend backend) => _backend = backend;
 
         internal bool IsReturned { get; private set; }
 
         /// <summary>The use of it that was to be given up.</summary>
         internal int CanceledGeneration { get; set; } = -1;
 
-        protected override bool Perform() => throw new InvalidOperationException("It is scripted: no thread of the library's performs it.");
+        internal override void Queue()
+        {
+            _backend.Lend(this);
+            _backend._started = this;
+        }
+
+        protected override void Perform() => throw new InvalidOperationException("It is scripted: no thread of the library's performs it.");
 
         protected override void Recycle()
         {

@@ -21,6 +21,7 @@ public sealed class TwoReaderCallersTests
 
     [Theory]
     [MemberData(nameof(Situations))]
+    [Trait("Category", Exploration.Category)]
     public async Task TwoCalls_InEveryOrderWithTheEvents_LoseNothingAndEnd(ReaderSituation situation, bool hasCallersPool)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
@@ -33,13 +34,14 @@ public sealed class TwoReaderCallersTests
                 foreach (ReaderCall second in s_calls)
                 {
                     Choices choices = new();
+                    int left = Exploration.MostOrders;
                     do
                     {
                         using ReaderOrder order = new(situation, hasCallersPool, first, second, choices);
                         order.Run();
                         orders++;
                     }
-                    while (choices.MoveNext());
+                    while (--left > 0 && choices.MoveNext());
                 }
             }
 

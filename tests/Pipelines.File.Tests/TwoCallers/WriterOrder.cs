@@ -1,6 +1,6 @@
 using System.IO.Pipelines;
 using Pipelines.File;
-using Pipelines.File.Backends;
+using Pipelines.File.IO;
 
 namespace FilePipelinesTests.TwoCallers;
 
@@ -74,8 +74,8 @@ internal sealed class WriterOrder : Order
 
     protected override string Code => $"{_situation} {(Pool is null ? "own" : "callers")} {_first} {_second} {Choices}";
 
-    protected override ReadOnlySpan<Answer> TryAnswers(FileOperation operation)
-        => operation.Kind != FileOperationKind.Write ? [Answer.Full, Answer.Error, Answer.HandOver]
+    protected override ReadOnlySpan<Answer> TryAnswers(FileRequest operation)
+        => operation.Kind != FileRequestKind.Write ? [Answer.Full, Answer.Error, Answer.HandOver]
             : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.HandOver];
 
     // Within the caller's own calls only those may come that may come from any thread.
@@ -114,7 +114,7 @@ internal sealed class WriterOrder : Order
                 Call(WriterCall.Advance);
                 Call(WriterCall.FlushDurableAsync);
                 Backend.Report(Answer.Full);
-                Require(Backend.Started is { Kind: FileOperationKind.Sync }, "it syncs");
+                Require(Backend.Started is { Kind: FileRequestKind.Sync }, "it syncs");
                 break;
         }
     }
@@ -161,6 +161,8 @@ internal sealed class WriterOrder : Order
         Require(_writer.UnflushedBytes == 0, "nothing is unflushed after Complete");
         if (Pool is not null)
         {
+            // A work item gives it back.
+            SpinUntil(static order => order.Pool!.Rented == 0 || order._isRoomOut, this, static _ => { });
             Require(Pool.Rented == 0 || _isRoomOut, "all memory is given back");
             Require(Pool.ReturnedTwice == 0, "memory is given back once");
             Require(Pool.ReturnedPinned == 0, "memory is given back when the system is done with it");
@@ -177,8 +179,8 @@ internal sealed class WriterOrder : Order
         }
     }
 
-    protected override ReadOnlySpan<Answer> ReportAnswers(FileOperation operation)
-        => operation.Kind != FileOperationKind.Write ? [Answer.Full, Answer.Error, Answer.Canceled]
+    protected override ReadOnlySpan<Answer> ReportAnswers(FileRequest operation)
+        => operation.Kind != FileRequestKind.Write ? [Answer.Full, Answer.Error, Answer.Canceled]
             : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.Canceled];
 
     protected override Answer TryUnscripted() => Answer.HandOver;
@@ -210,14 +212,14 @@ internal sealed class WriterOrder : Order
     }
 
     /// <summary>Takes the next bytes.</summary>
-    protected override long Move(FileOperation operation, Answer answer)
+    protected override long Move(FileRequest operation, Answer answer)
     {
         switch (operation.Kind)
         {
-            case FileOperationKind.Sync:
+            case FileRequestKind.Sync:
                 _synced = _taken;
                 return 0;
-            case FileOperationKind.Step:
+            case FileRequestKind.Step:
                 operation.Step!();
                 return 0;
         }
@@ -386,6 +388,10 @@ internal sealed class WriterOrder : Order
             _due = dropsUnflushed ? _flushed : _advanced;
             _mostDue = _due + _writing;
             IsCompleted = true;
+
+            // From here on it is the writer's again.
+            _memory = default;
+            _isRoomOut = false;
         }
 
         bool isWithin = _calls.Count > 0 || Backend.IsBusy;

@@ -23,19 +23,18 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
 
     internal override IEnumerable<Headline> Headlines =>
     [
-        Headline.OfRates(
-            $"Durable commits of {CommitWay.RecordSize} B a second, by {CommitMeasurement.ProducerCounts[^1]} producers",
-            [.. _commits.GroupBy(figures => figures.Producers).Select(group => (Producers(group.Key), (IReadOnlyList<(string, double)>)[.. group.Select(figures => (figures.Name, figures.PerSecond.Median))]))]),
+        Commits(CommitFile.Preallocated, "headline-commits-preallocated", "a preallocated file"),
+        Commits(CommitFile.Growing, "headline-commits-growing", "a growing file"),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles
     {
         get
         {
-            StringBuilder csv = new("method,producers,commits_per_second_min,lower_quartile,median,upper_quartile,max,ratio_median,us_median,us_99th_percentile\n");
+            StringBuilder csv = new("method,file,producers,commits_per_second_min,lower_quartile,median,upper_quartile,max,ratio_median,us_median,us_99th_percentile\n");
             foreach (CommitFigures figures in _commits)
             {
-                csv.Append(CultureInfo.InvariantCulture, $"{Figures.Quoted(figures.Name)},{figures.Producers},{Figures.Fields(figures.PerSecond, "0")},{figures.Ratio.Median:0.0000},{figures.Median:0.0},{figures.NinetyNinth:0.0}\n");
+                csv.Append(CultureInfo.InvariantCulture, $"{Figures.Quoted(figures.Name)},{figures.File},{figures.Producers},{Figures.Fields(figures.PerSecond, "0")},{figures.Ratio.Median:0.0000},{figures.Median:0.0},{figures.NinetyNinth:0.0}\n");
             }
 
             return [("commits.csv", csv.ToString())];
@@ -51,23 +50,31 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
 
     internal override void Write(Page page)
     {
-        page.Paragraph($"Records of {CommitWay.RecordSize} bytes, each on the device before its producer goes on to the next. The journal is `samples/Journal`: many producers, one `FilePipeWriter`, one sync for all that wait. Beside it every producer has a thread and a place of its own in one file, which has its blocks already, so that a sync writes the data alone; `FlushToDisk` is fsync(2), which also writes the file's times. A ratio compares the commits a second of one round: more is faster.");
-        page.Picture(
-            "commits.svg",
-            BarChart.Draw("Commits a second (each group has its own scale)", [.. _commits.GroupBy(figures => figures.Producers).Select(group =>
-                new BarGroup(Producers(group.Key), [.. group.Select(figures => (figures.Name, figures.PerSecond.Median, Figures.Count(figures.PerSecond.Median)))]))]),
-            "Bars: commits a second by each way, by the number of producers");
-        page.Table(
-            ["way", "producers", "commits a second", $"against {_commits[0].Name}", "half of them within", "99 of 100 within"],
-            _commits.Select(figures => (IReadOnlyList<string>)
-            [
-                Figures.Emphasised(figures.Name),
-                Producers(figures.Producers),
-                Figures.Emphasised(figures.Name, Figures.Count(figures.PerSecond.Median)),
-                Figures.Ratio(figures.Ratio),
-                Figures.Time(figures.Median),
-                Figures.Time(figures.NinetyNinth),
-            ]));
+        page.Paragraph(
+            $"Records of {CommitWay.RecordSize} bytes, each on the device before its producer goes on to the next. **By hand** is a `Channel`, one loop that writes all that waits to a `FileStream`, one `Flush(true)`, and the completion of all. "
+            + "`FilePipeWriter` is shared by all producers under a lock, and each awaits its own flush; `samples/Journal` frames each record and chains its checksum besides. A thread each has a place of its own in one file. "
+            + "A preallocated file has its blocks already and is overwritten, so a sync writes the data alone; with a growing one it writes the file system's journal, too. A ratio compares the commits a second of one round: more is faster.");
+        foreach (IGrouping<CommitFile, CommitFigures> file in _commits.GroupBy(figures => figures.File))
+        {
+            string kind = file.Key == CommitFile.Growing ? "a growing file" : "a preallocated file";
+            page.Picture(
+                $"commits-{file.Key.ToString().ToLowerInvariant()}.svg",
+                BarChart.Draw($"Commits a second, {kind} (each group has its own scale)", [.. file.GroupBy(figures => figures.Producers).Select(group =>
+                    new BarGroup(Producers(group.Key), [.. group.Select(figures => (figures.Name, figures.PerSecond.Median, Figures.Count(figures.PerSecond.Median)))]))]),
+                $"Bars: commits a second by each way into {kind}, by the number of producers");
+            page.Table(
+                ["way", "producers", "commits a second", $"against {_commits[0].Name}", "half of them within", "99 of 100 within"],
+                file.Select(figures => (IReadOnlyList<string>)
+                [
+                    Figures.Emphasised(figures.Name),
+                    Producers(figures.Producers),
+                    Figures.Emphasised(figures.Name, Figures.Count(figures.PerSecond.Median)),
+                    Figures.Ratio(figures.Ratio),
+                    Figures.Time(figures.Median),
+                    Figures.Time(figures.NinetyNinth),
+                ]));
+        }
+
         if (!Packages.HasSqlite)
         {
             page.Paragraph("SQLite was not built in: `-p:Sqlite=true` where Microsoft.Data.Sqlite restores.");
@@ -78,6 +85,17 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
             page.Grid(result);
         }
     }
+
+    private Headline Commits(CommitFile file, string key, string what)
+        => Headline.OfRates(
+            key,
+            $"Durable commits into {what}",
+            $"commits a second of {CommitWay.RecordSize} B, {CommitMeasurement.ProducerCounts[^1]} producers",
+            [
+                .. _commits.Where(figures => figures.File == file)
+                    .GroupBy(figures => figures.Producers)
+                    .Select(group => (Producers(group.Key), (IReadOnlyList<(string, double)>)[.. group.Select(figures => (figures.Name, figures.PerSecond.Median))])),
+            ]);
 
     private static string Producers(int count) => count == 1 ? "1 producer" : $"{count} producers";
 

@@ -16,6 +16,8 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
     private static readonly long[] s_copiedMebibytes = [1, 128];
     private static readonly (int Minimum, int Maximum)[] s_smallLengths = [(1024, 1024), (4096, 4096), (16384, 16384), (1024, 16384)];
 
+    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-copying", "Copying one file to a new one", "FilePipeReader to FilePipeWriter", [Grids[0]])];
+
     internal override string Title => "Copying, small files, a large file from the device";
 
     internal override void Write(Page page)

@@ -21,18 +21,17 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
         get
         {
             FollowFigures own = Best(Origin.Own)!;
-            FollowFigures? net = Best(Origin.Net);
-            FollowFigures? other = Best(Origin.Other);
-            double best = Math.Min(net?.Median ?? double.MaxValue, other?.Median ?? double.MaxValue);
+            FollowFigures best = _figures.Where(figures => Origins.IsRival(figures.Way)).MinBy(figures => figures.Median)!;
             return
             [
                 new Headline(
-                    "Following a file: how late a line is, median",
-                    $"{Figures.Number(own.Median)} ms",
-                    TextOf(net),
-                    TextOf(other),
-                    own.Median / best,
-                    own.Median > Figures.Visible * best ? $"{Figures.Number(own.Median / best)} times the best other" : string.Empty),
+                    "headline-follow",
+                    "Following a file: how late a line is",
+                    "milliseconds, median",
+                    IsRate: false,
+                    [.. new[] { own, Best(Origin.ByHand), Best(Origin.Net), Best(Origin.Other) }.OfType<FollowFigures>().Select(figures => new HeadlineBar(Origins.Of(figures.Way), figures.Way, figures.Median, Figures.Number(figures.Median)))],
+                    Points: 1,
+                    own.Median > Figures.Visible * best.Median ? [new HeadlineLoss("Following a file", best.Way, own.Median / best.Median)] : []),
             ];
         }
     }
@@ -74,8 +73,6 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
 
         static string Bar(bool isMet) => isMet ? "met" : "**missed**";
     }
-
-    private static string TextOf(FollowFigures? figures) => figures is null ? string.Empty : $"{Figures.Number(figures.Median)} ms ({figures.Way})";
 
     private FollowFigures? Best(Origin origin) => _figures.Where(figures => Origins.Of(figures.Way) == origin).MinBy(figures => figures.Median);
 }

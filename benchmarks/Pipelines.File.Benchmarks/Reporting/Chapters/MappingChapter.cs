@@ -14,7 +14,7 @@ internal sealed class MappingChapter(ReportScale scale) : GridChapter(MakeSectio
 
     internal override string Title => "Memory mapping";
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("The same with every byte looked at, mappings among the others, once in large folios and once in small ones", "FilePipeReader", Grids)];
+    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-mapping", "Reading, every byte looked at, with mappings", "FilePipeReader", Grids)];
 
     internal override async Task MeasureAsync(Allowance allowance)
     {

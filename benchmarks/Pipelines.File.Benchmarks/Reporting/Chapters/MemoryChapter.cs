@@ -24,7 +24,7 @@ internal sealed class MemoryChapter(ReportScale scale) : GridChapter(MakeSection
 
     internal override string Title => "Memory";
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("Building content in memory, then `ToArray`", Own, [Bytes])];
+    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-memory", "Content built in memory, then ToArray", Own, [Bytes])];
 
     private SectionResult Bytes => Find("memory-bytes")!;
 

@@ -18,6 +18,8 @@ internal sealed class ParsingChapter(ReportScale scale)
 
     internal override string Title => "Parsers";
 
+    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-lines", "Counting the lines of a file", "FilePipeReader.ReadLinesAsync", [Grids[0]])];
+
     internal override void Write(Page page)
     {
         page.Paragraph("The same parser over every way to get at the lines; the limit is the same file already in memory. `StreamReader` gives strings, as programs without pipelines use it.");

@@ -9,7 +9,6 @@ internal sealed class ServingChapter(string? path) : ReportChapter
 {
     internal const string FileName = "serving.md";
 
-    private const string Question = "Serving files over HTTP, requests a second";
     private const string Command = "bash benchmarks/serve.sh | tee benchmarks/report/" + FileName;
 
     private string[] _lines = [];
@@ -23,9 +22,7 @@ internal sealed class ServingChapter(string? path) : ReportChapter
         get
         {
             (string Point, IReadOnlyList<(string Way, double PerSecond)> Ways)[] points = [.. Points()];
-            return points.Length == 0
-                ? [new Headline(Question, string.Empty, string.Empty, string.Empty, double.NaN, "not measured here: benchmarks/serve.sh")]
-                : [Headline.OfRates($"{Question}, a file of {points[^1].Point}", points)];
+            return points.Length == 0 ? [] : [Headline.OfRates("headline-serving", $"Serving files over HTTP, {points[^1].Point}", "requests a second", points)];
         }
     }
 

@@ -21,9 +21,8 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
 
     internal override IEnumerable<Headline> Headlines =>
     [
-        Headline.OfRates(
-            $"Cold reads of 4 KiB a second, {HeldTo} at once",
-            [.. _waits.Points.Where(point => point.IsReads).OrderBy(point => point.AtOnce == HeldTo).Select(point => ($"{point.AtOnce} at once", (IReadOnlyList<(string, double)>)[.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median))]))]),
+        Rates(isReads: true, "headline-cold-reads", $"Cold reads of 4 KiB, {HeldTo} at once", "reads a second"),
+        Rates(isReads: false, "headline-flushes", $"Durable flushes, {HeldTo} files at once", "flushes a second"),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles
@@ -76,6 +75,18 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
         static IReadOnlyList<string> AtMost(string what, double bar, double figure, string unit) => [what, $"at most {bar.ToString(CultureInfo.InvariantCulture)}{unit}", Figures.Number(figure), figure <= bar ? "met" : "**missed**"];
     }
 
+    private Headline Rates(bool isReads, string key, string question, string unit)
+        => Headline.OfRates(
+            key,
+            question,
+            unit,
+            [
+                .. _waits.Points
+                    .Where(point => point.IsReads == isReads)
+                    .OrderBy(point => point.AtOnce == HeldTo)
+                    .Select(point => ($"{point.AtOnce} at once", (IReadOnlyList<(string, double)>)[.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median))])),
+            ]);
+
     private void WriteKind(Page page, bool isReads)
     {
         (bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)[] points = [.. _waits.Points.Where(point => point.IsReads == isReads)];
@@ -84,8 +95,8 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
             isReads ? "waits-reads.svg" : "waits-flushes.svg",
             BarChart.Draw(
                 $"{what}: operations a second",
-                [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median, $"{Figures.Count(way.OperationsPerSecond.Median)}/s, work item {Figures.Number(way.DelayNinetyNinth)} ms"))]))]),
-            $"Bars: {what} a second by each way, with the delay of an unrelated work item (99 of 100 within)");
+                [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median, $"{Figures.Count(way.OperationsPerSecond.Median)}/s"))]))]),
+            $"Bars: {what} a second by each way, by the number at once");
         page.Paragraph($"**{what}.** An operation's time is its median and what 99 of 100 take at most; so is the delay of the unrelated work item, with the longest.");
         page.Table(
             ["at once", "way", "operations/s", "against threads of one's own", "one operation", "CPU of one", "delay of a work item", "pool threads"],

@@ -13,7 +13,7 @@ internal sealed class WritingChapter(ReportScale scale) : GridChapter([MakeSecti
 
     internal override string Title => "Writing";
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("Writing a file, with a flush after each of 512 B to 256 KiB", "FilePipeWriter", Grids)];
+    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-writing", "Writing, a flush every 512 B to 256 KiB", "FilePipeWriter", Grids)];
 
     internal override void Write(Page page)
     {
@@ -36,7 +36,7 @@ internal sealed class WritingChapter(ReportScale scale) : GridChapter([MakeSecti
             new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
             "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, into its segments. "
             + "`written` is one system call and one wait a flush, as `PipeWriter.Create` is, which is its fair comparison: the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, "
-            + "and a `Write` of an array hands the system the caller's own memory where a pipe has copied it first. Who does not need the bytes to be written at every flush should not ask for it.",
+            + "and a `Write` of an array hands the system the caller's own memory where a pipe has copied it first. Use `Written` only when every flush must reach the operating system.",
             folder => [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), CandidatesFor(folder, scale.WrittenBytes, size)))])
         {
             MakeWarmUp = preallocate ? null : folder => CandidatesFor(folder, MiB, 4096),

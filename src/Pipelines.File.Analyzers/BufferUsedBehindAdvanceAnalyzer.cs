@@ -1,0 +1,87 @@
+using System.Collections.Immutable;
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.CSharp;
+using Microsoft.CodeAnalysis.CSharp.Syntax;
+using Microsoft.CodeAnalysis.Diagnostics;
+
+namespace Pipelines.File.Analyzers;
+
+/// <summary>
+/// Finds uses of a buffer in the statements behind the AdvanceTo that was given a position of it, in the same block, up to where it is assigned again. Other paths are let be.
+/// </summary>
+[DiagnosticAnalyzer(LanguageNames.CSharp)]
+public sealed class BufferUsedBehindAdvanceAnalyzer : DiagnosticAnalyzer
+{
+    /// <inheritdoc/>
+    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.BufferUsedBehindAdvance);
+
+    /// <inheritdoc/>
+    public override void Initialize(AnalysisContext context)
+    {
+        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
+        context.EnableConcurrentExecution();
+        context.RegisterSyntaxNodeAction(Analyze, SyntaxKind.InvocationExpression);
+    }
+
+    private static void Analyze(SyntaxNodeAnalysisContext context)
+    {
+        InvocationExpressionSyntax call = (InvocationExpressionSyntax)context.Node;
+        SemanticModel model = context.SemanticModel;
+        if (call.Expression is not MemberAccessExpressionSyntax { Name.Identifier.Text: "AdvanceTo" }
+            || call.Parent is not ExpressionStatementSyntax statement
+            || model.GetSymbolInfo(call, context.CancellationToken).Symbol is not IMethodSymbol method
+            || !method.ContainingType.IsOrDerivesFrom("System.IO.Pipelines", "PipeReader"))
+        {
+            return;
+        }
+
+        HashSet<ISymbol> buffers = new(SymbolEqualityComparer.Default);
+        foreach (IdentifierNameSyntax name in call.ArgumentList.DescendantNodes().OfType<IdentifierNameSyntax>())
+        {
+            if (BufferOf(name, model, context.CancellationToken) is { } buffer)
+            {
+                buffers.Add(buffer);
+            }
+        }
+
+        foreach (SyntaxNode node in Behind(statement).SelectMany(one => one.DescendantNodesAndSelf(child => child is not (AnonymousFunctionExpressionSyntax or LocalFunctionStatementSyntax))))
+        {
+            switch (node)
+            {
+                case AssignmentExpressionSyntax { Left: IdentifierNameSyntax assigned } when model.GetSymbolInfo(assigned, context.CancellationToken).Symbol is { } symbol:
+                    buffers.Remove(symbol);
+                    break;
+                case ArgumentSyntax { RefKindKeyword.RawKind: (int)SyntaxKind.OutKeyword, Expression: IdentifierNameSyntax given } when model.GetSymbolInfo(given, context.CancellationToken).Symbol is { } symbol:
+                    buffers.Remove(symbol);
+                    break;
+                case IdentifierNameSyntax name when BufferOf(name, model, context.CancellationToken) is { } buffer && buffers.Contains(buffer):
+                    context.ReportDiagnostic(Diagnostic.Create(Rules.BufferUsedBehindAdvance, name.GetLocation(), name.Parent is MemberAccessExpressionSyntax access && access.Expression == name ? access.ToString() : name.ToString()));
+                    break;
+            }
+        }
+    }
+
+    /// <summary>The local or parameter whose buffer a name stands for: a sequence, or a ReadResult whose Buffer is asked for.</summary>
+    private static ISymbol? BufferOf(IdentifierNameSyntax name, SemanticModel model, CancellationToken cancellationToken)
+    {
+        ISymbol? symbol = model.GetSymbolInfo(name, cancellationToken).Symbol;
+        ITypeSymbol? type = symbol switch
+        {
+            ILocalSymbol local => local.Type,
+            IParameterSymbol parameter => parameter.Type,
+            _ => null,
+        };
+        bool isBuffer = type.IsByteSequence()
+            || (type.Is("System.IO.Pipelines", "ReadResult") && name.Parent is MemberAccessExpressionSyntax { Name.Identifier.Text: "Buffer" } access && access.Expression == name);
+        return isBuffer ? symbol : null;
+    }
+
+    private static IEnumerable<StatementSyntax> Behind(StatementSyntax statement)
+        => statement.Parent switch
+        {
+            BlockSyntax block => block.Statements.SkipWhile(one => one != statement).Skip(1),
+            SwitchSectionSyntax section => section.Statements.SkipWhile(one => one != statement).Skip(1),
+            GlobalStatementSyntax { Parent: CompilationUnitSyntax unit } global => unit.Members.OfType<GlobalStatementSyntax>().SkipWhile(one => one != global).Skip(1).Select(one => one.Statement),
+            _ => [],
+        };
+}

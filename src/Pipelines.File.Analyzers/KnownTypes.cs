@@ -1,0 +1,51 @@
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.CSharp;
+using Microsoft.CodeAnalysis.CSharp.Syntax;
+
+namespace Pipelines.File.Analyzers;
+
+/// <summary>Asks about types and methods by name, so that it works for every version of the library.</summary>
+internal static class KnownTypes
+{
+    internal static bool Is(this ITypeSymbol? type, string nameSpace, string name) => type is not null && type.Name == name && type.ContainingNamespace?.ToDisplayString() == nameSpace;
+
+    internal static bool IsOrDerivesFrom(this ITypeSymbol? type, string nameSpace, string name)
+    {
+        for (; type is not null; type = type.BaseType)
+        {
+            if (type.Is(nameSpace, name))
+            {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    internal static bool IsByteSequence(this ITypeSymbol? type)
+        => type is INamedTypeSymbol { TypeArguments.Length: 1 } named && type.Is("System.Buffers", "ReadOnlySequence") && named.TypeArguments[0].SpecialType == SpecialType.System_Byte;
+
+    /// <summary>The expression without await, ConfigureAwait, WithCancellation, parentheses and "!".</summary>
+    internal static ExpressionSyntax Unwrap(ExpressionSyntax expression)
+        => expression switch
+        {
+            AwaitExpressionSyntax awaited => Unwrap(awaited.Expression),
+            ParenthesizedExpressionSyntax parenthesized => Unwrap(parenthesized.Expression),
+            PostfixUnaryExpressionSyntax { RawKind: (int)SyntaxKind.SuppressNullableWarningExpression } suppressed => Unwrap(suppressed.Operand),
+            InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax { Name.Identifier.Text: "ConfigureAwait" or "WithCancellation" } access } => Unwrap(access.Expression),
+            _ => expression,
+        };
+
+    /// <summary>The body of the method, local function, lambda or accessor around a node, or the whole file for top-level statements.</summary>
+    internal static SyntaxNode BodyAround(SyntaxNode node)
+        => node.FirstAncestorOrSelf<SyntaxNode>(one => one is BaseMethodDeclarationSyntax or LocalFunctionStatementSyntax or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
+            ?? node.SyntaxTree.GetRoot();
+
+    /// <summary>Whether a call is one of the library's ReadLinesAsync.</summary>
+    internal static bool IsReadLines(ExpressionSyntax expression, SemanticModel model, CancellationToken cancellationToken)
+        => Unwrap(expression) is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax { Name.Identifier.Text: "ReadLinesAsync" } } call
+            && model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol method
+            && method.ContainingNamespace?.ToDisplayString() == "Pipelines.File"
+            && method.ReturnType is INamedTypeSymbol { TypeArguments.Length: 1 } lines
+            && lines.TypeArguments[0].IsByteSequence();
+}

@@ -1,0 +1,34 @@
+using System.Collections.Immutable;
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.CSharp;
+using Microsoft.CodeAnalysis.CSharp.Syntax;
+using Microsoft.CodeAnalysis.Diagnostics;
+
+namespace Pipelines.File.Analyzers;
+
+/// <summary>Finds FlushAsync, WriteAsync and CompleteAsync of a PipeWriter whose result is dropped.</summary>
+[DiagnosticAnalyzer(LanguageNames.CSharp)]
+public sealed class NotAwaitedAnalyzer : DiagnosticAnalyzer
+{
+    /// <inheritdoc/>
+    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.NotAwaited);
+
+    /// <inheritdoc/>
+    public override void Initialize(AnalysisContext context)
+    {
+        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
+        context.EnableConcurrentExecution();
+        context.RegisterSyntaxNodeAction(Analyze, SyntaxKind.ExpressionStatement);
+    }
+
+    private static void Analyze(SyntaxNodeAnalysisContext context)
+    {
+        if (context.Node is ExpressionStatementSyntax { Expression: InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call }
+            && access.Name.Identifier.Text is "FlushAsync" or "WriteAsync" or "CompleteAsync"
+            && context.SemanticModel.GetSymbolInfo(call, context.CancellationToken).Symbol is IMethodSymbol method
+            && method.ContainingType.IsOrDerivesFrom("System.IO.Pipelines", "PipeWriter"))
+        {
+            context.ReportDiagnostic(Diagnostic.Create(Rules.NotAwaited, call.GetLocation(), access.Name.Identifier.Text));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Runtime.ExceptionServices;
+using Pipelines.File.Reading;
+
+namespace Pipelines.File;
+
+// Copies of everything that is left.
+public sealed partial class FilePipeReader
+{
+    /// <summary>
+    /// Copies what is buffered and the rest of the file to <paramref name="destination"/>, read straight into its own memory, with a flush after every read.
+    /// Ends at the end of the file, or when the destination's reader is gone (<see cref="FlushResult.IsCompleted"/>); completes neither side. Bytes that the destination has got are consumed
+    /// here, also where the copy is canceled or fails, so that another copy goes on behind them.
+    /// </summary>
+    /// <inheritdoc/>
+    public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        lock (_buffer)
+        {
+            ThrowIfNotReadableLocked();
+        }
+
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken) : CopyAsync(destination, cancellationToken);
+    }
+
+    /// <summary>
+    /// Copies what is buffered and the rest of the file to <paramref name="destination"/>. Bytes that it was given are consumed here, also where the copy is canceled or fails, so that another
+    /// copy goes on behind them.
+    /// </summary>
+    /// <inheritdoc/>
+    public override Task CopyToAsync(Stream destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken) : CopyAsync(destination, cancellationToken);
+    }
+
+    private async Task CopyAsync(Stream destination, CancellationToken cancellationToken)
+    {
+        ReadResult read;
+        do
+        {
+            read = await ReadAsync(cancellationToken).ConfigureAwait(false);
+            SequencePosition consumed = read.Buffer.Start;
+            try
+            {
+                ThrowIfCanceled(read);
+                for (SequencePosition next = consumed; read.Buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory);)
+                {
+                    cancellationToken.ThrowIfCancellationRequested();
+                    consumed = next.GetObject() is null ? read.Buffer.End : next;
+                    await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+                }
+            }
+            finally
+            {
+                AdvanceTo(consumed);
+            }
+        }
+        while (!read.IsCompleted);
+    }
+
+    private async Task CopyAsync(PipeWriter destination, CancellationToken cancellationToken)
+    {
+        FilePipeWriter? file = destination as FilePipeWriter;
+        long start = Position;
+        file?.BeginCopy();
+        try
+        {
+            if (await CopyBufferedAsync(destination, cancellationToken).ConfigureAwait(false))
+            {
+                await PumpAsync(destination, cancellationToken).ConfigureAwait(false);
+            }
+
+            if (file is not null && Position > start)
+            {
+                _ = FilePump.GoesOn(await file.FlushAsync(cancellationToken).ConfigureAwait(false));
+            }
+        }
+        finally
+        {
+            file?.EndCopy();
+            lock (_buffer)
+            {
+                _isCopying = false;
+            }
+        }
+    }
+
+    /// <summary>
+    /// Copies what is buffered, what a read under way reads into the reader's own memory, and everything where the system cannot read into the destination's. <see langword="true"/>: the rest
+    /// is for the pump that is set up.
+    /// </summary>
+    private async ValueTask<bool> CopyBufferedAsync(PipeWriter destination, CancellationToken cancellationToken)
+    {
+        bool isOver = false;
+        while (!TryBeginPump(out ReadResult read))
+        {
+            if (read.Buffer.IsEmpty && !isOver)
+            {
+                read = await ReadAsync(cancellationToken).ConfigureAwait(false);
+                ThrowIfCanceled(read);
+                isOver = read.IsCompleted;
+            }
+
+            if (read.Buffer.IsEmpty)
+            {
+                return false;
+            }
+
+            // What the destination was advanced over is consumed, whatever comes of the flush.
+            SequencePosition consumed = read.Buffer.Start;
+            try
+            {
+                ThrowIfCanceled(read);
+                consumed = read.Buffer.GetPosition(FilePump.Write(destination, read.Buffer.FirstSpan));
+            }
+            finally
+            {
+                AdvanceTo(consumed);
+            }
+
+            if (!FilePump.GoesOn(await FilePump.FlushStepAsync(destination, cancellationToken).ConfigureAwait(false)))
+            {
+                return false;
+            }
+        }
+
+        return true;
+    }
+
+    /// <summary>Whether the file is the pump's from here on. Not while anything is left to a read of the reader's own: bytes that are buffered, an error, a cancellation, a call.</summary>
+    private bool TryBeginPump(out ReadResult buffered)
+    {
+        lock (_buffer)
+        {
+            ThrowIfNotReadableLocked();
+
+            // Not where a read into the destination's memory could not be given up, nor where it is the caller's pool that gives memory which direct I/O needs.
+            _isCopying = OpenedFile.EndsOperations && (OpenedFile.ReadGranularity == 1 || !_buffer.HasCallersPool);
+            buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
+            if (!_isCopying || _stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
+            {
+                return false;
+            }
+
+            _stage = Stage.Pumping;
+            _pump = new FilePump(OpenedFile, _buffer.NextOffset, _buffer.Left);
+            return true;
+        }
+    }
+
+    private async ValueTask PumpAsync(PipeWriter destination, CancellationToken cancellationToken)
+    {
+        FilePump pump = _pump!;
+        try
+        {
+            _ = await pump.CopyToAsync(destination, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            AfterLock after = default;
+            lock (_buffer)
+            {
+                after.Freed = _buffer.EndPumpLocked(pump);
+                _pump = null;
+                _stage = Stage.Idle;
+                after.Releases = _isCompleted;
+            }
+
+            pump.Dispose();
+            _ = Perform(after);
+        }
+
+        // A cancellation that came during the last call found nothing that it could end, and would be lost.
+        if (pump.Canceled is { } canceled)
+        {
+            ExceptionDispatchInfo.Throw(canceled);
+        }
+    }
+
+    private static void ThrowIfCanceled(ReadResult read)
+    {
+        if (read.IsCanceled)
+        {
+            throw CanceledException();
+        }
+    }
+}

@@ -1,0 +1,132 @@
+using System.IO.Pipelines;
+using System.Runtime.ExceptionServices;
+using Pipelines.File.IO;
+using Pipelines.File.Memory;
+using Pipelines.File.Reading;
+
+namespace Pipelines.File;
+
+// How a read ends before the system has ended it, and how the reader does.
+public sealed partial class FilePipeReader
+{
+    /// <summary>
+    /// Makes the pending, or else the next, read return at once with <see cref="ReadResult.IsCanceled"/>, also while the system call underneath goes on.
+    /// Nothing that the call reads is lost: a later read returns it. A pending copy ends with <see cref="OperationCanceledException"/>.
+    /// </summary>
+    public override void CancelPendingRead()
+    {
+        AfterLock after = new() { IsOnCallersThread = true };
+        lock (_buffer)
+        {
+            _buffer.IsCancelRequested = _pump is null;
+            if (_pump is not null)
+            {
+                after.Cancellation = _pump.Cancel(CanceledException());
+            }
+            else if (_waiting?.TakeLocked() is { } wait)
+            {
+                after.Wait = wait;
+                after.Result = _buffer.TakeResultLocked();
+                after.Cancellation = CancellationOfReadLocked();
+            }
+        }
+
+        _ = Perform(after);
+    }
+
+    /// <summary>
+    /// Ends the reader and closes the file. A pending read ends at once with <see cref="InvalidOperationException"/>; its memory and the handle are released
+    /// when the system is done with them, for which this does not wait. A buffer that the caller still has then stays as it is, and is given to nobody else until
+    /// the caller's next <see cref="AdvanceTo(SequencePosition)"/>, which throws; without one it is left to the garbage collector.
+    /// </summary>
+    /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
+    public override void Complete(Exception? exception = null)
+    {
+        AfterLock after = new() { IsOnCallersThread = true };
+        lock (_buffer)
+        {
+            if (_isCompleted)
+            {
+                return;
+            }
+
+            _isCompleted = true;
+            after.Wait = _waiting?.TakeLocked();
+            after.Error = after.Wait is null ? null : CompletedMeanwhileException();
+            after.Cancellation = _pump?.Cancel(CompletedMeanwhileException()) ?? CancellationOfReadLocked();
+
+            // Else whoever has the request, or copies, releases everything when that ends.
+            after.Releases = _stage == Stage.Idle;
+        }
+
+        if (Perform(after) is { } poolError)
+        {
+            ExceptionDispatchInfo.Throw(poolError);
+        }
+    }
+
+    /// <summary>
+    /// As <see cref="Complete"/>, and completes when memory and handle are released: when the system call that is under way, if any, has ended. Only one that can neither
+    /// be given up nor ends by itself (<see cref="FilePipeBackend.Portable"/>, a pipe) is not waited for.
+    /// </summary>
+    /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
+    public override ValueTask CompleteAsync(Exception? exception = null)
+    {
+        Complete(exception);
+        lock (_buffer)
+        {
+            return _isReleased || !OpenedFile.EndsOperations ? default : new ValueTask(Waiting.AddReleaseLocked());
+        }
+    }
+
+    /// <inheritdoc cref="Complete"/>
+    public void Dispose() => Complete();
+
+    /// <inheritdoc cref="CompleteAsync"/>
+    public ValueTask DisposeAsync() => CompleteAsync();
+
+    private void OnTokenCanceled(CancellationToken token)
+    {
+        AfterLock after = new() { IsOnCallersThread = true, Error = new OperationCanceledException(token) };
+        lock (_buffer)
+        {
+            after.Wait = _waiting?.TakeLocked(token);
+            after.Cancellation = after.Wait is null ? default : CancellationOfReadLocked();
+        }
+
+        _ = Perform(after);
+    }
+
+    /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
+    private Exception? Release()
+    {
+        FileSegment? freed;
+        FileRequest? request;
+        lock (_buffer)
+        {
+            freed = _buffer.ReleaseLocked();
+            request = _request;
+            _request = null;
+        }
+
+        request?.Return();
+        Exception? poolError = SegmentPool.Shared.Return(freed);
+        if (OpenedFile.SharesPosition)
+        {
+            OpenedFile.SetPosition(Position);
+        }
+
+        OpenedFile.Release(closeHandle: !_leaveOpen);
+        lock (_buffer)
+        {
+            _isReleased = true;
+            _waiting?.EndReleaseLocked();
+        }
+
+        return poolError;
+    }
+
+    /// <summary>A read that nobody waits for any more is given up, unless it reads ahead.</summary>
+    private Cancellation CancellationOfReadLocked()
+        => _stage == Stage.Waiting && (_isCompleted || !_buffer.ReadsAhead) ? new Cancellation(_request!) : default;
+}

@@ -1,0 +1,208 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+using Pipelines.File.Threading;
+using Pipelines.File.Writing;
+
+namespace Pipelines.File;
+
+/// <content>How a writer takes memory and streams of its caller's.</content>
+public sealed partial class FilePipeWriter
+{
+    /// <summary>Bytes that one WriteAsync copies before it looks at the thresholds.</summary>
+    private const int MaxUnpacedWrite = 1024 * 1024;
+
+    /// <summary>What is shorter is copied: it goes out behind the caller's back then, which saves more than the copy costs, bytes.</summary>
+    private const int MinLentWrite = 256 * 1024;
+
+    /// <summary>The least room that a copy from a stream reads into, bytes.</summary>
+    private const int MinStreamRead = 4 * 1024;
+
+    /// <summary>
+    /// Writes <paramref name="source"/> and flushes. What is shorter than 256 KiB is copied first; of what is longer, the system writes the caller's memory where the file can seek, so that the
+    /// call completes when that is done, whatever the guarantee.
+    /// </summary>
+    /// <remarks>
+    /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once: all of it up to 1 MiB or <see cref="FilePipeWriterOptions.PauseWriterThreshold"/>,
+    /// whichever is less. Of more it keeps what is written when the system's call under way ends, and of the rest as much as that threshold allows, unflushed. <see cref="Position"/> and
+    /// <see cref="UnflushedBytes"/> tell how much that is; the rest was not taken.
+    /// </remarks>
+    /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
+    /// <param name="source">The bytes. They must not change until the call has completed.</param>
+    /// <param name="cancellationToken">Ends the wait, as the remarks say.</param>
+    public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
+        => WriteAsync(new ReadOnlySequence<byte>(source), cancellationToken);
+
+    /// <inheritdoc cref="WriteAsync(ReadOnlyMemory{byte}, CancellationToken)"/>
+    /// <param name="source">The bytes: one piece, or arrays of the library's own.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    internal ValueTask<FlushResult> WriteAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
+    {
+        _calls.Enter();
+        if (source.Length >= MinLentWrite && _file.Opened is { CanSeek: true, EndsWrites: true })
+        {
+            return WriteLentAsync(source, cancellationToken);
+        }
+
+        if (source.Length > MaxUnpacedWrite)
+        {
+            return WritePacedAsync(source, cancellationToken);
+        }
+
+        try
+        {
+            Copy(source);
+            return FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            _calls.Leave();
+        }
+    }
+
+    /// <inheritdoc cref="CallsUnderWay.BeginCopy"/>
+    internal void BeginCopy() => _calls.BeginCopy();
+
+    internal void EndCopy() => _calls.EndCopy();
+
+    /// <summary>Reads the stream straight into the writer's memory, to its end, with a flush after each read. A durable file is synced once, in the end.</summary>
+    protected override async Task CopyFromAsync(Stream source, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(source);
+        _calls.BeginCopy();
+        try
+        {
+            int read;
+            do
+            {
+                Memory<byte> room = GetMemory(MinStreamRead);
+                read = 0;
+                try
+                {
+                    read = await source.ReadAsync(room, cancellationToken).ConfigureAwait(false);
+                }
+                finally
+                {
+                    // Also for none: the memory is the writer's again.
+                    AdvanceRoom(read);
+                }
+
+                FlushGuarantee guarantee = read > 0 ? FlushGuarantee.WriteBehind : _options.FlushGuarantee;
+                if ((await FlushAsExactlyAsync(guarantee, cancellationToken).ConfigureAwait(false)).IsCanceled)
+                {
+                    throw new OperationCanceledException("The flush was canceled.");
+                }
+            }
+            while (read > 0);
+        }
+        finally
+        {
+            _calls.EndCopy();
+        }
+    }
+
+    /// <summary>A write of the caller's own memory. The call is under way until that is the caller's again.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<FlushResult> WriteLentAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
+    {
+        ValueTask<FlushResult> last;
+        try
+        {
+            long start = Taken;
+            try
+            {
+                using MemoryHandle pin = source.IsSingleSegment ? source.First.Pin() : default;
+                FlushResult result = await LendAsync(source, pin, cancellationToken).ConfigureAwait(false);
+                if (result.IsCanceled)
+                {
+                    Keep(source.Slice(Taken - start));
+                    return result;
+                }
+            }
+            catch (OperationCanceledException) when (!IsCompleted)
+            {
+                Keep(source.Slice(Taken - start));
+                throw;
+            }
+
+            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            _calls.Leave();
+        }
+
+        return await last.ConfigureAwait(false);
+    }
+
+    /// <summary>Has memory of the caller's written, and completes when the queue has no more use for it: it is written, or called back.</summary>
+    private ValueTask<FlushResult> LendAsync(ReadOnlySequence<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
+    {
+        PendingResult<FlushResult> lender;
+        bool runs;
+        lock (_loop)
+        {
+            ThrowIfCompleted();
+            if (_loop.Error is not null || _cancelRequested || cancellationToken.IsCancellationRequested)
+            {
+                bool isCanceled = _cancelRequested;
+                _cancelRequested = false;
+                return Ended(_loop.Error, isCanceled, cancellationToken);
+            }
+
+            lender = _loop.LendLocked(source, pin, cancellationToken);
+            runs = _loop.TryRunLocked();
+        }
+
+        _loop.Run(runs);
+
+        return lender.EndWith(s_onTokenCanceled, this, cancellationToken);
+    }
+
+    /// <summary>A write of so much to a file that cannot seek that the thresholds have to hold within it. The call is under way until the last of its bytes is taken.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<FlushResult> WritePacedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
+    {
+        ValueTask<FlushResult> last;
+        try
+        {
+            for (; source.Length > MaxUnpacedWrite; source = source.Slice(MaxUnpacedWrite))
+            {
+                Copy(source.Slice(0, MaxUnpacedWrite));
+                FlushResult result = await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
+                if (result.IsCanceled)
+                {
+                    return result;
+                }
+            }
+
+            Copy(source);
+            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+        }
+        finally
+        {
+            _calls.Leave();
+        }
+
+        return await last.ConfigureAwait(false);
+    }
+
+    /// <summary>Takes of a write that was canceled what may wait in memory.</summary>
+    private void Keep(ReadOnlySequence<byte> rest) => Copy(rest.Slice(0, Math.Min(rest.Length, Math.Max(0, _options.PauseWriterThreshold - UnflushedBytes))));
+
+    private void Copy(ReadOnlySequence<byte> source)
+    {
+        foreach (ReadOnlyMemory<byte> memory in source)
+        {
+            ReadOnlySpan<byte> left = memory.Span;
+            while (left.Length > 0)
+            {
+                Span<byte> room = GetRoom(0).Span;
+                int length = Math.Min(room.Length, left.Length);
+                left[..length].CopyTo(room);
+                AdvanceRoom(length);
+                left = left[length..];
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+using System.Globalization;
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>
+/// Linux: the inotify(7) instance of the process, which tells of the next change of each watched file, once. The first follower makes it, and the process keeps it, with the thread that reads from it.
+/// </summary>
+/// <remarks>
+/// The kernel has one watch for a file, whoever asks: readers of the same file share it. Numbers of watches are not given out again before all of them have been used, so an event for an unknown
+/// number is for nobody.
+/// </remarks>
+internal static unsafe class FileWatches
+{
+    /// <summary>At most the 15 characters that Linux keeps.</summary>
+    internal const string ThreadName = "File watches";
+
+    private const uint NextChange = Libc.IN_MODIFY | Libc.IN_ATTRIB | Libc.IN_MOVE_SELF | Libc.IN_DELETE_SELF | Libc.IN_ONESHOT;
+    private const int BufferSize = 8 * 1024;
+    private const int StackBytes = 256 * 1024;
+
+    // statfs(2): file systems where somebody else may change a file without this kernel's knowledge. NFS, SMB, CIFS, SMB2, FUSE, 9p, Ceph, AFS, Coda, Lustre, GFS2, OCFS2, VirtualBox, NCP, Orangefs.
+    private static readonly HashSet<long> s_remote =
+    [
+        0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f, 0x73757245, 0x0bd00bd0, 0x01161970, 0x7461636f, 0x786f4256, 0x564c, 0x20030528,
+    ];
+
+    // Guards everything below, and the watches in the files. Held for moments: no call under it waits.
+    private static readonly Lock s_gate = new();
+
+    // The files of each watch, by its number.
+    private static readonly Dictionary<int, FollowedFile> s_watches = [];
+    private static SafeFileHandle? s_inotify;
+
+    /// <summary>Whether the file system of that file tells of every change.</summary>
+    internal static bool CanWatch(SafeFileHandle file)
+    {
+        if (!OperatingSystem.IsLinux() || !Environment.Is64BitProcess)
+        {
+            return false;
+        }
+
+        // struct statfs has 120 bytes.
+        long* status = stackalloc long[64];
+        return Libc.FStatFS(file, status) == 0 && !s_remote.Contains(status[0] & 0xffffffff);
+    }
+
+    /// <summary>Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of anything else; a later call may have more luck.</summary>
+    internal static bool TryAdd(FollowedFile file)
+    {
+        lock (s_gate)
+        {
+            if (file.Watch != 0)
+            {
+                return true;
+            }
+
+            if (file.IsReleased || (s_inotify ??= TryStart()) is not { } inotify || !TryWatch(inotify, file, out int number))
+            {
+                return false;
+            }
+
+            ref FollowedFile? first = ref CollectionsMarshal.GetValueRefOrAddDefault(s_watches, number, out _);
+            file.NextOfWatch = first;
+            first = file;
+            file.Watch = number;
+            return true;
+        }
+    }
+
+    /// <summary>Watches the file no more, for good, unless another reader follows it.</summary>
+    internal static void Remove(FollowedFile file)
+    {
+        lock (s_gate)
+        {
+            file.IsReleased = true;
+            if (file.Watch <= 0)
+            {
+                return;
+            }
+
+            int number = file.Watch;
+            file.Watch = 0;
+            ref FollowedFile? link = ref CollectionsMarshal.GetValueRefOrNullRef(s_watches, number)!;
+            if (link == file && file.NextOfWatch is null)
+            {
+                s_watches.Remove(number);
+                _ = Libc.InotifyRemoveWatch(s_inotify!, number);
+                return;
+            }
+
+            while (link != file)
+            {
+                link = ref link!.NextOfWatch;
+            }
+
+            link = file.NextOfWatch;
+            file.NextOfWatch = null;
+        }
+    }
+
+    /// <summary>Takes what the kernel has told. Calls the files without the lock, as they take their own.</summary>
+    internal static void Take(ReadOnlySpan<byte> events, List<FollowedFile> changed)
+    {
+        lock (s_gate)
+        {
+            while (events.Length >= sizeof(Libc.WatchEvent))
+            {
+                Libc.WatchEvent happened = MemoryMarshal.Read<Libc.WatchEvent>(events);
+                events = events[Math.Min(events.Length, sizeof(Libc.WatchEvent) + (int)happened.NameLength)..];
+                if ((happened.Mask & Libc.IN_Q_OVERFLOW) != 0)
+                {
+                    // Events are missing: any file may have changed.
+                    TakeAll(changed);
+                }
+                else if (s_watches.Remove(happened.Watch, out FollowedFile? first))
+                {
+                    // IN_IGNORED alone comes where a file system was unmounted, and where the file was watched anew in the moment between its event and the end of the watch.
+                    TakeAll(first, changed);
+                }
+            }
+        }
+
+        foreach (FollowedFile file in changed)
+        {
+            file.OnEvent();
+        }
+
+        changed.Clear();
+    }
+
+    private static void TakeAll(List<FollowedFile> changed)
+    {
+        foreach (FollowedFile first in s_watches.Values)
+        {
+            TakeAll(first, changed);
+        }
+
+        s_watches.Clear();
+    }
+
+    private static void TakeAll(FollowedFile? file, List<FollowedFile> changed)
+    {
+        while (file is not null)
+        {
+            FollowedFile? next = file.NextOfWatch;
+            file.Watch = 0;
+            file.NextOfWatch = null;
+            changed.Add(file);
+            file = next;
+        }
+    }
+
+    private static bool TryWatch(SafeFileHandle inotify, FollowedFile file, out int number)
+    {
+        number = -1;
+        bool isHeld = false;
+        try
+        {
+            // By the descriptor: the path may mean another file by now.
+            file.Handle.DangerousAddRef(ref isHeld);
+            file.DescriptorPath ??= string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file.Handle.DangerousGetHandle()}");
+            number = Libc.InotifyAddWatch(inotify, file.DescriptorPath, NextChange);
+        }
+        catch (ObjectDisposedException)
+        {
+            // The read tells.
+        }
+        finally
+        {
+            if (isHeld)
+            {
+                file.Handle.DangerousRelease();
+            }
+        }
+
+        return number > 0;
+    }
+
+    /// <summary><see langword="null"/>: the system has no instance, or no thread.</summary>
+    private static SafeFileHandle? TryStart()
+    {
+        int descriptor = Libc.InotifyInit(Libc.IN_CLOEXEC);
+        if (descriptor < 0)
+        {
+            return null;
+        }
+
+        SafeFileHandle inotify = new(descriptor, ownsHandle: true);
+        try
+        {
+            new Thread(static inotify => Run((SafeFileHandle)inotify!), StackBytes) { IsBackground = true, Name = ThreadName }.UnsafeStart(inotify);
+            return inotify;
+        }
+        catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
+        {
+            inotify.Dispose();
+            return null;
+        }
+    }
+
+    private static void Run(SafeFileHandle inotify)
+    {
+        byte* buffer = stackalloc byte[BufferSize];
+        List<FollowedFile> changed = [];
+        while (true)
+        {
+            nint length = Libc.Read(inotify, buffer, BufferSize);
+            if (length > 0)
+            {
+                Take(new ReadOnlySpan<byte>(buffer, (int)length), changed);
+            }
+        }
+    }
+}

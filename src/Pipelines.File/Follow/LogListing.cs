@@ -1,0 +1,94 @@
+using Pipelines.File.IO;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>A file of a log.</summary>
+/// <param name="Path">Its whole path.</param>
+/// <param name="Identity">Which file it is; <see langword="default"/> where the system does not tell.</param>
+/// <param name="Length">Bytes; 0 where the system does not tell.</param>
+/// <param name="LastWritten">When it was last written to.</param>
+internal readonly record struct LogName(string Path, FileIdentity Identity, long Length, DateTime LastWritten);
+
+/// <summary>The files of a log at one moment: the one that has its name, and those beside it that once had it.</summary>
+internal sealed class LogListing
+{
+    /// <summary>How often the files are looked at until two looks agree, as renames between make others seem to be missing.</summary>
+    private const int MaxLooks = 8;
+
+    private LogListing(LogName? named, List<LogName> rotated)
+    {
+        Named = named;
+        Rotated = rotated;
+    }
+
+    /// <summary>The file that has the name.</summary>
+    internal LogName? Named { get; }
+
+    /// <summary>The files that were rotated, the oldest first.</summary>
+    internal IReadOnlyList<LogName> Rotated { get; }
+
+    internal static LogListing Take(string path, IReadOnlyList<string> patterns)
+    {
+        LogListing listing = Look(path, patterns);
+        for (int i = 1; i < MaxLooks; i++)
+        {
+            LogListing again = Look(path, patterns);
+            if (again.Named?.Identity == listing.Named?.Identity && again.Rotated.Select(static file => (file.Path, file.Identity)).SequenceEqual(listing.Rotated.Select(static file => (file.Path, file.Identity))))
+            {
+                return again;
+            }
+
+            listing = again;
+        }
+
+        return listing;
+    }
+
+    private static LogListing Look(string path, IReadOnlyList<string> patterns)
+    {
+        List<LogName> rotated = [];
+        foreach (string pattern in patterns)
+        {
+            string folder = Path.Combine(Path.GetDirectoryName(path)!, Path.GetDirectoryName(pattern)!);
+            foreach (string file in FilesOf(folder))
+            {
+                if (file != path && RotatedName.Matches(Path.GetFileName(pattern.AsSpan()), Path.GetFileName(path.AsSpan()), Path.GetFileName(file.AsSpan()))
+                    && TryLook(file) is { } found && found.Identity != default && rotated.TrueForAll(other => other.Identity != found.Identity))
+                {
+                    rotated.Add(found);
+                }
+            }
+        }
+
+        // The name last: a file that is renamed between is seen twice then, and not missed.
+        LogName? named = TryLook(path);
+        rotated.RemoveAll(file => file.Identity == named?.Identity);
+        rotated.Sort(ByAge);
+        return new LogListing(named, rotated);
+    }
+
+    /// <summary>Files that were made within one tick of the system's clock are told apart by when they were last written to, and else by their number: log.2 is older than log.1.</summary>
+    private static int ByAge(LogName one, LogName other)
+    {
+        int order = one.Identity.Created.CompareTo(other.Identity.Created);
+        order = order != 0 ? order : one.LastWritten.CompareTo(other.LastWritten);
+        order = order != 0 ? order : other.Path.Length.CompareTo(one.Path.Length);
+        return order != 0 ? order : string.CompareOrdinal(other.Path, one.Path);
+    }
+
+    private static LogName? TryLook(string path)
+        => FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing ? null : new LogName(path, status.Identity, status.Length, System.IO.File.GetLastWriteTimeUtc(path));
+
+    private static string[] FilesOf(string folder)
+    {
+        try
+        {
+            return Directory.GetFiles(folder);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // There is none, or it cannot be looked at: the name alone counts.
+            return [];
+        }
+    }
+}

@@ -1,0 +1,354 @@
+using System.Runtime.InteropServices;
+using System.Runtime.Versioning;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>Opens files and chooses the back end for them: the one place that knows which systems have which.</summary>
+internal static class FileOpening
+{
+    // The switch of the runtime that turns file locks off, by AppContext or environment.
+    private static readonly bool s_isLockingDisabled =
+        (AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isDisabled) && isDisabled)
+        || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
+
+    // The system calls are declared for 64-bit processes.
+    internal static bool IsLinux => OperatingSystem.IsLinux() && Environment.Is64BitProcess;
+
+    /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
+    /// <exception cref="FileExistsException">There is a file of that name, and the mode is <see cref="FileMode.CreateNew"/>.</exception>
+    internal static OpenedFile Open(
+        FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode = null)
+    {
+        try
+        {
+            return OpenOnce(requested, path, mode, access, share, options, preallocationSize, createMode);
+        }
+        catch (IOException e) when (SpareDescriptors.AreShort(e) && SpareDescriptors.TryRelease())
+        {
+            return OpenOnce(requested, path, mode, access, share, options, preallocationSize, createMode);
+        }
+    }
+
+    private static OpenedFile OpenOnce(
+        FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        ThrowIfNotSupported(requested);
+        if (mode == FileMode.Append && !OperatingSystem.IsWindows() && !IsLinux)
+        {
+            throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} needs writes that the system itself puts at the end, which .NET does not offer here.");
+        }
+
+        string fullPath = Path.GetFullPath(path);
+        FileStatus before = default;
+        bool makes = mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
+        bool isMissing = mode == FileMode.CreateNew || (makes && FileStatus.OfName(fullPath, out before) == NameMeaning.Nothing);
+        try
+        {
+            OpenedFile opened = OperatingSystem.IsWindows()
+                ? OpenWindows(requested, fullPath, mode, access, share, options, preallocationSize)
+                : OpenUnix(requested, fullPath, mode, access, share, options, preallocationSize, createMode, isMissing);
+
+            // Somebody may have made or removed a file of that name in between: only the file that was there before is not new.
+            opened.IsNew = isMissing || (makes && opened.Identity != before.Identity);
+            return opened;
+        }
+        catch (IOException e) when (mode == FileMode.CreateNew && FileExistsException.Says(e))
+        {
+            throw FileExistsException.At(path, e);
+        }
+    }
+
+    /// <summary>Standard input or output, which stays open.</summary>
+    /// <exception cref="IOException">The process has none.</exception>
+    /// <exception cref="UnauthorizedAccessException">It is open the other way only.</exception>
+    internal static OpenedFile OpenStandard(FilePipeBackend requested, bool isOutput)
+    {
+        nint number = OperatingSystem.IsWindows() ? Kernel32.GetStdHandle(isOutput ? Kernel32.STD_OUTPUT_HANDLE : Kernel32.STD_INPUT_HANDLE) : isOutput ? 1 : 0;
+        SafeFileHandle handle = new(number, ownsHandle: false);
+
+        // A number that whoever started this process has closed (<&-) is given to the next file that this process opens. That one is closed on exec, and none that exec has left open is.
+        if (OperatingSystem.IsWindows() ? number is 0 or -1 : IsLinux && Libc.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
+        {
+            throw new IOException($"This process has no standard {(isOutput ? "output" : "input")}.");
+        }
+
+        return Attach(requested, handle, isOutput ? FileAccess.Write : FileAccess.Read, sharesPosition: true);
+    }
+
+    /// <summary>Takes one side of a FIFO that <see cref="FifoOpening"/> has opened by its path; closes it where this throws.</summary>
+    internal static OpenedFile OpenFifo(FilePipeBackend requested, SafeFileHandle handle, string fullPath)
+    {
+        try
+        {
+            if (requested == FilePipeBackend.Portable && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0)
+            {
+                // The runtime's calls wait.
+                _ = Libc.FCntl(handle, Libc.F_SETFL, flags & ~Libc.O_NONBLOCK);
+            }
+
+            return Choose(requested, handle, fullPath);
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Locks a file that was opened without the runtime, as it does: exclusively where others may do nothing with it, else shared (flock(2)).</summary>
+    /// <exception cref="IOException">Somebody else has it locked. The file stays open.</exception>
+    internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
+    {
+        int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
+        if (!s_isLockingDisabled && Libc.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0 && Marshal.GetLastPInvokeError() == Libc.EAGAIN)
+        {
+            throw new IOException($"The process cannot access the file '{fullPath}' because it is being used by another process.", Libc.EAGAIN);
+        }
+    }
+
+    /// <summary>Takes back the shared lock that opening has put on a file, which then stands in nobody's way any more (flock(2)).</summary>
+    internal static void Unlock(SafeFileHandle handle)
+    {
+        if (!s_isLockingDisabled)
+        {
+            _ = Libc.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+        }
+    }
+
+    /// <summary>Takes a handle of the caller's.</summary>
+    /// <exception cref="UnauthorizedAccessException">The handle is not open for that access.</exception>
+    internal static OpenedFile Attach(FilePipeBackend requested, SafeFileHandle handle, FileAccess access, bool sharesPosition = false)
+    {
+        ArgumentNullException.ThrowIfNull(handle);
+        ThrowIfNotSupported(requested);
+        ObjectDisposedException.ThrowIf(handle.IsClosed, handle);
+        if (handle.IsInvalid)
+        {
+            throw new ArgumentException("The handle is invalid.", nameof(handle));
+        }
+
+        RequireAccess(handle, access);
+        if (OperatingSystem.IsWindows() && WindowsCalls.Default.IsUnbuffered(handle))
+        {
+            throw OverlappedOpening.UnbufferedException();
+        }
+
+        if (requested != FilePipeBackend.Overlapped)
+        {
+            // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the runtime's way, then.
+            return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
+        }
+
+        return OperatingSystem.IsWindows() && handle.IsAsync
+            ? new OverlappedFile(handle, path: null, FileProperties.Of(handle, path: null))
+            : throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
+    }
+
+    /// <summary><see langword="null"/>: a device that has no overlapped I/O, or does not tell what it is, and that may be opened a second time, without it.</summary>
+    [SupportedOSPlatform("windows")]
+    private static OverlappedFile? TryOpenOverlapped(
+        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    {
+        SafeFileHandle handle = OverlappedOpening.Open(fullPath, mode, access, share, options, preallocationSize);
+        try
+        {
+            return new OverlappedFile(handle, fullPath, FileProperties.Of(handle, fullPath)) { Appends = mode == FileMode.Append };
+        }
+        catch (Exception e) when (e is ArgumentException or IOException && requested == FilePipeBackend.Auto && mode == FileMode.Open && (options & FileOptions.DeleteOnClose) == 0)
+        {
+            handle.Dispose();
+            return null;
+        }
+        catch (ArgumentException e)
+        {
+            handle.Dispose();
+            throw new IOException($"The system has no overlapped I/O for '{fullPath}'.", e);
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>The back end for an open file on this system, other than overlapped I/O.</summary>
+    internal static OpenedFile Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
+    {
+        FileProperties properties = FileProperties.Of(handle, path);
+        if (OperatingSystem.IsWindows() && !properties.CanSeek && !handle.IsAsync)
+        {
+            return new SynchronousFile(handle, path, properties) { SharesPosition = sharesPosition };
+        }
+
+        return requested != FilePipeBackend.Portable && IsLinux
+            ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+            : new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
+    }
+
+    [SupportedOSPlatform("windows")]
+    private static OpenedFile OpenWindows(
+        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    {
+        OverlappedOpening.ThrowIfUnbuffered(options);
+        if (OverlappedOpening.IsFor(requested, fullPath, share)
+            && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
+        {
+            return overlapped;
+        }
+
+        // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so that the system appends.
+        bool appends = mode == FileMode.Append && !OverlappedOpening.IsDevice(fullPath);
+        return ChooseOrClose(
+            requested,
+            appends ? OverlappedOpening.OpenForAppending(fullPath, share, options)
+                : System.IO.File.OpenHandle(
+                    fullPath, mode, access, share, requested == FilePipeBackend.Auto ? options & ~FileOptions.Asynchronous : options, preallocationSize),
+            fullPath,
+            appends);
+    }
+
+    [UnsupportedOSPlatform("windows")]
+    private static OpenedFile OpenUnix(
+        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode, bool isMissing)
+    {
+        SafeFileHandle handle = (createMode is { } permissions ? OpenWithMode(fullPath, mode, access, share, options, preallocationSize, permissions) : TryOpenLinux(fullPath, mode, access, share, options))
+            ?? TryOpenForAppendingLinux(fullPath, mode, share, options, preallocationSize)
+            ?? (isMissing ? TryMakeNewLinux(fullPath, mode, access, share, options, preallocationSize) : null)
+            ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
+        return ChooseOrClose(requested, handle, fullPath, appends: mode == FileMode.Append && TryAppend(handle));
+    }
+
+    /// <summary>Opens or makes a file with permissions of the caller's, as only a stream of the runtime's can.</summary>
+    [UnsupportedOSPlatform("windows")]
+    private static SafeFileHandle OpenWithMode(
+        string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode createMode)
+    {
+        FileStreamOptions stream = new()
+        {
+            Mode = mode,
+            Access = access,
+            Share = share,
+            Options = options,
+            PreallocationSize = preallocationSize,
+            BufferSize = 0,
+            UnixCreateMode = createMode,
+        };
+
+        // Not disposed of: its handle is taken, and it has no buffer.
+        return new FileStream(fullPath, stream).SafeFileHandle;
+    }
+
+    private static OpenedFile ChooseOrClose(FilePipeBackend requested, SafeFileHandle handle, string fullPath, bool appends)
+    {
+        try
+        {
+            return Choose(requested, handle, fullPath, appends);
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    // What follows is fcntl(2), Linux only: elsewhere its variable argument is passed another way.
+
+    private static void RequireAccess(SafeFileHandle handle, FileAccess access)
+    {
+        if (IsLinux && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0
+            && (flags & Libc.O_ACCMODE) == (access == FileAccess.Read ? Libc.O_WRONLY : Libc.O_RDONLY))
+        {
+            (string missing, string given) = access == FileAccess.Read ? ("reading", "writing") : ("writing", "reading");
+            throw new UnauthorizedAccessException($"The handle is not open for {missing}, but for {given} only: '{FileProperties.PathOf(handle)}'");
+        }
+    }
+
+    private static bool IsAppending(SafeFileHandle handle)
+        => IsLinux && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_APPEND) != 0;
+
+    /// <summary>Has every write of a file that this process has opened for itself go to its end.</summary>
+    private static bool TryAppend(SafeFileHandle handle)
+        => Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0 && Libc.FCntl(handle, Libc.F_SETFL, flags | Libc.O_APPEND) >= 0;
+
+    /// <summary>
+    /// Opens or makes a file for appending: the runtime opens it without O_APPEND, which a file that may only grow (chattr(1), +a) refuses. <see langword="null"/> as for
+    /// <see cref="TryOpenLinux"/>.
+    /// </summary>
+    private static SafeFileHandle? TryOpenForAppendingLinux(string fullPath, FileMode mode, FileShare share, FileOptions options, long preallocationSize)
+        => IsLinux && mode == FileMode.Append && preallocationSize == 0 && IsPlain(share, options)
+            ? TryLock(Libc.Open(fullPath, Libc.O_WRONLY | Libc.O_CREAT | Libc.O_APPEND | Libc.O_CLOEXEC, Libc.NewFileMode), share)
+            : null;
+
+    /// <summary>
+    /// For <see cref="FileMode.Create"/> where there is no such file. The runtime truncates also the one that it has just made, and ext4 then takes its bytes for the replacement of
+    /// others: it allocates them and begins to write them to the device in close(2), a quarter of the time of a 100 MiB file (ext4(5), auto_da_alloc). <see langword="null"/>:
+    /// there is a file, or anything else stands in the way: File.OpenHandle decides, and throws the documented exceptions.
+    /// </summary>
+    private static SafeFileHandle? TryMakeNewLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    {
+        if (!IsLinux || mode != FileMode.Create)
+        {
+            return null;
+        }
+
+        try
+        {
+            return System.IO.File.OpenHandle(fullPath, FileMode.CreateNew, access, share, options, preallocationSize);
+        }
+        catch (IOException)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>
+    /// Opens an existing file for reading with the two calls that this needs where the runtime makes three, and two more on closing; <see langword="null"/> wherever
+    /// anything is not plain, or fails: File.OpenHandle decides then, and throws the documented exceptions.
+    /// </summary>
+    private static SafeFileHandle? TryOpenLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options)
+        => IsLinux && mode == FileMode.Open && access == FileAccess.Read && IsPlain(share, options)
+            ? TryLock(Libc.Open(fullPath, Libc.O_RDONLY | Libc.O_CLOEXEC), share)
+            : null;
+
+    private static bool IsPlain(FileShare share, FileOptions options)
+        => (share & ~(FileShare.ReadWrite | FileShare.Delete)) == 0 && (options & ~FileOptions.Asynchronous) == 0 && !s_isLockingDisabled;
+
+    /// <summary>The runtime's own rule: a file is locked exclusively if others may do nothing with it, else shared, whatever they may do (flock(2)).</summary>
+    private static SafeFileHandle? TryLock(int descriptor, FileShare share)
+    {
+        if (descriptor < 0)
+        {
+            return null;
+        }
+
+        SafeFileHandle handle = new(descriptor, ownsHandle: true);
+        if (Libc.FLock(descriptor, (share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH) | Libc.LOCK_NB) != 0)
+        {
+            handle.Dispose();
+            return null;
+        }
+
+        return handle;
+    }
+
+    /// <summary>Refuses a back end that this system lacks.</summary>
+    /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>
+    internal static void ThrowIfNotSupported(FilePipeBackend requested)
+    {
+        switch (requested)
+        {
+            case FilePipeBackend.Auto:
+            case FilePipeBackend.Portable:
+            case FilePipeBackend.ThreadPool when IsLinux:
+            case FilePipeBackend.Overlapped when OperatingSystem.IsWindows():
+                return;
+            case FilePipeBackend.ThreadPool:
+            case FilePipeBackend.Overlapped:
+                throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");
+            default:
+                throw new ArgumentOutOfRangeException(nameof(requested), requested, "Not a FilePipeBackend.");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+using System.Runtime.CompilerServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>What kind of file a handle is, and how long it was.</summary>
+internal readonly struct FileProperties
+{
+    // statfs(2): proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, configfs.
+    private static readonly long[] s_madeUp = [0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0x62656570];
+
+    // FILE_ATTRIBUTE_RECALL_ON_OPEN and FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS (File Attribute Constants): the bytes are somewhere else, and have no name in the enum.
+    private const FileAttributes WithinTheCall
+        = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000 | (FileAttributes)0x400000;
+
+    // The identity, in half the bytes: every open file has one, and the systems that tell it when a file is opened number files in 64 bits.
+    private readonly ulong _volume;
+    private readonly ulong _number;
+    private readonly long _created;
+
+    /// <summary>Reads and writes name an offset.</summary>
+    internal bool CanSeek { get; private init; }
+
+    /// <summary>A file of a file system rather than a device.</summary>
+    internal bool IsRegular { get; private init; }
+
+    /// <summary>A FIFO or pipe, where that is known (Linux).</summary>
+    internal bool IsFifo { get; private init; }
+
+    /// <summary>A terminal or the like, where that is known (Linux).</summary>
+    internal bool IsCharacterDevice { get; private init; }
+
+    /// <summary>Windows: overlapped or not, a read returns only when it has ended, as the bytes have to be unpacked or fetched first.</summary>
+    internal bool IsReadWithinTheCall { get; private init; }
+
+    /// <summary>Whether <see cref="Length"/> is what can be read.</summary>
+    private bool IsLengthKnown { get; init; }
+
+    /// <summary>Bytes when it was opened; 0 where that is not known (devices, and files of /proc, which say 0 and are not empty).</summary>
+    internal long Length { get; private init; }
+
+    /// <summary>Bytes when it was opened; <see langword="null"/> where that is not known.</summary>
+    internal long? KnownLength => IsLengthKnown ? Length : null;
+
+    /// <summary>Which file it is; <see langword="default"/> where opening did not tell.</summary>
+    internal FileIdentity Identity
+    {
+        get => new(_volume, _number, _created);
+        private init => (_volume, _number, _created) = (value.Volume, (ulong)value.Number, value.Created);
+    }
+
+    /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
+    /// <exception cref="IOException">The system does not tell.</exception>
+    internal static FileProperties Of(SafeFileHandle handle, string? path)
+        => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OperatingSystem.IsWindows() ? OfWindows(handle, path, WindowsCalls.Default) : OfAny(handle);
+
+    /// <inheritdoc cref="Of"/>
+    internal static FileProperties OfWindows(SafeFileHandle handle, string? path, WindowsCalls calls)
+    {
+        FileAttributes attributes = calls.AttributesOf(handle);
+        if ((attributes & FileAttributes.Directory) != 0)
+        {
+            throw FileErrors.FromWin32(Kernel32.ERROR_ACCESS_DENIED, path);
+        }
+
+        bool isDevice = path is not null && OverlappedOpening.IsDevice(path);
+        try
+        {
+            FileProperties properties = OfAny(handle);
+            return properties with { IsRegular = properties.IsRegular && !isDevice, IsReadWithinTheCall = (attributes & WithinTheCall) != 0 };
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException && isDevice)
+        {
+            // A disk, or a volume, that does not tell how long it is.
+            return new FileProperties { CanSeek = true };
+        }
+    }
+
+    /// <summary>The path behind a handle where the system tells it (proc_pid_fd(5)), else <see langword="null"/>.</summary>
+    internal static string? PathOf(SafeFileHandle handle)
+    {
+        if (!OperatingSystem.IsLinux() || handle.IsClosed)
+        {
+            return null;
+        }
+
+        try
+        {
+            return new FileInfo($"/proc/self/fd/{handle.DangerousGetHandle()}").LinkTarget;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            return null;
+        }
+    }
+
+    // One call for the type, the length and the identity.
+    [SkipLocalsInit]
+    private static FileProperties OfLinux(SafeFileHandle handle, string? path)
+    {
+        if (!FileStatus.TryGet(handle, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, out Libc.FileStatus status))
+        {
+            return OfAny(handle);
+        }
+
+        FileIdentity identity = FileStatus.IdentityOf(status);
+        switch (status.Mode & Libc.S_IFMT)
+        {
+            case Libc.S_IFDIR:
+                throw FileErrors.FromErrno(Libc.EACCES, path ?? PathOf(handle));
+            case Libc.S_IFREG:
+                // A file that says 0 may be one of /proc that cannot seek.
+                bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
+                return new FileProperties
+                {
+                    CanSeek = canSeek,
+                    IsRegular = true,
+                    Length = status.Size,
+                    IsLengthKnown = canSeek && !IsMadeUp(handle, status.Size),
+                    Identity = identity,
+                };
+            case Libc.S_IFBLK:
+                return new FileProperties { CanSeek = true, Identity = identity };
+            case Libc.S_IFIFO:
+                return new FileProperties { IsFifo = true, Identity = identity };
+            case Libc.S_IFCHR:
+                return new FileProperties { IsCharacterDevice = true, Identity = identity };
+            default:
+                return new FileProperties { Identity = identity };
+        }
+    }
+
+    /// <summary>
+    /// Whether the kernel makes the file up when it is read, and so knows no length: it says 0 for a file of /proc, and a page for one of /sys. statfs(2).
+    /// </summary>
+    private static unsafe bool IsMadeUp(SafeFileHandle handle, long length)
+    {
+        // struct statfs has 120 bytes.
+        long* status = stackalloc long[64];
+        return (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess && Libc.FStatFS(handle, status) == 0 && Array.IndexOf(s_madeUp, status[0]) >= 0;
+    }
+
+    private static FileProperties OfAny(SafeFileHandle handle)
+    {
+        try
+        {
+            long length = RandomAccess.GetLength(handle);
+            return new FileProperties { CanSeek = true, IsRegular = true, Length = length, IsLengthKnown = true };
+        }
+        catch (NotSupportedException)
+        {
+            return default;
+        }
+    }
+}

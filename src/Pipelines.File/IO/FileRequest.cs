@@ -1,0 +1,352 @@
+using System.Threading.Tasks.Sources;
+using Pipelines.File.Diagnostics;
+using Pipelines.File.Memory;
+using Pipelines.File.Threading;
+
+namespace Pipelines.File.IO;
+
+/// <summary>What a <see cref="FileRequest"/> asks of the back end.</summary>
+internal enum FileRequestKind
+{
+    Read,
+    Write,
+    Sync,
+
+    /// <summary>A call that waits and moves no bytes: a name, a folder's sync.</summary>
+    Step,
+}
+
+/// <summary>
+/// One system call to be made: what, where, with which memory, and what came of it. It carries what every back end needs; each back end derives its own, with what it alone needs.
+/// It belongs to who rented it until <see cref="OpenedFile.RunAsync"/> is awaited, to the file until that is over, and to who rented it again from there on.
+/// Reusable, and pooled by its file.
+/// </summary>
+/// <remarks>
+/// It is the source of the wait that <see cref="OpenedFile.RunAsync"/> hands out. A run begins when it is awaited, so the continuation is there before the call is made, and always runs on the thread
+/// that has performed the call: no race is to be settled, and no thread of the application's pool is needed.
+/// </remarks>
+internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
+{
+    /// <summary>The buffers of an operation that goes back to a pool as it is; one that had more lets go of them.</summary>
+    internal const int MaxPooledBuffers = 256;
+
+    // The run that is asked for or under way. Owned as the request is.
+    private OpenedFile? _runner;
+    private Action<object?>? _continuation;
+    private object? _continuationState;
+
+    private TransferBuffer[] _buffers = new TransferBuffer[16];
+    private int _generation;
+    private bool _needsPins;
+
+    // The segments that a read fills, first to last.
+    private FileSegment? _firstSegment;
+    private FileSegment? _lastSegment;
+
+    /// <summary>
+    /// Which use of this object is meant, by <see cref="OpenedFile.Cancel"/>: operations are reused, and a cancellation may come late. Written by the owner, read by anybody.
+    /// </summary>
+    internal int Generation => Volatile.Read(ref _generation);
+
+    /// <summary>The use of it that was canceled before it came to the end of a followed file. Guarded by that file's lock.</summary>
+    internal int EndCanceledGeneration { get; set; } = -1;
+
+    internal FileRequestKind Kind { get; private set; }
+
+    /// <summary>The file offset, bytes; not used where the file cannot seek.</summary>
+    internal long Offset { get; private set; }
+
+    /// <summary>For <see cref="FileRequestKind.Step"/>: what is called.</summary>
+    internal Action? Step { get; private set; }
+
+    /// <summary>How many bytes are asked for: the sum of the buffers.</summary>
+    internal long Length { get; private set; }
+
+    /// <summary>A write that goes where syncs go: one that a sync follows, so that one thread does both, or that may wait for whoever reads it.</summary>
+    internal bool NeedsOwnThread { get; set; }
+
+    internal int BufferCount { get; private set; }
+
+    /// <summary>A read: bytes that it asks for and that have no memory yet.</summary>
+    internal long Unrented { get; set; }
+
+    /// <summary>What came of it: the bytes that moved; 0 for a read is the end of the file.</summary>
+    internal long Transferred { get; private set; }
+
+    /// <summary>What came of it: the error, if any.</summary>
+    internal Exception? Error { get; private set; }
+
+    /// <summary>What came of it: ended by <see cref="OpenedFile.Cancel"/> before anything moved.</summary>
+    internal bool IsCanceled { get; private set; }
+
+    /// <summary>A read: if fewer bytes moved than were asked for, they end where the file does. Set by whoever performs it.</summary>
+    internal bool IsShortAtEnd { get; set; }
+
+    /// <summary>
+    /// Whether what follows <see cref="OpenedFile.RunAsync"/> goes on on a thread of the application's pool, as it runs a caller's code, and not on the one that performed the call. Set by
+    /// whoever rents it.
+    /// </summary>
+    internal bool ResumesOnPool { get; set; }
+
+    WaitKind IWaitingCall.WaitKind => Kind switch
+    {
+        FileRequestKind.Read => WaitKind.Read,
+        FileRequestKind.Write when !NeedsOwnThread => WaitKind.Write,
+        _ => WaitKind.Sync,
+    };
+
+    IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+    long IWaitingCall.QueuedAt { get; set; }
+
+    internal ReadOnlySpan<TransferBuffer> Buffers => _buffers.AsSpan(0, BufferCount);
+
+    internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
+
+    /// <summary>Whether it is small enough to be kept for reuse.</summary>
+    protected bool IsPoolable => _buffers.Length <= MaxPooledBuffers;
+
+    /// <summary>The owner sets it up anew; memory is added afterwards.</summary>
+    internal void Begin(FileRequestKind kind, long offset)
+    {
+        Volatile.Write(ref _generation, _generation + 1);
+        Kind = kind;
+        Offset = offset;
+        Length = 0;
+        NeedsOwnThread = false;
+        IsShortAtEnd = false;
+    }
+
+    /// <summary>The owner sets it up anew: makes a call on a thread that may wait.</summary>
+    /// <param name="step">Throws what it fails with: an <see cref="IOException"/> or <see cref="UnauthorizedAccessException"/>.</param>
+    internal void BeginStep(Action step)
+    {
+        Begin(FileRequestKind.Step, offset: 0);
+        Step = step;
+    }
+
+    /// <summary>A back end performs the step, on a thread that may wait.</summary>
+    internal void PerformStep()
+    {
+        try
+        {
+            Step!();
+            Finish(0);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
+        {
+            Finish(e);
+        }
+    }
+
+    /// <summary>Adds memory to read into or write from; <paramref name="address"/> is its address where that never changes, else 0.</summary>
+    internal void Add(ReadOnlyMemory<byte> memory, nint address)
+    {
+        if (BufferCount == _buffers.Length)
+        {
+            Array.Resize(ref _buffers, BufferCount * 2);
+        }
+
+        ref TransferBuffer buffer = ref _buffers[BufferCount++];
+        buffer.Memory = memory;
+        buffer.Address = address;
+        Length += memory.Length;
+        _needsPins |= address == 0;
+    }
+
+    /// <summary>Adds a part of a segment.</summary>
+    internal void Add(FileSegment segment, int start, int length)
+        => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);
+
+    /// <summary>Adds the beginning of a segment for a read to fill. The operation has the segment until <see cref="TakeSegments"/>.</summary>
+    internal void AddToFill(FileSegment segment, int length)
+    {
+        segment.NextSegment = null;
+        if (_lastSegment is null)
+        {
+            _firstSegment = segment;
+        }
+        else
+        {
+            _lastSegment.NextSegment = segment;
+        }
+
+        _lastSegment = segment;
+        Add(segment, 0, length);
+    }
+
+    /// <summary>The list of the segments that a read was given, filled or not.</summary>
+    internal FileSegment? TakeSegments()
+    {
+        FileSegment? segments = _firstSegment;
+        _firstSegment = _lastSegment = null;
+        return segments;
+    }
+
+    /// <summary>
+    /// Gives every buffer an address until <see cref="Clear"/>. Runs the code of whoever the memory is from, so the owner calls it on a thread of the application's,
+    /// without a lock, before it hands the operation over. Where that code throws, <see cref="Clear"/> undoes what was pinned.
+    /// </summary>
+    internal unsafe void Pin()
+    {
+        if (!_needsPins)
+        {
+            return;
+        }
+
+        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
+        {
+            if (buffer.Address == 0 && buffer.Memory.Length > 0)
+            {
+                buffer.Handle = buffer.Memory.Pin();
+                buffer.Address = (nint)buffer.Handle.Pointer;
+                buffer.IsPinned = true;
+            }
+        }
+    }
+
+    /// <summary>Forgets the memory of the last call. As <see cref="Pin"/> it runs foreign code; what that throws is dropped, as the call it belonged to is over.</summary>
+    internal void Clear()
+    {
+        if (_needsPins)
+        {
+            foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
+            {
+                if (buffer.IsPinned)
+                {
+                    try
+                    {
+                        buffer.Handle.Dispose();
+                    }
+                    catch (Exception)
+                    {
+                        // The other buffers are to be unpinned all the same.
+                    }
+                }
+            }
+        }
+
+        _needsPins = false;
+        Array.Clear(_buffers, 0, BufferCount);
+        BufferCount = 0;
+        Step = null;
+    }
+
+    /// <summary>Records success. Called by whoever performs it, once, when the system no longer uses the memory.</summary>
+    internal void Finish(long transferred)
+    {
+        Finish(transferred, error: null, isCanceled: false);
+        switch (Kind)
+        {
+            case FileRequestKind.Read when transferred > 0:
+                FilePipeMetrics.Read(transferred);
+                break;
+            case FileRequestKind.Write when transferred > 0:
+                FilePipeMetrics.Wrote(transferred);
+                break;
+            case FileRequestKind.Sync:
+                FilePipeMetrics.Synced();
+                break;
+        }
+    }
+
+    /// <summary>Records failure, as <see cref="Finish(long)"/> does success.</summary>
+    internal void Finish(Exception error) => Finish(0, error, isCanceled: false);
+
+    /// <summary>Records that it was given up before anything moved.</summary>
+    internal void FinishCanceled() => Finish(0, error: null, isCanceled: true);
+
+    /// <summary>Has it performed by a waiting thread.</summary>
+    internal virtual void Queue() => WaitingThreads.Shared.Queue(this);
+
+    /// <summary>The wait for one run by that file, which begins when it is awaited.</summary>
+    internal ValueTask RunBy(OpenedFile file)
+    {
+        _runner = file;
+        return new ValueTask(this, token: 0);
+    }
+
+    /// <summary>The system is done with its memory, and what came of it is recorded: it belongs to who awaits it, whose continuation runs here, within this call.</summary>
+    internal void Complete()
+    {
+        if (ResumesOnPool)
+        {
+            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+        }
+        else
+        {
+            EndRun();
+        }
+    }
+
+    private void EndRun()
+    {
+        Action<object?> continuation = _continuation!;
+        object? state = _continuationState;
+        _runner = null;
+        _continuation = null;
+        _continuationState = null;
+        continuation(state);
+    }
+
+    void IThreadPoolWorkItem.Execute() => EndRun();
+
+    void IValueTaskSource.GetResult(short token)
+    {
+        if (_runner is not null)
+        {
+            throw new InvalidOperationException("The request is not completed.");
+        }
+    }
+
+    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _runner is null ? ValueTaskSourceStatus.Succeeded : ValueTaskSourceStatus.Pending;
+
+    void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
+    {
+        _continuation = continuation;
+        _continuationState = state;
+        _runner!.Start(this);
+    }
+
+    void IWaitingCall.Perform() => Perform();
+
+    /// <summary>Performs it on a thread that may wait, and completes it, unless something else has yet to happen.</summary>
+    protected abstract void Perform();
+
+    /// <summary>Gives it back to its back end. Only its owner may, and only while no back end performs it.</summary>
+    internal void Return()
+    {
+        Clear();
+        Error = null;
+        ResumesOnPool = false;
+
+        // A cancellation of the last use must not meet the next one.
+        Volatile.Write(ref _generation, _generation + 1);
+        Recycle();
+    }
+
+    /// <summary>Keeps it for reuse, or lets go of it.</summary>
+    protected abstract void Recycle();
+
+    private void Finish(long transferred, Exception? error, bool isCanceled)
+    {
+        Transferred = transferred;
+        Error = error;
+        IsCanceled = isCanceled;
+    }
+}
+
+/// <summary>One piece of memory of an operation.</summary>
+internal struct TransferBuffer
+{
+    internal ReadOnlyMemory<byte> Memory;
+
+    /// <summary>Where it is; 0 until it is pinned.</summary>
+    internal nint Address;
+
+    /// <summary>Keeps it there while the operation runs, where nothing else does.</summary>
+    internal System.Buffers.MemoryHandle Handle;
+
+    /// <summary>Whether <see cref="Handle"/> is to be disposed when the operation ends.</summary>
+    internal bool IsPinned;
+}

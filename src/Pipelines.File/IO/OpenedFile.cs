@@ -1,0 +1,189 @@
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>
+/// The seam between the contract and the operating system: one open file, and how its bytes are moved. It knows neither reader nor writer, only operations.
+/// </summary>
+internal abstract class OpenedFile
+{
+    private readonly string? _path;
+
+    protected OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
+    {
+        Handle = handle;
+        _path = path;
+        Properties = properties;
+    }
+
+    internal SafeFileHandle Handle { get; }
+
+    /// <summary>The path that it was opened by; <see langword="null"/> for a handle of the caller's.</summary>
+    internal string? GivenPath => _path;
+
+    /// <summary>What the file was when it was opened.</summary>
+    internal FileProperties Properties { get; }
+
+    /// <summary>Whether opening has made the file, so that its name is as new as its bytes.</summary>
+    internal bool IsNew { get; set; }
+
+    internal bool CanSeek => Properties.CanSeek;
+
+    /// <summary>Open for appending: writes go to the end of the file, whatever offset they name.</summary>
+    internal bool Appends { get; init; }
+
+    /// <summary>
+    /// Standard input or output: other processes go on at the position of the open file. Where <see cref="EndOfLastWrite"/> is known, writes go to that position and move it; else
+    /// the owner sets it in the end.
+    /// </summary>
+    internal bool SharesPosition { get; init; }
+
+    /// <summary>
+    /// Where the last write that named no offset of its own has ended, file offset in bytes; -1 where the system does not tell. Written by whoever performs the write, before it
+    /// is reported.
+    /// </summary>
+    internal virtual long EndOfLastWrite => -1;
+
+    internal abstract FilePipeBackend Kind { get; }
+
+    /// <summary>Which file it is; <see langword="default"/> where the system does not tell.</summary>
+    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
+    internal virtual FileIdentity Identity
+        => Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
+
+    /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
+    internal string? Path => _path ?? FileProperties.PathOf(Handle);
+
+    /// <summary>How many of an operation's buffers one call moves; the others stay as they are.</summary>
+    internal abstract int MaxBuffersPerOperation { get; }
+
+    /// <summary>
+    /// Whether every started operation ends, by itself or soon after <see cref="Cancel"/>. Where not (a blocked read of a pipe that cannot be given up), nobody
+    /// waits for its end, and it gets no memory but the library's own.
+    /// </summary>
+    internal virtual bool EndsOperations => true;
+
+    /// <summary>As <see cref="EndsOperations"/>, for writes.</summary>
+    internal virtual bool EndsWrites => EndsOperations;
+
+    /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
+    internal virtual int ReadGranularity => 1;
+
+    /// <summary>Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.</summary>
+    internal virtual int ReadAlignment => 1;
+
+    /// <summary>The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not grow.</summary>
+    internal virtual int LargestWriteSegment => 0;
+
+    /// <summary>A request for this file, which whoever rents it gives back with <see cref="FileRequest.Return"/>.</summary>
+    internal abstract FileRequest Rent();
+
+    /// <summary>
+    /// Performs the operation on the caller's thread if that takes no waiting, or, with <paramref name="mayWait"/>, if it ends by itself. <see langword="false"/>: it is not
+    /// finished, and may be with the system already, so its owner must <see cref="Start"/> it, whatever happens in between.
+    /// </summary>
+    internal abstract bool TryPerform(FileRequest operation, bool mayWait = false);
+
+    /// <summary>
+    /// Performs the request, or what <see cref="TryPerform"/> has begun of it, on a thread that may wait. Over when the system is done with its memory: <see cref="FileRequest.Transferred"/>,
+    /// <see cref="FileRequest.Error"/> and <see cref="FileRequest.IsCanceled"/> tell what came of it. Never throws.
+    /// </summary>
+    /// <remarks>
+    /// It begins when it is awaited, once. The continuation runs inline on the thread that performed the call, or on that of who canceled it; it may run the next request, which the same thread
+    /// performs when the continuation has returned. So it must not wait for anything but by such a request: it may be on the poller's thread.
+    /// </remarks>
+    internal virtual ValueTask RunAsync(FileRequest request) => request.RunBy(this);
+
+    /// <summary>
+    /// Has the request performed on another thread, which completes it exactly once; what has finished meanwhile, or was canceled, is completed here. Called when
+    /// <see cref="RunAsync"/> is awaited, without a lock.
+    /// </summary>
+    internal abstract void Start(FileRequest operation);
+
+    /// <summary>
+    /// Asks for a started operation to end early; may come from any thread, at any moment, also before it is started or after it has ended. Whatever happens, it is
+    /// still reported once, as canceled if nothing has moved. An owner whose operation is canceled although nobody asked for it starts it again.
+    /// </summary>
+    /// <param name="operation">Left alone where it serves another purpose by now: operations are reused, and this may come late.</param>
+    /// <param name="generation">Its <see cref="FileRequest.Generation"/> when the owner decided to cancel it.</param>
+    internal abstract void Cancel(FileRequest operation, int generation);
+
+    /// <summary>Puts the name of the file on the device, waiting for it. On a thread that may wait; throws what it fails with.</summary>
+    internal virtual void SyncFolder() => FolderSync.Perform(Path);
+
+    /// <summary>Opens what <see cref="SyncFolder"/> needs, so that it needs no further descriptor. Throws what it fails with, and leaves the file open.</summary>
+    internal virtual void OpenFolder()
+    {
+    }
+
+    /// <summary>
+    /// What closing the file will fail with, which is how some network file systems tell of bytes that they have lost (close(2): EIO, EDQUOT); <see langword="null"/>: nothing, or the system
+    /// does not tell. May wait.
+    /// </summary>
+    internal virtual Exception? TellCloseError() => null;
+
+    /// <summary>Has pages that are read or written from now on leave the page cache, where the system can do that. Before the first operation.</summary>
+    /// <param name="isWriter">Whether it is written, and not read.</param>
+    internal virtual void DropBehind(bool isWriter)
+    {
+    }
+
+    /// <summary>Refuses an offset where the file has none, and releases what the back end holds.</summary>
+    /// <param name="offset">The offset that is asked for, bytes.</param>
+    /// <param name="options">The type whose Offset it is, for the message.</param>
+    /// <param name="closeHandle">Whether the file is closed then: where nobody else has it.</param>
+    /// <exception cref="NotSupportedException">It is not 0, and the file cannot seek.</exception>
+    internal void RequireOffset(long offset, string options, bool closeHandle)
+    {
+        if (offset != 0 && !CanSeek)
+        {
+            // The path may have to be asked of the open handle.
+            NotSupportedException exception = new($"The file cannot seek, so {options}.Offset has to be 0: '{Path}'");
+            Release(closeHandle);
+            throw exception;
+        }
+    }
+
+    /// <summary>Moves the position that the open file shares with other processes, for standard input and output. A file that cannot seek has none.</summary>
+    internal void SetPosition(long position)
+    {
+        if (!CanSeek)
+        {
+            return;
+        }
+
+        if (OperatingSystem.IsWindows())
+        {
+            _ = Kernel32.SetFilePointerEx(Handle, position, out _, Kernel32.FILE_BEGIN);
+        }
+        else if (Environment.Is64BitProcess)
+        {
+            _ = Libc.LSeek(Handle, position, Libc.SEEK_SET);
+        }
+    }
+
+    /// <summary>The position that the open file shares with other processes; 0 where it has none.</summary>
+    internal long GetPosition()
+    {
+        long position = 0;
+        if (CanSeek && OperatingSystem.IsWindows())
+        {
+            _ = Kernel32.SetFilePointerEx(Handle, 0, out position, Kernel32.FILE_CURRENT);
+        }
+        else if (CanSeek && Environment.Is64BitProcess)
+        {
+            position = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
+        }
+
+        return Math.Max(0, position);
+    }
+
+    /// <summary>Releases what the back end holds, and closes the file if that is asked for. No operation is under way.</summary>
+    internal virtual void Release(bool closeHandle)
+    {
+        if (closeHandle)
+        {
+            Handle.Dispose();
+        }
+    }
+}

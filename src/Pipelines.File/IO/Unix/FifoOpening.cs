@@ -1,0 +1,131 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>
+/// Opens one side of a FIFO without the wait for the other side that open(2) makes (fifo(7)). Linux; used by one thread at a time.
+/// </summary>
+/// <remarks>
+/// The reading side is opened at once and then waits until it can be read, or until somebody has it open for writing, which nothing tells: that is asked from time to time.
+/// The writing side cannot be opened before there is a reader (ENXIO), and is tried from time to time.
+/// </remarks>
+internal sealed unsafe class FifoOpening : IDisposable
+{
+    private const int LongestPause = 50;
+
+    private const FileShare AnyShare = FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable;
+    private const FileOptions AnyOption = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted
+        | FileOptions.DeleteOnClose;
+
+    private readonly string _path;
+    private readonly bool _reads;
+    private readonly FileShare _share;
+    private readonly FileOptions _options;
+
+    private FifoOpening(string fullPath, FileAccess access, FileShare share, FileOptions options)
+    {
+        _path = fullPath;
+        _reads = access == FileAccess.Read;
+        _share = share;
+        _options = options;
+    }
+
+    /// <summary>The reading side, which is open and waits; <see langword="null"/> for the writing side.</summary>
+    internal SafeFileHandle? Handle { get; private set; }
+
+    /// <summary>How long to wait before the next try, milliseconds.</summary>
+    internal int Pause { get; private set; } = 1;
+
+    /// <summary>
+    /// For a path that may be a FIFO's; <see langword="null"/>: on other systems, or where an option is none, the ordinary way decides, and throws the documented exceptions. What the options ask
+    /// of a file (a sync with each write, room on the device, no place in the cache) means nothing to a FIFO, as in open(2).
+    /// </summary>
+    internal static FifoOpening? TryFor(string fullPath, FileAccess access, FileShare share, FileOptions options)
+        => FileOpening.IsLinux && (share & ~AnyShare) == 0 && (options & ~AnyOption) == 0 ? new FifoOpening(fullPath, access, share, options) : null;
+
+    /// <summary>Whether that is a FIFO. Whatever stands in the way of an answer is for the ordinary way of opening to tell.</summary>
+    internal static bool IsFifo(string path)
+    {
+        Libc.FileStatus status;
+        try
+        {
+            return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 && (status.Mode & Libc.S_IFMT) == Libc.S_IFIFO;
+        }
+        catch (EntryPointNotFoundException)
+        {
+            return false;
+        }
+    }
+
+    /// <summary>The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless <paramref name="isForOrdinaryWay"/> says that opening has failed.</summary>
+    /// <exception cref="IOException">Another process has it open exclusively.</exception>
+    /// <exception cref="NotSupportedException">It is to be deleted when it is closed.</exception>
+    internal SafeFileHandle? TryOpen(out bool isForOrdinaryWay)
+    {
+        if ((_options & FileOptions.DeleteOnClose) != 0)
+        {
+            throw new NotSupportedException($"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{_path}'");
+        }
+
+        isForOrdinaryWay = false;
+        if (Handle is null)
+        {
+            int closedOnExec = (_share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
+            int descriptor = Libc.Open(_path, (_reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
+            if (descriptor < 0)
+            {
+                isForOrdinaryWay = Marshal.GetLastPInvokeError() is not (Libc.ENXIO or Libc.EINTR);
+                return PauseLonger();
+            }
+
+            Handle = new SafeFileHandle(descriptor, ownsHandle: true);
+            if (!FileProperties.Of(Handle, _path).IsFifo)
+            {
+                // The name means another file by now, which this way of opening would neither truncate nor append to.
+                Dispose();
+                isForOrdinaryWay = true;
+                return null;
+            }
+
+            FileOpening.Lock(Handle, _path, _share);
+        }
+
+        return _reads && !HasWriter() ? PauseLonger() : Take();
+    }
+
+    public void Dispose() => Take()?.Dispose();
+
+    private SafeFileHandle? Take()
+    {
+        SafeFileHandle? handle = Handle;
+        Handle = null;
+        return handle;
+    }
+
+    private SafeFileHandle? PauseLonger()
+    {
+        Pause = Math.Min(Pause * 2, LongestPause);
+        return null;
+    }
+
+    /// <summary>Whether there is something to read, or was a writer, or is one: tee(2) answers EAGAIN for an empty pipe that has a writer, and 0 for one that has none.</summary>
+    private bool HasWriter()
+    {
+        if (UnixCalls.Default.IsReady(Handle!, Libc.POLLIN))
+        {
+            return true;
+        }
+
+        int* ends = stackalloc int[2];
+        if (Libc.Pipe2(ends, Libc.O_CLOEXEC) != 0)
+        {
+            return false;
+        }
+
+        bool isEmptyWithoutWriter = Libc.Tee(Handle!, ends[1], 1, Libc.SPLICE_F_NONBLOCK) == 0;
+        _ = Libc.Close(ends[0]);
+        _ = Libc.Close(ends[1]);
+        return !isEmptyWithoutWriter;
+    }
+}

@@ -1,0 +1,244 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>System calls of Unix, 64-bit processes only (off_t is 64 bits there in every libc).</summary>
+internal static unsafe partial class Libc
+{
+    private const string Library = "libc";
+
+    // The numbers are those of Linux; what other systems use, too, has the same number there.
+    internal const int EPERM = 1;
+    internal const int EINTR = 4;
+    internal const int EIO = 5;
+    internal const int ENXIO = 6;
+    internal const int EBADF = 9;
+    internal const int EAGAIN = 11;
+    internal const int EACCES = 13;
+    internal const int EISDIR = 21;
+    internal const int EINVAL = 22;
+    internal const int ENFILE = 23;
+    internal const int EMFILE = 24;
+    internal const int EFBIG = 27;
+    internal const int ESPIPE = 29;
+    internal const int EROFS = 30;
+    internal const int EPIPE = 32;
+    internal const int ENOSYS = 38;
+    internal const int EOPNOTSUPP = 95;
+
+    /// <summary>preadv2(2), pwritev2(2): fail with EAGAIN instead of waiting.</summary>
+    internal const int RWF_NOWAIT = 0x8;
+
+    internal const short POLLIN = 0x1;
+    internal const short POLLOUT = 0x4;
+
+    internal const int EPOLL_CTL_ADD = 1;
+    internal const int EPOLL_CTL_DEL = 2;
+    internal const int EPOLL_CTL_MOD = 3;
+    internal const uint EPOLLONESHOT = 1u << 30;
+    internal const int EPOLL_CLOEXEC = 0x80000;
+    internal const int EFD_CLOEXEC = 0x80000;
+    internal const int EFD_NONBLOCK = 0x800;
+    internal const uint SPLICE_F_NONBLOCK = 2;
+
+    internal const int AT_FDCWD = -100;
+    internal const int AT_EMPTY_PATH = 0x1000;
+    internal const uint STATX_TYPE = 0x1;
+    internal const uint STATX_NLINK = 0x4;
+    internal const uint STATX_MTIME = 0x40;
+    internal const uint STATX_CTIME = 0x80;
+    internal const uint STATX_INO = 0x100;
+    internal const uint STATX_SIZE = 0x200;
+    internal const uint STATX_BTIME = 0x800;
+    internal const int S_IFMT = 0xF000;
+    internal const int S_IFIFO = 0x1000;
+    internal const int S_IFCHR = 0x2000;
+    internal const int S_IFDIR = 0x4000;
+    internal const int S_IFBLK = 0x6000;
+    internal const int S_IFREG = 0x8000;
+
+    internal const int SEEK_SET = 0;
+    internal const int SEEK_CUR = 1;
+
+    internal const int O_RDONLY = 0;
+    internal const int O_WRONLY = 1;
+    internal const int O_ACCMODE = 3;
+    internal const int FD_CLOEXEC = 1;
+    internal const int O_CREAT = 0x40;
+    internal const int O_APPEND = 0x400;
+
+    /// <summary>The permission bits of a new file, of which the umask takes some away: read and write for everybody (0666), as the runtime asks for.</summary>
+    internal const uint NewFileMode = 0b110_110_110;
+    internal const int O_CLOEXEC = 0x80000;
+    internal const int O_NONBLOCK = 0x800;
+    internal const int F_GETFD = 1;
+    internal const int F_GETFL = 3;
+    internal const int F_DUPFD_CLOEXEC = 1030;
+    internal const int F_SETFL = 4;
+    internal const int LOCK_SH = 1;
+    internal const int LOCK_EX = 2;
+    internal const int LOCK_NB = 4;
+    internal const int LOCK_UN = 8;
+
+    /// <summary>The most vectors that one call takes on every system (IOV_MAX).</summary>
+    internal const int IOV_MAX = 1024;
+
+    /// <summary>The most bytes that a pipe which poll(2) calls writable takes without waiting (pipe(7)).</summary>
+    internal const int PIPE_BUF = 4096;
+
+    // struct epoll_event of epoll_ctl(2): the kernel packs it on x64, so that what a 32-bit process sees is the same there.
+    private static bool IsEpollEventPacked { get; } = RuntimeInformation.ProcessArchitecture == Architecture.X64;
+
+    /// <summary>Bytes of one event of epoll_wait(2), which begins with what happened.</summary>
+    internal static int EpollEventSize => IsEpollEventPacked ? 12 : 16;
+
+    /// <summary>Where an event's data begin, bytes.</summary>
+    internal static int EpollDataOffset => IsEpollEventPacked ? 4 : 8;
+
+    /// <summary>open(2). Its number is not the same on every architecture.</summary>
+    internal static int O_DIRECT => RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm ? 0x10000 : 0x4000;
+
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct IoVector
+    {
+        internal nint Base;
+        internal nint Length;
+    }
+
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct PollDescriptor
+    {
+        internal int Descriptor;
+        internal short Events;
+        internal short ReturnedEvents;
+    }
+
+    /// <summary>struct statx of statx(2), the same on every architecture; only what is used here is named.</summary>
+    [StructLayout(LayoutKind.Explicit, Size = 256)]
+    internal struct FileStatus
+    {
+        [FieldOffset(0)] internal uint Mask;
+        [FieldOffset(16)] internal uint Links;
+        [FieldOffset(20)] internal uint User;
+        [FieldOffset(24)] internal uint Group;
+        [FieldOffset(28)] internal ushort Mode;
+        [FieldOffset(32)] internal ulong Number;
+        [FieldOffset(40)] internal long Size;
+        [FieldOffset(80)] internal long BirthSeconds;
+        [FieldOffset(88)] internal uint BirthNanoseconds;
+        [FieldOffset(96)] internal long ChangeSeconds;
+        [FieldOffset(104)] internal uint ChangeNanoseconds;
+        [FieldOffset(112)] internal long WriteSeconds;
+        [FieldOffset(120)] internal uint WriteNanoseconds;
+        [FieldOffset(136)] internal uint DeviceMajor;
+        [FieldOffset(140)] internal uint DeviceMinor;
+
+        internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
+    }
+
+    /// <summary>epoll_ctl(2).</summary>
+    internal static int EpollControl(int epoll, int operation, int descriptor, uint events, ulong data)
+    {
+        byte* packed = stackalloc byte[16];
+        *(uint*)packed = events;
+        *(ulong*)(packed + EpollDataOffset) = data;
+        return EpollControl(epoll, operation, descriptor, packed);
+    }
+
+    [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
+    internal static partial int EpollCreate(int flags);
+
+    [LibraryImport(Library, EntryPoint = "epoll_wait", SetLastError = true)]
+    internal static partial int EpollWait(int epoll, byte* events, int count, int timeoutMilliseconds);
+
+    [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
+    internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Open(string path, int flags);
+
+    /// <summary>open(2) with its third argument. Linux only: elsewhere a variable argument is passed another way.</summary>
+    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int Open(string path, int flags, uint mode);
+
+    /// <summary>fstatfs(2); the first member of struct statfs is the type of the file system.</summary>
+    [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
+    internal static partial int FStatFS(SafeFileHandle file, long* status);
+
+    [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
+    internal static partial int FCntl(SafeFileHandle file, int command, int argument);
+
+    [LibraryImport(Library, EntryPoint = "flock", SetLastError = true)]
+    internal static partial int FLock(int descriptor, int operation);
+
+    [LibraryImport(Library, EntryPoint = "preadv2", SetLastError = true)]
+    internal static partial nint PReadV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
+
+    [LibraryImport(Library, EntryPoint = "preadv", SetLastError = true)]
+    internal static partial nint PReadV(SafeFileHandle file, IoVector* vectors, int count, long offset);
+
+    [LibraryImport(Library, EntryPoint = "readv", SetLastError = true)]
+    internal static partial nint ReadV(SafeFileHandle file, IoVector* vectors, int count);
+
+    [LibraryImport(Library, EntryPoint = "pwritev2", SetLastError = true)]
+    internal static partial nint PWriteV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
+
+    [LibraryImport(Library, EntryPoint = "pwritev", SetLastError = true)]
+    internal static partial nint PWriteV(SafeFileHandle file, IoVector* vectors, int count, long offset);
+
+    [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
+    internal static partial nint WriteV(SafeFileHandle file, IoVector* vectors, int count);
+
+    [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
+    internal static partial int FDataSync(SafeFileHandle file);
+
+    [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
+    internal static partial long LSeek(SafeFileHandle file, long offset, int whence);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
+    internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
+    internal static partial int StatX(int folder, byte* path, int flags, uint mask, FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
+
+    /// <summary>struct stat, of which the first two members and the size lie at the same place on every 64-bit architecture that .NET runs on.</summary>
+    [StructLayout(LayoutKind.Explicit, Size = 256)]
+    internal struct OldFileStatus
+    {
+        [FieldOffset(0)] internal ulong Device;
+        [FieldOffset(8)] internal ulong Number;
+        [FieldOffset(48)] internal long Size;
+    }
+
+    /// <summary>fstatat(2); glibc before 2.33 has no such entry point.</summary>
+    [LibraryImport(Library, EntryPoint = "fstatat", SetLastError = true)]
+    internal static partial int FStatAt(SafeFileHandle file, byte* path, OldFileStatus* status, int flags);
+
+    [LibraryImport(Library, EntryPoint = "fstatat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int FStatAt(int folder, string path, OldFileStatus* status, int flags);
+
+    [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
+    internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
+
+    [LibraryImport(Library, EntryPoint = "eventfd", SetLastError = true)]
+    internal static partial int EventDescriptor(uint value, int flags);
+
+    [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
+    internal static partial int Pipe2(int* descriptors, int flags);
+
+    [LibraryImport(Library, EntryPoint = "read", SetLastError = true)]
+    internal static partial nint Read(int descriptor, byte* buffer, nuint count);
+
+    [LibraryImport(Library, EntryPoint = "write", SetLastError = true)]
+    internal static partial nint Write(int descriptor, byte* buffer, nuint count);
+
+    [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
+    internal static partial int Close(int descriptor);
+
+    [LibraryImport(Library, EntryPoint = "epoll_ctl", SetLastError = true)]
+    private static partial int EpollControl(int epoll, int operation, int descriptor, byte* eventOfIt);
+}

@@ -1,0 +1,95 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>
+/// The system calls that <see cref="UnixFile"/> makes, each with the answer that the kernel gives: the bytes, or the negative errno. Tests replace them
+/// to make a call fail, return short or stall.
+/// </summary>
+internal unsafe partial class UnixCalls
+{
+    internal static UnixCalls Default { get; } = new();
+
+    /// <summary>preadv2(2) with RWF_NOWAIT; a negative offset is the file's own position, for files that cannot seek.</summary>
+    internal virtual long ReadNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => ReadWith(Libc.RWF_NOWAIT, file, vectors, count, offset);
+
+    /// <summary>preadv(2), or readv(2) for a negative offset.</summary>
+    internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => Answer(offset < 0 ? Libc.ReadV(file, vectors, count) : Libc.PReadV(file, vectors, count, offset));
+
+    /// <summary>pwritev2(2) with RWF_NOWAIT; a negative offset is the file's own position.</summary>
+    internal virtual long WriteNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => WriteWith(Libc.RWF_NOWAIT, file, vectors, count, offset);
+
+    /// <summary>pwritev(2), or writev(2) for a negative offset.</summary>
+    internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => Answer(offset < 0 ? Libc.WriteV(file, vectors, count) : Libc.PWriteV(file, vectors, count, offset));
+
+    /// <summary>fdatasync(2).</summary>
+    internal virtual long Sync(SafeFileHandle file) => Answer(Libc.FDataSync(file));
+
+    /// <summary>poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready: the call itself tells.</summary>
+    internal virtual bool IsReady(SafeFileHandle file, short events)
+    {
+        bool held = false;
+        try
+        {
+            file.DangerousAddRef(ref held);
+            Libc.PollDescriptor descriptor = new() { Descriptor = (int)file.DangerousGetHandle(), Events = events };
+            return Libc.Poll(&descriptor, 1, 0) > 0;
+        }
+        finally
+        {
+            if (held)
+            {
+                file.DangerousRelease();
+            }
+        }
+    }
+
+    /// <summary>
+    /// close(2) of a second descriptor of the file, which flushes it as the last one's does (NFS, FUSE, SMB), and so has its error while the file is still open. Linux only. Where there is no
+    /// second descriptor the error is not told.
+    /// </summary>
+    internal virtual long CloseCopy(SafeFileHandle file)
+    {
+        int copy = OperatingSystem.IsLinux() ? Libc.FCntl(file, Libc.F_DUPFD_CLOEXEC, 0) : -1;
+        return copy < 0 ? 0 : Answer(Libc.Close(copy));
+    }
+
+    /// <summary>fcntl(2): sets O_NONBLOCK on an open file description that is this file's alone. Linux only: elsewhere the variable argument is passed another way.</summary>
+    internal virtual bool TrySetNonBlocking(SafeFileHandle file)
+        => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && Libc.FCntl(file, Libc.F_SETFL, flags | Libc.O_NONBLOCK) >= 0;
+
+    /// <summary>fcntl(2): whether the file was opened with O_DIRECT.</summary>
+    internal virtual bool IsDirect(SafeFileHandle file)
+        => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_DIRECT) != 0;
+
+    private static long ReadWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+    {
+        try
+        {
+            return Answer(Libc.PReadV2(file, vectors, count, Math.Max(offset, -1), flags));
+        }
+        catch (EntryPointNotFoundException)
+        {
+            return -Libc.ENOSYS;
+        }
+    }
+
+    private static long WriteWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+    {
+        try
+        {
+            return Answer(Libc.PWriteV2(file, vectors, count, Math.Max(offset, -1), flags));
+        }
+        catch (EntryPointNotFoundException)
+        {
+            return -Libc.ENOSYS;
+        }
+    }
+
+    private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
+}

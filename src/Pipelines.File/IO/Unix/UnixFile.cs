@@ -1,0 +1,436 @@
+using System.Runtime.CompilerServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Diagnostics;
+using Pipelines.File.Threading;
+
+namespace Pipelines.File.IO;
+
+/// <summary>
+/// Linux. A read is tried without waiting (RWF_NOWAIT) on the caller's thread, which finishes it there when the page cache has the data; what has to wait is
+/// performed by one of the <see cref="WaitingThreads"/>. Files that can stay empty for ever (FIFOs, terminals, sockets) wait in <see cref="DescriptorPoller"/> and hold no thread.
+/// </summary>
+internal sealed unsafe class UnixFile : OpenedFile
+{
+    // A multiple of the block of every device that is common, bytes (open(2), O_DIRECT).
+    private const int DirectBlock = 4096;
+
+    private readonly UnixCalls _calls;
+
+    // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as much as there is room for.
+    private readonly bool _isNonBlocking;
+
+    // open(2), O_DIRECT: RWF_NOWAIT waits for the device there.
+    private readonly bool _isDirect;
+
+    // Whether the file system of this file knows RWF_NOWAIT. Written by whoever performs the one operation under way; a property of this file, not of the process.
+    private bool _triesReads = true;
+    private bool _triesWrites;
+
+    private long _endOfLastWrite = -1;
+
+    // The folder of a file that is new, where it was opened beforehand.
+    private SafeFileHandle? _folder;
+
+    // FileCaching.DropBehind. Owned as the above.
+    private PagesBehind? _behind;
+
+    // Where the end of the file was last seen, owned as the above: there a plain call does not wait, as there is nothing to wait for.
+    private long _knownEnd;
+
+    internal UnixFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
+        : base(handle, path, properties)
+    {
+        _calls = calls ?? UnixCalls.Default;
+        if (!properties.CanSeek)
+        {
+            DescriptorPoller.Shared.Prepare();
+        }
+
+        _isNonBlocking = path is not null && properties.IsFifo && _calls.TrySetNonBlocking(handle);
+        _isDirect = path is null && properties.CanSeek && _calls.IsDirect(handle);
+        _triesReads &= !_isDirect;
+
+        // Only where a write can wait for ever is trying worth a call; ext4 and others do not know it for buffered writes.
+        _triesWrites = _triesReads && !properties.CanSeek && !_isNonBlocking;
+        _knownEnd = properties.CanSeek && properties.Length > 0 ? properties.Length : long.MaxValue;
+    }
+
+    internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
+
+    // writev(2) instead of pwritev(2).
+    private bool WritesSequentially => CanSeek && (Appends || SharesPosition);
+
+    internal override long EndOfLastWrite => _endOfLastWrite;
+
+    // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
+    internal override int MaxBuffersPerOperation => FileRequest.MaxPooledBuffers;
+
+    // A terminal that is stopped (Ctrl-S), or that nobody reads, holds a write of more than it has room for, which poll(2) does not tell, and knows no RWF_NOWAIT.
+    internal override bool EndsWrites => !Properties.IsCharacterDevice;
+
+    internal override int ReadGranularity => _isDirect ? DirectBlock : 1;
+
+    internal override FileRequest Rent() => UnixRequest.Rent(this);
+
+    internal override bool TryPerform(FileRequest operation, bool mayWait)
+    {
+        if (mayWait && CanSeek)
+        {
+            // Calls on a file that can seek end by themselves.
+            return TryFinish((UnixRequest)operation);
+        }
+
+        return operation.Kind == FileRequestKind.Read && (_triesReads || _isNonBlocking) && TryRead(operation);
+    }
+
+    internal override void Start(FileRequest operation)
+    {
+        FilePipeMetrics.HandedOver(operation.Kind);
+        UnixRequest started = (UnixRequest)operation;
+        if (CanSeek || operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
+        {
+            started.Queue();
+        }
+        else
+        {
+            StartWhenReady(started);
+        }
+    }
+
+    internal override void Cancel(FileRequest operation, int generation)
+    {
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(((UnixRequest)operation).Wait, generation))
+        {
+            CompleteCanceled((UnixRequest)operation);
+        }
+    }
+
+    internal override void OpenFolder()
+    {
+        if (System.IO.Path.GetDirectoryName(FileProperties.PathOf(Handle) ?? Path) is { } folder)
+        {
+            _folder = FolderSync.Open(_calls, folder);
+        }
+    }
+
+    internal override void SyncFolder()
+    {
+        string? path = FileProperties.PathOf(Handle) ?? Path;
+        if (_folder is null)
+        {
+            FolderSync.Perform(_calls, path);
+        }
+        else
+        {
+            FolderSync.Perform(_calls, _folder, System.IO.Path.GetDirectoryName(path) ?? "");
+        }
+    }
+
+    internal override Exception? TellCloseError()
+    {
+        long answer = Properties.IsRegular ? _calls.CloseCopy(Handle) : 0;
+        return answer < 0 ? FileErrors.FromErrno((int)-answer, Path) : null;
+    }
+
+    internal override void DropBehind(bool isWriter)
+        => _behind = CanSeek && Properties.IsRegular && !_isDirect ? new PagesBehind(_calls, Handle, Properties.Length, isWriter) : null;
+
+    internal override void Release(bool closeHandle)
+    {
+        _behind?.Release();
+        _folder?.Dispose();
+        base.Release(closeHandle);
+    }
+
+    /// <summary>Performs the operation, waiting if it must.</summary>
+    internal void Perform(UnixRequest operation)
+    {
+        if (TryFinish(operation))
+        {
+            operation.Complete();
+        }
+    }
+
+    /// <summary>The descriptor that the operation waited for is ready. On the poller's thread: a call that never waits is made here, as it needs no other.</summary>
+    internal void OnReady(UnixRequest operation)
+    {
+        if (_isNonBlocking)
+        {
+            Perform(operation);
+        }
+        else
+        {
+            operation.Queue();
+        }
+    }
+
+    private static void CompleteCanceled(UnixRequest operation)
+    {
+        operation.FinishCanceled();
+        operation.Complete();
+    }
+
+    private void StartWhenReady(UnixRequest operation)
+    {
+        try
+        {
+            if (!_calls.IsReady(Handle, EventsOf(operation)))
+            {
+                if (!DescriptorPoller.Shared.TryAdd(operation.Wait, Handle, EventsOf(operation)))
+                {
+                    CompleteCanceled(operation);
+                }
+
+                return;
+            }
+        }
+        catch (Exception e) when (e is IOException or ObjectDisposedException)
+        {
+            // The system has no thread to wait with, or the file is closed: who performs the operation meets the same and reports it.
+        }
+
+        operation.Queue();
+    }
+
+    private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
+
+    /// <summary><see langword="false"/>: the read has to wait, or the plain call has to be asked.</summary>
+    private bool TryRead(FileRequest operation)
+    {
+        try
+        {
+            return TryReadOpen(operation);
+        }
+        catch (ObjectDisposedException e)
+        {
+            // The caller has closed the handle under us.
+            operation.Finish(e);
+            return true;
+        }
+    }
+
+    private bool TryReadOpen(FileRequest operation)
+    {
+        // Where the end was seen last, and in a FIFO that never waits, the plain call is the one whose 0 is the end.
+        bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
+        long result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
+        if (result > 0 || (isPlain && result == 0))
+        {
+            operation.Finish(result);
+            return true;
+        }
+
+        if (result == 0)
+        {
+            // Linux 5.9 and 5.10 answer 0 where the end is not (preadv2(2), BUGS): only the plain call is believed.
+            return false;
+        }
+
+        int errno = (int)-result;
+        if (errno != Libc.EAGAIN && !isPlain)
+        {
+            if (IsUnknownCall(result))
+            {
+                _triesReads = false;
+            }
+
+            // Any other error may be spurious (an EIO has been seen): the plain call is asked before it is believed.
+            FilePipeMetrics.FellBack("preadv2", errno);
+        }
+
+        return false;
+    }
+
+    /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits in the poller.</summary>
+    private bool TryFinish(UnixRequest operation)
+    {
+        if (operation.Kind == FileRequestKind.Step)
+        {
+            operation.PerformStep();
+            return true;
+        }
+
+        try
+        {
+            long result = operation.Kind switch
+            {
+                FileRequestKind.Read => CanSeek || _isNonBlocking ? ReadPlain(operation) : ReadReady(operation),
+                FileRequestKind.Write => WritesSequentially ? WriteSequentially(operation)
+                    : CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
+                _ => SyncData(),
+            };
+            if (result >= 0)
+            {
+                operation.Finish(result);
+            }
+            else if (result == -Libc.EAGAIN && !CanSeek && operation.Kind is FileRequestKind.Read or FileRequestKind.Write)
+            {
+                if (DescriptorPoller.Shared.TryAdd(operation.Wait, Handle, EventsOf(operation)))
+                {
+                    return false;
+                }
+
+                operation.FinishCanceled();
+            }
+            else if (result == -Libc.EPIPE && operation.Kind == FileRequestKind.Read)
+            {
+                operation.Finish(0);
+            }
+            else if (result == -Libc.EINVAL && _isDirect)
+            {
+                operation.Finish(new IOException(
+                    $"The file is open for direct I/O (O_DIRECT), which needs memory, offsets and lengths that are multiples of the device's block, for example by a Pool of aligned memory : '{Path}'",
+                    FileErrors.FromErrno(Libc.EINVAL, Path)));
+            }
+            else
+            {
+                operation.Finish(FileErrors.FromErrno((int)-result, Path));
+            }
+        }
+        catch (Exception e) when (e is ObjectDisposedException or IOException or NotSupportedException)
+        {
+            // The caller has closed the handle under us, or the system has no descriptor or thread to wait with.
+            operation.Finish(FileErrors.WithPath(e, Path));
+        }
+
+        return true;
+    }
+
+    // A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
+    private long ReadReady(FileRequest operation)
+    {
+        if (_triesReads)
+        {
+            long result = Call(operation, CallKind.ReadNoWait);
+            if (result > 0 || result == -Libc.EAGAIN)
+            {
+                return result;
+            }
+
+            if (IsUnknownCall(result))
+            {
+                _triesReads = false;
+                FilePipeMetrics.FellBack("preadv2", (int)-result);
+            }
+        }
+
+        return _calls.IsReady(Handle, Libc.POLLIN) ? ReadPlain(operation) : -Libc.EAGAIN;
+    }
+
+    private long WriteReady(FileRequest operation)
+    {
+        if (_triesWrites)
+        {
+            long result = Call(operation, CallKind.WriteNoWait);
+            if (!IsUnknownCall(result))
+            {
+                return result;
+            }
+
+            _triesWrites = false;
+            FilePipeMetrics.FellBack("pwritev2", (int)-result);
+        }
+
+        return _calls.IsReady(Handle, Libc.POLLOUT) ? Call(operation, CallKind.WriteSome) : -Libc.EAGAIN;
+    }
+
+    /// <summary>One writev(2), which moves the position of the open file to behind its bytes, wherever it has put them.</summary>
+    private long WriteSequentially(FileRequest operation)
+    {
+        long result = Call(operation, CallKind.Write);
+        if (result > 0)
+        {
+            _endOfLastWrite = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
+        }
+
+        return result;
+    }
+
+    /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
+    private static bool IsUnknownCall(long result)
+        => result is -Libc.ENOSYS or -Libc.EOPNOTSUPP or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
+
+    /// <summary>The call that may wait, and the only one whose 0 is the end of the file.</summary>
+    private long ReadPlain(FileRequest operation)
+    {
+        long result = Call(operation, CallKind.Read);
+        operation.IsShortAtEnd = CanSeek;
+        if (CanSeek && result >= 0)
+        {
+            // Where the file has grown nobody knows the new end yet.
+            _knownEnd = result == 0 ? operation.Offset : operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
+        }
+
+        return result;
+    }
+
+    private long SyncData()
+    {
+        long result;
+        do
+        {
+            result = _calls.Sync(Handle);
+        }
+        while (result == -Libc.EINTR);
+
+        // A FIFO, a terminal or a read-only file system has nothing to sync (fdatasync(2): EINVAL, EROFS).
+        return result is -Libc.EINVAL or -Libc.EROFS ? 0 : result;
+    }
+
+    [SkipLocalsInit]
+    private long Call(FileRequest operation, CallKind kind)
+    {
+        ReadOnlySpan<TransferBuffer> buffers = operation.Buffers;
+        int count = Math.Min(buffers.Length, Libc.IOV_MAX);
+        Libc.IoVector* vectors = stackalloc Libc.IoVector[count];
+        for (int i = 0; i < count; i++)
+        {
+            vectors[i].Base = buffers[i].Address;
+            vectors[i].Length = buffers[i].Memory.Length;
+        }
+
+        if (kind == CallKind.WriteSome)
+        {
+            count = 1;
+            vectors[0].Length = Math.Min(vectors[0].Length, Libc.PIPE_BUF);
+        }
+
+        long offset = CanSeek && !(WritesSequentially && kind == CallKind.Write) ? operation.Offset : -1;
+        bool isUncached = _behind is not null && _behind.Enter(operation.Offset, operation.Length);
+        long result;
+        do
+        {
+            result = kind switch
+            {
+                _ when isUncached => CallUncached(kind, vectors, count, offset),
+                CallKind.ReadNoWait => _calls.ReadNoWait(Handle, vectors, count, offset),
+                CallKind.Read => _calls.Read(Handle, vectors, count, offset),
+                CallKind.WriteNoWait => _calls.WriteNoWait(Handle, vectors, count, offset),
+                _ => _calls.Write(Handle, vectors, count, offset),
+            };
+            if (isUncached && IsUnknownCall(result))
+            {
+                _behind!.GiveUpFlag((int)-result);
+                isUncached = _behind.Enter(operation.Offset, operation.Length);
+                result = -Libc.EINTR;
+            }
+        }
+        while (result == -Libc.EINTR);
+
+        return result;
+    }
+
+    private long CallUncached(CallKind kind, Libc.IoVector* vectors, int count, long offset)
+        => kind is CallKind.ReadNoWait or CallKind.Read
+            ? _calls.ReadUncached(Handle, vectors, count, offset, mayWait: kind == CallKind.Read)
+            : _calls.WriteUncached(Handle, vectors, count, offset);
+
+    private enum CallKind
+    {
+        ReadNoWait,
+        Read,
+        WriteNoWait,
+        Write,
+        WriteSome,
+    }
+}

@@ -1,0 +1,33 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.IO;
+
+/// <summary>Calls of Windows below Win32. Each is described on the page of its name in the documentation of Windows drivers.</summary>
+internal static unsafe partial class NtDll
+{
+    internal const int FileModeInformation = 16;
+    internal const uint FILE_NO_INTERMEDIATE_BUFFERING = 8;
+    internal const uint FLUSH_FLAGS_FILE_DATA_SYNC_ONLY = 4;
+
+    internal const int STATUS_NOT_IMPLEMENTED = unchecked((int)0xC0000002);
+
+    private const string Library = "ntdll.dll";
+
+    /// <summary>Windows 8 and newer.</summary>
+    internal static bool HasFlushBuffersFileEx { get; } = NativeLibrary.TryLoad(Library, out nint library) && NativeLibrary.TryGetExport(library, "NtFlushBuffersFileEx", out _);
+
+    /// <summary>IO_STATUS_BLOCK.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct IoStatusBlock
+    {
+        internal nint Status;
+        internal nint Information;
+    }
+
+    [LibraryImport(Library, EntryPoint = "NtFlushBuffersFileEx")]
+    internal static partial int FlushBuffersFileEx(SafeFileHandle file, uint flags, void* parameters, uint size, IoStatusBlock* status);
+
+    [LibraryImport(Library, EntryPoint = "NtQueryInformationFile")]
+    internal static partial int QueryInformationFile(SafeFileHandle file, IoStatusBlock* status, void* information, uint size, int kind);
+}

@@ -1,0 +1,275 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+
+namespace Pipelines.File.Lines;
+
+/// <summary>
+/// What a pipe gives, cut behind the last whole line of each read; once: the enumerable is its own enumerator, and one caller uses it at a time. Where the lines are is for whoever
+/// walks through a batch to find. The part of a line that a read ends with is searched once, and comes again at the beginning of the next batch.
+/// </summary>
+internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
+{
+    private readonly PipeReader _reader;
+    private readonly bool _leaveOpen;
+    private CancellationToken _cancellationToken;
+    private CancellationTokenSource? _linkedTokens;
+    private bool _isStarted;
+    private bool _isEnded;
+    private LineTooLongException? _tooLong;
+
+    // What the last read gave, while _hasBuffer says so: until the reader is told how much of it was used.
+    private ReadOnlySequence<byte> _buffer;
+    private bool _hasBuffer;
+    private bool _isLastBuffer;
+
+    // Lines of earlier batches, and those of the current one where its walk has come to the end.
+    private long _linesBefore;
+    private long? _linesOfBatch;
+
+    // Of lines that cross segments.
+    private byte[]? _joined;
+
+    internal LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
+    {
+        _reader = reader;
+        MaxLength = maxLength;
+        _leaveOpen = leaveOpen;
+        _cancellationToken = cancellationToken;
+    }
+
+    public LineBatch Current => new(this, Number);
+
+    internal int MaxLength { get; }
+
+    /// <summary>The number of the current batch: an older one is not valid any more.</summary>
+    internal int Number { get; private set; }
+
+    /// <summary>The bytes of the current batch: whole lines with their ends, of which only the very last of the pipe may lack one.</summary>
+    internal ReadOnlySequence<byte> Bytes { get; private set; }
+
+    /// <summary>The file offset of <see cref="Bytes"/>; from where the reading of lines began, where the reader is none of a file.</summary>
+    internal long Offset { get; private set; }
+
+    /// <summary>So many bytes at the beginning of <see cref="Bytes"/>, or of the next batch, are known to hold no line feed.</summary>
+    internal long Searched { get; private set; }
+
+    /// <summary>The offset behind the last line that was given: where a reader that is left open goes on.</summary>
+    internal long Used { get; set; }
+
+    internal CancellationToken CancellationToken => _cancellationToken;
+
+    public IAsyncEnumerator<LineBatch> GetAsyncEnumerator(CancellationToken cancellationToken = default)
+    {
+        if (_isStarted)
+        {
+            throw new InvalidOperationException("The lines of a pipe can be enumerated once: what was read is gone.");
+        }
+
+        _isStarted = true;
+        Offset = Used = _reader is FilePipeReader file ? file.Position : 0;
+        if (!_cancellationToken.CanBeCanceled)
+        {
+            _cancellationToken = cancellationToken;
+        }
+        else if (cancellationToken.CanBeCanceled && cancellationToken != _cancellationToken)
+        {
+            _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(_cancellationToken, cancellationToken);
+            _cancellationToken = _linkedTokens.Token;
+        }
+
+        return this;
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    public async ValueTask<bool> MoveNextAsync()
+    {
+        if (_tooLong is not null)
+        {
+            throw _tooLong;
+        }
+
+        do
+        {
+            if (_hasBuffer)
+            {
+                EndBatch();
+            }
+
+            if (_isEnded)
+            {
+                return false;
+            }
+
+            ReadResult result = await _reader.ReadAsync(_cancellationToken).ConfigureAwait(false);
+            _buffer = result.Buffer;
+            if (result.IsCanceled)
+            {
+                _reader.AdvanceTo(_buffer.Start);
+                throw new OperationCanceledException("The reading of lines was canceled by CancelPendingRead.");
+            }
+
+            _hasBuffer = true;
+            _isLastBuffer = result.IsCompleted;
+            Bytes = _isLastBuffer ? _buffer : _buffer.Slice(0, EndOfLastLine());
+        }
+        while (Bytes.IsEmpty);
+        return true;
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        Number++;
+        _isEnded = true;
+        _linkedTokens?.Dispose();
+        if (_joined is not null)
+        {
+            ArrayPool<byte>.Shared.Return(_joined);
+            _joined = null;
+        }
+
+        try
+        {
+            Advance(_buffer.GetPosition(Used - Offset));
+        }
+        catch (InvalidOperationException) when (!_leaveOpen)
+        {
+            // The reader was completed within the loop, and has its memory.
+        }
+        finally
+        {
+            if (!_leaveOpen)
+            {
+                await _reader.CompleteAsync().ConfigureAwait(false);
+            }
+        }
+    }
+
+    /// <summary>Somebody has walked through the whole batch, and knows how many lines there are.</summary>
+    internal void Count(long lines) => _linesOfBatch = lines;
+
+    /// <summary>Refuses the line behind <see cref="Used"/>, now and for ever.</summary>
+    internal LineTooLongException TooLong()
+        => _tooLong = new(_linesBefore + CountLineFeeds(Bytes.Slice(0, Used - Offset)) + 1, MaxLength);
+
+    /// <summary>The bytes of a line that crosses segments, in one piece until the next such line.</summary>
+    internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line)
+    {
+        int length = (int)line.Length;
+        if (_joined is null || _joined.Length < length)
+        {
+            byte[]? old = _joined;
+            _joined = ArrayPool<byte>.Shared.Rent(length);
+            if (old is not null)
+            {
+                ArrayPool<byte>.Shared.Return(old);
+            }
+        }
+
+        line.CopyTo(_joined);
+        return _joined.AsSpan(0, length);
+    }
+
+    /// <summary>The first line of what is left of the batch, where its end is not in the first segment of that.</summary>
+    /// <param name="rest">What is left of the batch.</param>
+    /// <param name="searched">So many bytes of it are searched.</param>
+    /// <param name="after">Where the next line begins.</param>
+    /// <returns>The line without its end.</returns>
+    /// <exception cref="LineTooLongException">It is longer than allowed.</exception>
+    internal ReadOnlySequence<byte> TakeCrossing(ReadOnlySequence<byte> rest, long searched, out SequencePosition after)
+    {
+        ReadOnlySequence<byte> line = rest;
+        if (rest.Slice(searched).PositionOf((byte)'\n') is { } end)
+        {
+            after = rest.GetPosition(1, end);
+            line = rest.Slice(0, end);
+            line = !line.IsEmpty && line.Slice(line.Length - 1).FirstSpan[0] == '\r' ? line.Slice(0, line.Length - 1) : line;
+        }
+        else
+        {
+            after = rest.End;
+        }
+
+        return line.Length <= MaxLength ? line : throw TooLong();
+    }
+
+    /// <summary>Counts the current batch, and tells the reader that it was used, and that the rest is searched.</summary>
+    private void EndBatch()
+    {
+        Number++;
+        _linesBefore += _linesOfBatch ?? CountLineFeeds(Bytes);
+        _linesOfBatch = null;
+        Searched = _buffer.Length - Bytes.Length;
+        Used = Offset += Bytes.Length;
+        SequencePosition end = Bytes.End;
+        Bytes = default;
+
+        // One more may be the CR of its line end.
+        if (Searched - 1 > MaxLength)
+        {
+            _buffer = _buffer.Slice(end);
+            throw TooLong();
+        }
+
+        _isEnded = _isLastBuffer;
+        Advance(end);
+    }
+
+    private void Advance(SequencePosition consumed)
+    {
+        if (!_hasBuffer)
+        {
+            return;
+        }
+
+        _hasBuffer = false;
+        if (!_isEnded)
+        {
+            _reader.AdvanceTo(consumed, _buffer.End);
+        }
+        else if (_leaveOpen || !_buffer.IsEmpty)
+        {
+            // What is behind does not count as examined, so that the next read gives it without waiting for more.
+            // PipeReader.Create(ReadOnlySequence<byte>) takes no position of an empty buffer; a reader that is completed next needs none.
+            _reader.AdvanceTo(consumed);
+        }
+    }
+
+    /// <summary>Behind the last line feed of what is not searched yet; the beginning where there is none.</summary>
+    private SequencePosition EndOfLastLine()
+    {
+        ReadOnlySequence<byte> rest = _buffer.Slice(Searched);
+        if (!rest.IsSingleSegment && rest.End.GetObject() is ReadOnlySequenceSegment<byte> last)
+        {
+            // From the end, so that nothing but the part of a line that is left is searched here.
+            int index = last.Memory.Span[..rest.End.GetInteger()].LastIndexOf((byte)'\n');
+            if (index >= 0)
+            {
+                return new SequencePosition(last, index + 1);
+            }
+        }
+
+        SequencePosition end = _buffer.Start;
+        SequencePosition segment = rest.Start;
+        SequencePosition next = segment;
+        while (rest.TryGet(ref next, out ReadOnlyMemory<byte> memory))
+        {
+            int index = memory.Span.LastIndexOf((byte)'\n');
+            end = index < 0 ? end : rest.GetPosition(index + 1, segment);
+            segment = next;
+        }
+
+        return end;
+    }
+
+    private static long CountLineFeeds(ReadOnlySequence<byte> bytes)
+    {
+        long count = 0;
+        foreach (ReadOnlyMemory<byte> memory in bytes)
+        {
+            count += memory.Span.Count((byte)'\n');
+        }
+
+        return count;
+    }
+}

@@ -1,0 +1,70 @@
+using System.Runtime.ExceptionServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+
+namespace Pipelines.File.Lines;
+
+/// <summary>An open file that is read by several readers at once, each with a part of it.</summary>
+internal sealed class PartitionedFile : IDisposable
+{
+    private readonly string _path;
+    private readonly SafeFileHandle _handle;
+    private readonly FileRange[] _ranges;
+
+    private PartitionedFile(string path, SafeFileHandle handle, FileRange[] ranges)
+    {
+        _path = path;
+        _handle = handle;
+        _ranges = ranges;
+    }
+
+    /// <summary>Opens the file and divides it. Waits for the device.</summary>
+    internal static PartitionedFile Open(string fullPath, int count, FilePipeReaderOptions options, byte separator)
+    {
+        // Windows has one call at a time under way on a handle that is not open for overlapped I/O.
+        FileOptions fileOptions = OperatingSystem.IsWindows() ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions;
+        SafeFileHandle handle = LineSearch.Open(fullPath, options.Share, fileOptions);
+        try
+        {
+            return new PartitionedFile(fullPath, handle, FilePartitions.AtLineEnds(handle, count, separator, fullPath));
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Runs the body for all parts at once, and waits for all of them. The first error cancels the others, and is thrown.</summary>
+    internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body, CancellationToken cancellationToken)
+    {
+        using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+        ExceptionDispatchInfo? first = null;
+        await Task.WhenAll(_ranges.Select(range => Task.Run(() => RunAsync(range), CancellationToken.None))).ConfigureAwait(false);
+        first?.Throw();
+        if (_ranges.Length > 0 && RandomAccess.GetLength(_handle) is long length && length < _ranges[^1].EndOffset)
+        {
+            throw new IOException($"The file was cut to {length} bytes while it was read; it had {_ranges[^1].EndOffset}: '{_path}'");
+        }
+
+        async Task RunAsync(FileRange range)
+        {
+            try
+            {
+                stop.Token.ThrowIfCancellationRequested();
+                FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, _handle, _path), options.With(range.Offset, range.Length), leaveOpen: true);
+                await using (reader.ConfigureAwait(false))
+                {
+                    await body(reader, stop.Token).ConfigureAwait(false);
+                }
+            }
+            catch (Exception e)
+            {
+                Interlocked.CompareExchange(ref first, ExceptionDispatchInfo.Capture(e), null);
+                await stop.CancelAsync().ConfigureAwait(false);
+            }
+        }
+    }
+
+    public void Dispose() => _handle.Dispose();
+}

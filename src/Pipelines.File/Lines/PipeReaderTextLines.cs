@@ -1,0 +1,63 @@
+using System.Buffers;
+using System.Runtime.CompilerServices;
+using System.Text;
+
+namespace Pipelines.File.Lines;
+
+/// <summary>The lines of a pipe as text, in an encoding in which a line feed is a byte of its own.</summary>
+internal sealed class PipeReaderTextLines : IAsyncEnumerable<string>, IAsyncEnumerator<string>
+{
+    private readonly PipeReaderLines _lines;
+    private readonly LineBatches _batches;
+    private readonly Encoding _encoding;
+    private bool _isStarted;
+
+    internal PipeReaderTextLines(LineBatches batches, Encoding encoding)
+    {
+        _lines = new PipeReaderLines(batches);
+        _batches = batches;
+        _encoding = encoding;
+    }
+
+    public string Current { get; private set; } = string.Empty;
+
+    public IAsyncEnumerator<string> GetAsyncEnumerator(CancellationToken cancellationToken = default)
+    {
+        _lines.GetAsyncEnumerator(cancellationToken);
+        _isStarted = _batches.Offset > 0;
+        return this;
+    }
+
+    public ValueTask<bool> MoveNextAsync()
+    {
+        ValueTask<bool> move = _lines.MoveNextAsync();
+        return move.IsCompletedSuccessfully ? new ValueTask<bool>(move.Result && Decode()) : DecodeAsync(move);
+    }
+
+    public ValueTask DisposeAsync() => _lines.DisposeAsync();
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<bool> DecodeAsync(ValueTask<bool> move) => await move.ConfigureAwait(false) && Decode();
+
+    private bool Decode()
+    {
+        ReadOnlySpan<byte> line = _lines.IsCrossing ? _batches.Join(_lines.Current) : _lines.Span;
+        if (!_isStarted)
+        {
+            _isStarted = true;
+            ReadOnlySpan<byte> mark = ByteOrderMark.Of(_encoding);
+            if (line.StartsWith(mark))
+            {
+                line = line[mark.Length..];
+                if (_batches.Used == mark.Length)
+                {
+                    // Nothing else is in the pipe, and no line.
+                    return false;
+                }
+            }
+        }
+
+        Current = _encoding.GetString(line);
+        return true;
+    }
+}

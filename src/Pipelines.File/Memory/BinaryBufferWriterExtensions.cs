@@ -1,0 +1,354 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using System.Text;
+using Pipelines.File.Memory;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// Writes binary values straight into the memory of whatever takes bytes: a <see cref="FilePipeWriter"/> or any other pipe, a <see cref="PooledMemoryStream"/>, a
+/// response's body, an <see cref="ArrayBufferWriter{T}"/>. What has the format of <see cref="BinaryWriter"/> says so; <see cref="BinaryReader"/> reads it, and so do the
+/// methods of <see cref="BinarySequenceReaderExtensions"/>.
+/// </summary>
+public static class BinaryBufferWriterExtensions
+{
+    /// <summary>The most bytes of a 32-bit integer written seven bits at a time.</summary>
+    private const int Max7BitEncodedInt = 5;
+
+    /// <summary>The most bytes of a 64-bit integer written seven bits at a time.</summary>
+    private const int Max7BitEncodedInt64 = 10;
+
+    /// <summary>The most UTF-8 bytes of one UTF-16 code unit.</summary>
+    private const int MaxBytesPerChar = 3;
+
+    /// <summary>Up to so many characters the length of a string surely takes one byte.</summary>
+    private const int ShortString = 127 / MaxBytesPerChar;
+
+    /// <summary>How many values are copied at a time: their bytes fit into a span.</summary>
+    private const int ValuesAtATime = 1 << 24;
+
+    private const int GuidSize = 16;
+
+    /// <summary>Writes one byte.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The byte.</param>
+    public static void WriteByte(this IBufferWriter<byte> writer, byte value) => Append(writer, value);
+
+    /// <summary>Writes one byte.</summary>
+    /// <inheritdoc cref="WriteByte"/>
+    public static void WriteSByte(this IBufferWriter<byte> writer, sbyte value) => Append(writer, value);
+
+    /// <summary>Writes one byte: 1 or 0, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteBoolean(this IBufferWriter<byte> writer, bool value) => Append(writer, (byte)(value ? 1 : 0));
+
+    /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 2 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, short value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 2 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 4 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, int value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 4 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 8 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, long value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 8 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+
+    /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, Half value) => writer.WriteInt16LittleEndian(BitConverter.HalfToInt16Bits(value));
+
+    /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 2 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, Half value) => writer.WriteInt16BigEndian(BitConverter.HalfToInt16Bits(value));
+
+    /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, float value) => writer.WriteInt32LittleEndian(BitConverter.SingleToInt32Bits(value));
+
+    /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 4 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, float value) => writer.WriteInt32BigEndian(BitConverter.SingleToInt32Bits(value));
+
+    /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, double value) => writer.WriteInt64LittleEndian(BitConverter.DoubleToInt64Bits(value));
+
+    /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 8 bytes, the highest first.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, double value) => writer.WriteInt64BigEndian(BitConverter.DoubleToInt64Bits(value));
+
+    /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="values">The values.</param>
+    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+
+    /// <summary>Writes 16 bytes, as <see cref="BinaryWriter"/> does: the 96 bits of the number, then its scale and sign.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    public static void WriteDecimal(this IBufferWriter<byte> writer, decimal value)
+    {
+        Span<int> parts = stackalloc int[4];
+        decimal.GetBits(value, parts);
+        writer.WriteInt32LittleEndian(parts);
+    }
+
+    /// <summary>Writes 16 bytes, in the order of <see cref="Guid.ToByteArray(bool)"/>.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value.</param>
+    /// <param name="bigEndian">Whether in the order that the text shows and RFC 9562 has; else the first three groups are little-endian, as .NET's arrays have them.</param>
+    public static void WriteGuid(this IBufferWriter<byte> writer, Guid value, bool bigEndian = false)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        value.TryWriteBytes(writer.GetSpan(GuidSize), bigEndian, out int written);
+        writer.Advance(written);
+    }
+
+    /// <summary>Writes an integer seven bits at a time, the lowest first, in one to five bytes, as <see cref="BinaryWriter.Write7BitEncodedInt"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value; a negative one takes five bytes.</param>
+    public static void Write7BitEncodedInt(this IBufferWriter<byte> writer, int value)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt), (uint)value));
+    }
+
+    /// <summary>Writes an integer seven bits at a time, the lowest first, in one to ten bytes, as <see cref="BinaryWriter.Write7BitEncodedInt64"/> does.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The value; a negative one takes ten bytes.</param>
+    public static void Write7BitEncodedInt64(this IBufferWriter<byte> writer, long value)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt64), (ulong)value));
+    }
+
+    /// <summary>
+    /// Writes a length and a string, as <see cref="BinaryWriter"/> does; for text without a length there is <see cref="Utf8BufferWriterExtensions.WriteUtf8(IBufferWriter{byte}, string)"/>. The
+    /// length is the number of its UTF-8 bytes, seven bits at a time. A surrogate without its other half becomes U+FFFD.
+    /// </summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="value">The string.</param>
+    public static void WriteString(this IBufferWriter<byte> writer, string value)
+    {
+        ArgumentNullException.ThrowIfNull(value);
+        writer.WriteString(value.AsSpan());
+    }
+
+    /// <inheritdoc cref="WriteString(IBufferWriter{byte}, string)"/>
+    public static void WriteString(this IBufferWriter<byte> writer, ReadOnlySpan<char> value)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        if (value.Length <= ShortString)
+        {
+            Span<byte> span = writer.GetSpan(1 + (value.Length * MaxBytesPerChar));
+            int length = Encoding.UTF8.GetBytes(value, span[1..]);
+            span[0] = (byte)length;
+            writer.Advance(1 + length);
+            return;
+        }
+
+        writer.Write7BitEncodedInt(Encoding.UTF8.GetByteCount(value));
+        writer.WriteUtf8(value);
+    }
+
+    /// <summary>Writes a value as it lies in memory.</summary>
+    private static void Append<T>(IBufferWriter<byte> writer, T value)
+        where T : unmanaged
+    {
+        if (writer is not PooledMemoryStream stream || !stream.TryAppend(value))
+        {
+            AppendSlowly(writer, value);
+        }
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static void AppendSlowly<T>(IBufferWriter<byte> writer, T value)
+        where T : unmanaged
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        MemoryMarshal.Write(writer.GetSpan(Unsafe.SizeOf<T>()), in value);
+        writer.Advance(Unsafe.SizeOf<T>());
+    }
+
+    private static void AppendAll<T>(IBufferWriter<byte> writer, ReadOnlySpan<T> values, bool isReversed)
+        where T : unmanaged
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        while (!values.IsEmpty)
+        {
+            ReadOnlySpan<T> piece = values.Length <= ValuesAtATime ? values : values[..ValuesAtATime];
+            if (isReversed)
+            {
+                Span<byte> room = writer.GetSpan(Unsafe.SizeOf<T>());
+                piece = piece.Length <= room.Length / Unsafe.SizeOf<T>() ? piece : piece[..(room.Length / Unsafe.SizeOf<T>())];
+                BinaryOrder.Reverse(MemoryMarshal.AsBytes(piece), room[..(piece.Length * Unsafe.SizeOf<T>())], Unsafe.SizeOf<T>());
+                writer.Advance(piece.Length * Unsafe.SizeOf<T>());
+            }
+            else if (writer is PooledMemoryStream stream)
+            {
+                stream.Write(MemoryMarshal.AsBytes(piece));
+            }
+            else
+            {
+                writer.Write(MemoryMarshal.AsBytes(piece));
+            }
+
+            values = values[piece.Length..];
+        }
+    }
+
+    private static int Encode7Bits(Span<byte> destination, ulong value)
+    {
+        int length = 0;
+        while (value > 0x7F)
+        {
+            destination[length++] = (byte)(value | 0x80);
+            value >>= 7;
+        }
+
+        destination[length++] = (byte)value;
+        return length;
+    }
+}

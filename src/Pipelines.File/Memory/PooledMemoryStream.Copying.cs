@@ -1,0 +1,163 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using Pipelines.File.Reading;
+using Pipelines.File.Writing;
+
+namespace Pipelines.File;
+
+/// <content>What goes out of the stream: to other streams and to pipes.</content>
+public sealed partial class PooledMemoryStream
+{
+    /// <summary>Writes the whole content to a stream, wherever <see cref="Position"/> is.</summary>
+    /// <param name="stream">The stream that receives the content.</param>
+    /// <exception cref="ObjectDisposedException">This stream was disposed.</exception>
+    public void WriteTo(Stream stream)
+    {
+        ArgumentNullException.ThrowIfNull(stream);
+        ThrowIfDisposed();
+        if (stream != this)
+        {
+            WriteTo(stream, 0);
+            return;
+        }
+
+        // Writing changes the bytes that are still to be written.
+        using PooledMemoryStream copy = new();
+        WriteTo(copy, 0);
+        copy.WriteTo(this, 0);
+    }
+
+    /// <summary>Writes what lies between <see cref="Position"/> and the end to a stream, a segment at a time, and moves Position to the end.</summary>
+    /// <inheritdoc/>
+    public override void CopyTo(Stream destination, int bufferSize)
+    {
+        ValidateCopyToArguments(destination, bufferSize);
+        ThrowIfDisposed();
+        long position = Place;
+        MoveTo(Math.Max(position, End));
+        WriteTo(destination, position);
+    }
+
+    /// <summary>Writes what lies between <see cref="Position"/> and the end to a stream, a segment at a time, and moves Position to the end.</summary>
+    /// <inheritdoc/>
+    public override Task CopyToAsync(Stream destination, int bufferSize, CancellationToken cancellationToken)
+    {
+        ValidateCopyToArguments(destination, bufferSize);
+        ThrowIfDisposed();
+        if (cancellationToken.IsCancellationRequested)
+        {
+            return Task.FromCanceled(cancellationToken);
+        }
+
+        long position = Place;
+        MoveTo(Math.Max(position, End));
+        if (position < End && destination is not (MemoryStream or PooledMemoryStream))
+        {
+            return CopyToStreamAsync(Sequence.Slice(position), destination, cancellationToken);
+        }
+
+        try
+        {
+            WriteTo(destination, position);
+            return Task.CompletedTask;
+        }
+        catch (Exception e)
+        {
+            return Task.FromException(e);
+        }
+    }
+
+    /// <summary>
+    /// Writes what lies between <see cref="Position"/> and the end to a pipe and flushes it, a segment at a time. <see cref="Position"/> is then behind what the pipe has taken: the end, or
+    /// less where its reader has gone, a flush was canceled or failed. So a second copy repeats nothing. Into a <see cref="FilePipeWriter"/> it is one write
+    /// with one flush; much content goes without a copy: the system writes the segments themselves, and has them when this completes.
+    /// </summary>
+    /// <param name="destination">The writer that receives the content. It is not completed.</param>
+    /// <param name="cancellationToken">Cancels the wait for a flush, or what is not yet begun.</param>
+    /// <returns>A task that is complete when the last flush is.</returns>
+    /// <exception cref="OperationCanceledException">A flush was canceled.</exception>
+    /// <exception cref="ObjectDisposedException">This stream was disposed.</exception>
+    public Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        ThrowIfDisposed();
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
+            : Place < End ? destination is FilePipeWriter file ? CopyToFileAsync(file, cancellationToken) : CopyToPipeAsync(destination, cancellationToken)
+            : Task.CompletedTask;
+    }
+
+    private static async Task CopyToStreamAsync(ReadOnlySequence<byte> content, Stream destination, CancellationToken cancellationToken)
+    {
+        foreach (ReadOnlyMemory<byte> memory in content)
+        {
+            await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    private async Task CopyToFileAsync(FilePipeWriter destination, CancellationToken cancellationToken)
+    {
+        // From here on the memory is not given back before the copy is over: the system may have it.
+        Interlocked.Increment(ref _copies);
+        try
+        {
+            long start = Place;
+            long position = start - destination.Taken;
+            try
+            {
+                _ = FilePump.GoesOn(await destination.WriteAsync(Sequence.Slice(start), cancellationToken).ConfigureAwait(false));
+            }
+            finally
+            {
+                // What the file's writer has taken it writes once: a second copy goes on behind it. It may have taken more since, from others.
+                MoveTo(Math.Clamp(position + destination.Taken, start, Math.Max(start, End)));
+            }
+        }
+        finally
+        {
+            if (Interlocked.Decrement(ref _copies) == 0 && _isDisposed)
+            {
+                ReturnAll();
+            }
+        }
+    }
+
+    private async Task CopyToPipeAsync(PipeWriter destination, CancellationToken cancellationToken)
+    {
+        foreach (ReadOnlyMemory<byte> memory in Sequence.Slice(Place))
+        {
+            Give(memory.Span, destination);
+            if (!FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false)))
+            {
+                return;
+            }
+        }
+    }
+
+    /// <summary>Copies bytes into a pipe's memory and moves behind them. So it is known what the pipe has, however its flush ends.</summary>
+    private void Give(ReadOnlySpan<byte> source, PipeWriter destination)
+    {
+        while (!source.IsEmpty)
+        {
+            Span<byte> room = destination.GetSpan();
+            int length = Math.Min(room.Length, source.Length);
+            source[..length].CopyTo(room);
+            destination.Advance(length);
+            MoveTo(Place + length);
+            source = source[length..];
+        }
+    }
+
+    private void WriteTo(Stream destination, long position)
+    {
+        if (position >= End)
+        {
+            // An empty sequence has one piece, and a write of nothing is not always nothing.
+            return;
+        }
+
+        foreach (ReadOnlyMemory<byte> memory in Sequence.Slice(position))
+        {
+            destination.Write(memory.Span);
+        }
+    }
+}

@@ -1,0 +1,470 @@
+using System.Buffers;
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
+using Pipelines.File.Memory;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// A stream in memory, as <see cref="MemoryStream"/> is, out of pooled segments: it grows without copying what it holds, may be longer than 2 GiB, and gives its memory
+/// back when it is disposed. One that is forgotten is garbage like any other object. Its content is to be had without a copy as <see cref="Sequence"/>, and it
+/// takes content without one as an <see cref="IBufferWriter{T}"/>.
+/// </summary>
+/// <remarks>
+/// It is used by one caller at a time. Every member but <see cref="Stream.Dispose()"/>, <see cref="CanRead"/>, <see cref="CanSeek"/> and <see cref="CanWrite"/> throws
+/// <see cref="ObjectDisposedException"/> after it was disposed, unlike <see cref="MemoryStream.ToArray"/>. The asynchronous members complete at once; what would
+/// throw in the others is the error of their task.
+/// </remarks>
+[SuppressMessage("Naming", "CA1711:Identifiers should not have incorrect suffix", Justification = "It is a Stream.")]
+public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
+{
+    /// <summary>The first segment, bytes: the size that every thread has one of.</summary>
+    private const int FirstSegmentSize = SegmentPool.ThreadSize;
+
+    /// <summary>The largest segment unless more is asked for, bytes. Up to here each is as large as all before it.</summary>
+    private const int LargestSegmentSize = 256 * 1024;
+
+    /// <summary>How many segments a seek passes one after the other before it makes an index of all.</summary>
+    private const int StepsWithoutIndex = 16;
+
+    /// <summary>A growth by more than this is refused at once where the process cannot have the memory, bytes.</summary>
+    private const long SurelyAvailable = 1 << 30;
+
+    // The chain holds the bytes from 0 to Length and no segment behind them. All segments but the tail know where they end; the tail's end is _index.
+    private FileSegment? _head;
+    private FileSegment? _tail;
+
+    // The tail's memory, where it begins there, and where the next byte goes; all three 0 without a tail.
+    private byte[]? _array;
+    private int _arrayStart;
+    private int _index;
+
+    // Where the tail's memory ends while Position is Length and bytes may be appended without further ado; else 0, which sends every write the long way.
+    private int _limit;
+
+    // The stream's bytes before the tail.
+    private long _tailStart;
+
+    // Position, except while _limit is set: it is Length then.
+    private long _position;
+
+    // A segment that was read or overwritten last, where the search for the next one begins.
+    private FileSegment? _current;
+
+    // The first _indexed segments of the chain, for seeks. Made at the first seek that goes far.
+    private FileSegment[]? _segments;
+    private int _indexed;
+
+    // Interlocked: copies to files that are under way, which the system reads the segments for.
+    private int _copies;
+
+    private Task<int>? _lastRead;
+    private bool _isDisposed;
+
+    /// <summary>Makes an empty stream. It takes memory with the first byte.</summary>
+    public PooledMemoryStream()
+    {
+    }
+
+    /// <inheritdoc/>
+    public override bool CanRead => !_isDisposed;
+
+    /// <inheritdoc/>
+    public override bool CanSeek => !_isDisposed;
+
+    /// <inheritdoc/>
+    public override bool CanWrite => !_isDisposed;
+
+    /// <summary>Bytes in the stream.</summary>
+    /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
+    public override long Length
+    {
+        get
+        {
+            ThrowIfDisposed();
+            return End;
+        }
+    }
+
+    /// <summary>Where the next byte is read or written, bytes from the beginning. It may lie behind the end: a write there fills the gap with zeros.</summary>
+    /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    public override long Position
+    {
+        get
+        {
+            ThrowIfDisposed();
+            return Place;
+        }
+
+        set
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(value);
+            ThrowIfDisposed();
+            MoveTo(value);
+        }
+    }
+
+    /// <summary>The whole content, wherever <see cref="Position"/> is, without a copy. Valid until the stream is written to, cut or disposed.</summary>
+    /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
+    public ReadOnlySequence<byte> Sequence
+    {
+        get
+        {
+            ThrowIfDisposed();
+            if (_head is null || End == 0)
+            {
+                return ReadOnlySequence<byte>.Empty;
+            }
+
+            _tail!.SetEnd(_index - _arrayStart);
+            return new ReadOnlySequence<byte>(_head, 0, _tail, _tail.End);
+        }
+    }
+
+    // What Length and Position are; of a disposed stream, 0.
+    private long End => _tailStart + (_index - _arrayStart);
+
+    private long Place => _limit > 0 ? End : _position;
+
+    /// <inheritdoc/>
+    public override void Write(byte[] buffer, int offset, int count)
+    {
+        ValidateBufferArguments(buffer, offset, count);
+        Write(new ReadOnlySpan<byte>(buffer, offset, count));
+    }
+
+    /// <inheritdoc/>
+    /// <exception cref="IOException">The stream would become longer than <see cref="long.MaxValue"/>.</exception>
+    /// <exception cref="OutOfMemoryException">There is no memory. What there was some for has been written.</exception>
+    public override void Write(ReadOnlySpan<byte> buffer)
+    {
+        int index = _index;
+        int room = _limit - index;
+        if (room > 0 && buffer.Length <= room)
+        {
+            buffer.CopyTo(new Span<byte>(_array, index, buffer.Length));
+            _index = index + buffer.Length;
+        }
+        else
+        {
+            WriteSlowly(buffer);
+        }
+    }
+
+    /// <inheritdoc/>
+    public override void WriteByte(byte value)
+    {
+        int index = _index;
+        if (index < _limit)
+        {
+            _array![index] = value;
+            _index = index + 1;
+        }
+        else
+        {
+            WriteSlowly(new ReadOnlySpan<byte>(in value));
+        }
+    }
+
+    /// <inheritdoc/>
+    public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+    {
+        ValidateBufferArguments(buffer, offset, count);
+        return WriteAsync(new ReadOnlyMemory<byte>(buffer, offset, count), cancellationToken).AsTask();
+    }
+
+    /// <inheritdoc/>
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        if (cancellationToken.IsCancellationRequested)
+        {
+            return ValueTask.FromCanceled(cancellationToken);
+        }
+
+        try
+        {
+            Write(buffer.Span);
+            return ValueTask.CompletedTask;
+        }
+        catch (Exception e)
+        {
+            return ValueTask.FromException(e);
+        }
+    }
+
+    /// <inheritdoc/>
+    public override int Read(byte[] buffer, int offset, int count)
+    {
+        ValidateBufferArguments(buffer, offset, count);
+        return Read(new Span<byte>(buffer, offset, count));
+    }
+
+    /// <inheritdoc/>
+    public override int Read(Span<byte> buffer)
+    {
+        ThrowIfDisposed();
+        long position = Place;
+        int count = (int)Math.Clamp(End - position, 0, buffer.Length);
+        if (count == 0)
+        {
+            return 0;
+        }
+
+        FileSegment segment = Find(position);
+        int start = (int)(position - segment.RunningIndex);
+        for (int done = 0; ;)
+        {
+            int length = Math.Min(LengthOf(segment) - start, count - done);
+            segment.Buffer.Span.Slice(start, length).CopyTo(buffer[done..]);
+            done += length;
+            if (done == count)
+            {
+                break;
+            }
+
+            _current = segment = segment.NextSegment!;
+            start = 0;
+        }
+
+        MoveTo(position + count);
+        return count;
+    }
+
+    /// <inheritdoc/>
+    public override int ReadByte()
+    {
+        byte value = 0;
+        return Read(new Span<byte>(ref value)) == 0 ? -1 : value;
+    }
+
+    /// <inheritdoc/>
+    public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+    {
+        ValidateBufferArguments(buffer, offset, count);
+        if (cancellationToken.IsCancellationRequested)
+        {
+            return Task.FromCanceled<int>(cancellationToken);
+        }
+
+        try
+        {
+            int read = Read(new Span<byte>(buffer, offset, count));
+
+            // Reads in a loop give the same number again and again.
+            return _lastRead is { } last && last.Result == read ? last : _lastRead = Task.FromResult(read);
+        }
+        catch (Exception e)
+        {
+            return Task.FromException<int>(e);
+        }
+    }
+
+    /// <inheritdoc/>
+    public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        if (cancellationToken.IsCancellationRequested)
+        {
+            return ValueTask.FromCanceled<int>(cancellationToken);
+        }
+
+        try
+        {
+            return new ValueTask<int>(Read(buffer.Span));
+        }
+        catch (Exception e)
+        {
+            return ValueTask.FromException<int>(e);
+        }
+    }
+
+    /// <inheritdoc/>
+    /// <exception cref="IOException">The place lies before the beginning or behind <see cref="long.MaxValue"/>.</exception>
+    public override long Seek(long offset, SeekOrigin origin)
+    {
+        ThrowIfDisposed();
+        long from = origin switch
+        {
+            SeekOrigin.Begin => 0,
+            SeekOrigin.Current => Place,
+            SeekOrigin.End => End,
+            _ => throw new ArgumentException("Not a place to seek from.", nameof(origin)),
+        };
+
+        // Past long.MaxValue the sum is negative, too.
+        long position = unchecked(from + offset);
+        if (position < 0)
+        {
+            throw new IOException("A seek to before the beginning of the stream, or to where none can reach.");
+        }
+
+        MoveTo(position);
+        return position;
+    }
+
+    /// <summary>Cuts the stream, which gives memory back, or makes it longer by zeros. <see cref="Position"/> is moved back where it would lie behind the end.</summary>
+    /// <param name="value">The new length, bytes.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="value"/> is negative.</exception>
+    /// <exception cref="OutOfMemoryException">There is no memory. The stream is as it was.</exception>
+    /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
+    public override void SetLength(long value)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(value);
+        ThrowIfDisposed();
+        long position = Place;
+        if (value > End)
+        {
+            AppendZeros(value - End);
+        }
+        else if (value < End)
+        {
+            Cut(value);
+        }
+
+        MoveTo(Math.Min(position, value));
+    }
+
+    /// <summary>Does nothing: there is nothing to flush.</summary>
+    /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
+    public override void Flush() => ThrowIfDisposed();
+
+    /// <inheritdoc cref="Flush"/>
+    public override Task FlushAsync(CancellationToken cancellationToken)
+        => cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
+            : _isDisposed ? Task.FromException(new ObjectDisposedException(GetType().FullName))
+            : Task.CompletedTask;
+
+    /// <summary>The whole content in a new array, wherever <see cref="Position"/> is.</summary>
+    /// <exception cref="IOException">It is longer than an array can be.</exception>
+    /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
+    public byte[] ToArray()
+    {
+        ThrowIfDisposed();
+        long length = End;
+        if (length == 0)
+        {
+            return [];
+        }
+
+        if (length > Array.MaxLength)
+        {
+            throw new IOException($"The stream's {length} bytes are more than an array can hold.");
+        }
+
+        byte[] array = GC.AllocateUninitializedArray<byte>((int)length);
+        int copied = 0;
+        for (FileSegment segment = _head!; ; segment = segment.NextSegment!)
+        {
+            int used = LengthOf(segment);
+            segment.Buffer.Span[..used].CopyTo(array.AsSpan(copied));
+            copied += used;
+            if (segment == _tail)
+            {
+                return array;
+            }
+        }
+    }
+
+    /// <inheritdoc/>
+    protected override void Dispose(bool disposing)
+    {
+        _isDisposed = true;
+        _limit = _index = _arrayStart = 0;
+        _tailStart = _position = 0;
+        _array = null;
+        _tail = _current = null;
+        if (Interlocked.CompareExchange(ref _copies, 0, 0) == 0)
+        {
+            ReturnAll();
+        }
+
+        ForgetIndex();
+        ReturnScratch();
+        base.Dispose(disposing);
+    }
+
+    private void MoveTo(long position)
+    {
+        ReturnScratch();
+        _position = position;
+        _limit = position == End && _tail is not null ? _arrayStart + _tail.Capacity : 0;
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private void WriteSlowly(ReadOnlySpan<byte> source)
+    {
+        ThrowIfDisposed();
+        long position = Place;
+        if (position > long.MaxValue - source.Length)
+        {
+            throw new IOException("The stream would become too long.");
+        }
+
+        if (position > End)
+        {
+            // As MemoryStream does, even where there is nothing to write.
+            AppendZeros(position - End);
+        }
+
+        if (position < End)
+        {
+            int length = (int)Math.Min(source.Length, End - position);
+            Overwrite(position, source[..length]);
+            position += length;
+            source = source[length..];
+            MoveTo(position);
+            if (source.IsEmpty)
+            {
+                return;
+            }
+        }
+
+        try
+        {
+            while (!source.IsEmpty)
+            {
+                int room = _tail is null ? 0 : _arrayStart + _tail.Capacity - _index;
+                if (room == 0)
+                {
+                    AppendSegment(Math.Min(source.Length, LargestSegmentSize));
+                    continue;
+                }
+
+                int length = Math.Min(room, source.Length);
+                source[..length].CopyTo(new Span<byte>(_array, _index, length));
+                _index += length;
+                source = source[length..];
+            }
+        }
+        finally
+        {
+            MoveTo(End);
+        }
+    }
+
+    private void Overwrite(long position, ReadOnlySpan<byte> source)
+    {
+        if (source.IsEmpty)
+        {
+            return;
+        }
+
+        FileSegment segment = Find(position);
+        int start = (int)(position - segment.RunningIndex);
+        while (true)
+        {
+            int length = Math.Min(LengthOf(segment) - start, source.Length);
+            source[..length].CopyTo(segment.Buffer.Span[start..]);
+            source = source[length..];
+            if (source.IsEmpty)
+            {
+                return;
+            }
+
+            _current = segment = segment.NextSegment!;
+            start = 0;
+        }
+    }
+
+    private void ThrowIfDisposed() => ObjectDisposedException.ThrowIf(_isDisposed, this);
+}

@@ -1,0 +1,447 @@
+using System.Buffers;
+using System.Diagnostics.CodeAnalysis;
+using System.Numerics;
+using System.Runtime.CompilerServices;
+using Pipelines.File.Diagnostics;
+
+namespace Pipelines.File.Memory;
+
+/// <summary>
+/// The library's own pool: segments with their memory, which is allocated on the pinned object heap once and reused. Sizes are powers of two, so that
+/// odd sizes share. The whole pool never keeps more than <see cref="MaxRetainedBytes"/>, and after a full garbage collection it lets go of what lay idle, or of
+/// everything where memory is short. What it lets go of is the garbage collector's.
+/// </summary>
+internal sealed class SegmentPool
+{
+    internal const int MinSize = 256;
+    internal const int MaxSize = 1024 * 1024;
+
+    /// <summary>
+    /// Of this size every thread keeps one segment for itself, bytes: what a small stream needs costs no interlocked operation then, which would be most of its time.
+    /// </summary>
+    internal const int ThreadSize = 4096;
+
+    /// <summary>The most that <see cref="Shared"/> keeps unless told otherwise, bytes.</summary>
+    private const long MostByDefault = 1L << 30;
+
+    /// <summary>The share of the process's memory that it keeps at most unless told otherwise.</summary>
+    private const int ShareByDefault = 4;
+
+    /// <summary>Memory is short from this share of the garbage collector's own threshold on, as it is for ArrayPool.Shared.</summary>
+    private const double ShortMemory = 0.9;
+
+    private const int MaxRetainedEmpty = 256;
+
+    /// <summary>
+    /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it meanwhile used memory that was
+    /// not his any more, and ends the process.
+    /// </summary>
+    private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
+
+    // What the current thread keeps of the shared pool.
+    [ThreadStatic]
+    private static ThreadSlot? s_slot;
+
+    private readonly Bucket[] _buckets;
+
+    // The slots of all threads that live; null for a pool whose threads keep nothing.
+    private readonly ConditionalWeakTable<ThreadSlot, object?>? _slots;
+
+    // Segments without memory, for that of callers' pools.
+    private readonly Bucket _empty = new();
+
+    // Interlocked: bytes in all buckets together, and segments in _empty.
+    private long _retainedBytes;
+    private int _retainedEmpty;
+
+    // Volatile: set by the application at any time.
+    private long _maxRetainedBytes;
+
+    // Written by Trim only, which one thread calls: the finalizer's, or a test's for a pool of its own.
+    private long _idleSince = Environment.TickCount64;
+
+    internal SegmentPool(long maxRetainedBytes)
+        : this(maxRetainedBytes, hasThreadSlots: false)
+    {
+    }
+
+    private SegmentPool(long maxRetainedBytes, bool hasThreadSlots)
+    {
+        _maxRetainedBytes = maxRetainedBytes;
+        _slots = hasThreadSlots ? [] : null;
+        _buckets = new Bucket[BucketOf(MaxSize) + 1];
+        for (int i = 0; i < _buckets.Length; i++)
+        {
+            _buckets[i] = new Bucket();
+        }
+    }
+
+    internal static SegmentPool Shared { get; } = MakeShared();
+
+    /// <summary>Bytes that the pool keeps while nobody uses them, those of the threads included.</summary>
+    internal long RetainedBytes => Volatile.Read(ref _retainedBytes) + (ThreadSize * (_slots?.Count(static slot => slot.Key.Segment is not null) ?? 0L));
+
+    /// <summary>The most memory that the pool keeps while nobody uses it, bytes, beside one segment a thread. Lowering it lets go of what is over at once.</summary>
+    internal long MaxRetainedBytes
+    {
+        get => Volatile.Read(ref _maxRetainedBytes);
+        set
+        {
+            Volatile.Write(ref _maxRetainedBytes, value);
+            for (int i = _buckets.Length - 1; i >= 0; i--)
+            {
+                while (Volatile.Read(ref _retainedBytes) > value && _buckets[i].Pop() is { } segment)
+                {
+                    Drop(segment);
+                }
+            }
+
+            if (value == 0)
+            {
+                ClearSlots(all: true);
+            }
+        }
+    }
+
+    /// <summary>How long memory has to lie unused until a full garbage collection makes the pool let go of it. Default: 30 s.</summary>
+    internal TimeSpan IdleTime { get; set; } = TimeSpan.FromSeconds(30);
+
+    /// <summary>A segment of at least one and at most <paramref name="size"/> usable bytes: exactly <paramref name="size"/>.</summary>
+    internal FileSegment Rent(int size)
+    {
+        FileSegment? segment = null;
+        if (size == ThreadSize && _slots is not null && s_slot is { Segment: { } own } slot)
+        {
+            segment = own;
+            slot.Segment = null;
+            slot.IsUsed = true;
+        }
+        else if (size <= MaxSize)
+        {
+            segment = _buckets[BucketOf(size)].Pop();
+            if (segment is not null)
+            {
+                Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
+            }
+        }
+
+        if (segment is null)
+        {
+            segment = Allocate(size);
+        }
+        else if (s_isPoisoned)
+        {
+            segment.CheckPoison();
+        }
+
+        segment.Rent(size);
+        return segment;
+    }
+
+    /// <summary>A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.</summary>
+    internal FileSegment Rent(int size, MemoryPool<byte> pool)
+    {
+        IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
+        Memory<byte> memory;
+        try
+        {
+            memory = owner.Memory;
+            if (memory.IsEmpty)
+            {
+                throw new InvalidOperationException("The memory pool has given memory of no bytes.");
+            }
+        }
+        catch
+        {
+            owner.Dispose();
+            throw;
+        }
+
+        FileSegment? segment = _empty.Pop();
+        if (segment is null)
+        {
+            segment = new FileSegment();
+        }
+        else
+        {
+            Interlocked.Decrement(ref _retainedEmpty);
+        }
+
+        segment.Rent(owner, memory, size);
+        return segment;
+    }
+
+    /// <summary>
+    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may touch them any more. The memory of a
+    /// caller's pool is disposed here, so no lock is held. Returns what the first of them threw; the others are given back all the same.
+    /// </summary>
+    internal Exception? Return(FileSegment? list)
+    {
+        Exception? error = null;
+        while (list is { } segment)
+        {
+            list = segment.NextSegment;
+            segment.Chain = null;
+            segment.NextSegment = null;
+            if (segment.PooledSize == 0)
+            {
+                try
+                {
+                    segment.ReleaseOwner();
+                }
+                catch (Exception e)
+                {
+                    error ??= e;
+                }
+
+                KeepEmpty(segment);
+            }
+            else if (segment.PooledSize <= MaxSize)
+            {
+                Keep(segment);
+            }
+        }
+
+        return error;
+    }
+
+    /// <summary>
+    /// Lets go of everything where memory is short, else, once every <see cref="IdleTime"/>, of what was not needed since the last time: as many of each size as
+    /// were there at every moment since.
+    /// </summary>
+    internal void Trim(long now, bool isMemoryShort)
+    {
+        bool isTime = now - _idleSince >= (long)IdleTime.TotalMilliseconds;
+        if (isTime)
+        {
+            _idleSince = now;
+        }
+
+        if (isTime || isMemoryShort)
+        {
+            ClearSlots(isMemoryShort);
+            foreach (Bucket bucket in _buckets)
+            {
+                for (FileSegment? segment = bucket.TakeIdle(all: isMemoryShort); segment is not null;)
+                {
+                    FileSegment? next = segment.NextSegment;
+
+                    // A position that somebody has kept must not keep all the others, too.
+                    segment.NextSegment = null;
+                    Drop(segment);
+                    segment = next;
+                }
+            }
+        }
+    }
+
+    internal static int SizeOf(int size) => (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, MinSize));
+
+    private static int BucketOf(int size) => BitOperations.Log2((uint)SizeOf(size)) - BitOperations.Log2(MinSize);
+
+    private static FileSegment Allocate(int size)
+    {
+        FileSegment segment = new(size <= MaxSize ? SizeOf(size) : size);
+        FilePipeMetrics.PoolAllocated(segment.PooledSize);
+        return segment;
+    }
+
+    private static SegmentPool MakeShared()
+    {
+        SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault), hasThreadSlots: true);
+        CollectionWatch.Begin(pool);
+        return pool;
+    }
+
+    private void KeepEmpty(FileSegment segment)
+    {
+        if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
+        {
+            _empty.Push(segment);
+        }
+        else
+        {
+            Interlocked.Decrement(ref _retainedEmpty);
+        }
+    }
+
+    private void Keep(FileSegment segment)
+    {
+        int size = segment.PooledSize;
+        if (s_isPoisoned)
+        {
+            segment.Poison();
+        }
+
+        if (size == ThreadSize && _slots is not null && (s_slot ?? MakeSlot()) is { Segment: null } slot && MaxRetainedBytes > 0)
+        {
+            slot.Segment = segment;
+            return;
+        }
+
+        int bucket = BucketOf(size);
+        if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
+        {
+            _buckets[bucket].Push(segment);
+        }
+        else
+        {
+            Drop(segment);
+        }
+    }
+
+    private ThreadSlot MakeSlot()
+    {
+        s_slot = new ThreadSlot();
+        _slots!.Add(s_slot, null);
+        return s_slot;
+    }
+
+    /// <summary>Lets go of what threads keep that have not used it since the last time, or of all.</summary>
+    private void ClearSlots(bool all)
+    {
+        if (_slots is not null)
+        {
+            foreach ((ThreadSlot slot, _) in _slots)
+            {
+                // Its thread may be taking or replacing the segment right now. Whichever reference is lost here, nobody else is given that segment.
+                if ((all || !slot.IsUsed) && slot.Segment is { } segment)
+                {
+                    slot.Segment = null;
+                    FilePipeMetrics.PoolReleased(segment.PooledSize);
+                }
+
+                slot.IsUsed = false;
+            }
+        }
+    }
+
+    private void Drop(FileSegment segment)
+    {
+        Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
+        FilePipeMetrics.PoolReleased(segment.PooledSize);
+    }
+
+    /// <summary>Lets go of what the size that keeps the most keeps: the segment that comes back was in use until now, and those may never be again.</summary>
+    private bool TryMakeRoom(int bucket)
+    {
+        int most = 0;
+        for (int i = 1; i < _buckets.Length; i++)
+        {
+            if ((long)_buckets[i].Count << i > (long)_buckets[most].Count << most)
+            {
+                most = i;
+            }
+        }
+
+        while (most != bucket && _buckets[most].Pop() is { } segment)
+        {
+            Drop(segment);
+            if (Volatile.Read(ref _retainedBytes) <= MaxRetainedBytes)
+            {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /// <summary>A stack of segments of one size, linked through <see cref="FileSegment.NextSegment"/>, so that keeping them allocates nothing.</summary>
+    private sealed class Bucket
+    {
+        // Guards the fields below.
+        private readonly Lock _gate = new();
+        private FileSegment? _top;
+        private int _count;
+
+        // The least _count since the last TakeIdle: so many, from the bottom, nobody has needed since.
+        private int _idle;
+
+        internal int Count => Volatile.Read(ref _count);
+
+        internal FileSegment? Pop()
+        {
+            lock (_gate)
+            {
+                FileSegment? segment = _top;
+                if (segment is not null)
+                {
+                    _top = segment.NextSegment;
+                    segment.NextSegment = null;
+                    _count--;
+                    _idle = Math.Min(_idle, _count);
+                }
+
+                return segment;
+            }
+        }
+
+        internal void Push(FileSegment segment)
+        {
+            lock (_gate)
+            {
+                segment.NextSegment = _top;
+                _top = segment;
+                _count++;
+            }
+        }
+
+        /// <summary>Takes the idle ones out, or all: a list.</summary>
+        internal FileSegment? TakeIdle(bool all)
+        {
+            lock (_gate)
+            {
+                int kept = all ? 0 : _count - _idle;
+                FileSegment? taken = _top;
+                FileSegment? last = null;
+                for (int i = 0; i < kept; i++)
+                {
+                    last = taken;
+                    taken = taken!.NextSegment;
+                }
+
+                if (last is null)
+                {
+                    _top = null;
+                }
+                else
+                {
+                    last.NextSegment = null;
+                }
+
+                _count = _idle = kept;
+                return taken;
+            }
+        }
+    }
+
+    /// <summary>One thread's own segment. Only that thread puts one in or takes one out to use it; <see cref="ClearSlots"/> at most forgets it.</summary>
+    private sealed class ThreadSlot
+    {
+        internal FileSegment? Segment;
+
+        // Whether it was taken since the last ClearSlots.
+        internal bool IsUsed;
+    }
+
+    /// <summary>
+    /// An object that nobody refers to and whose finalizer puts it back: so it runs after every collection of the generation it is in, which soon is the oldest.
+    /// ArrayPool.Shared learns of full collections the same way.
+    /// </summary>
+    private sealed class CollectionWatch
+    {
+        private readonly SegmentPool _pool;
+
+        private CollectionWatch(SegmentPool pool) => _pool = pool;
+
+        [SuppressMessage("Design", "CA1063:Implement IDisposable Correctly", Justification = "It has nothing to dispose of: its finalizer is its purpose.")]
+        ~CollectionWatch()
+        {
+            GCMemoryInfo memory = GC.GetGCMemoryInfo();
+            _pool.Trim(Environment.TickCount64, memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory);
+            GC.ReRegisterForFinalize(this);
+        }
+
+        internal static void Begin(SegmentPool pool) => _ = new CollectionWatch(pool);
+    }
+}

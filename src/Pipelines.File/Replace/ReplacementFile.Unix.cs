@@ -1,0 +1,420 @@
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+
+namespace Pipelines.File.Replace;
+
+internal abstract partial class ReplacementFile
+{
+    /// <summary>
+    /// Linux: a file without a name (O_TMPFILE) where the file system has them, so that a process that is killed leaves nothing, else, and on other systems, one with a temporary name.
+    /// A link cannot replace, so what replaces another file has a temporary name for the moment between linkat(2) and rename(2).
+    /// </summary>
+    private sealed unsafe class Unix : ReplacementFile
+    {
+        private const uint DefaultMode = 0x1B6; // 0666, less the umask
+        private const uint PermissionBits = 0xFFF;
+        private const uint SetIdBits = 0xC00;
+        private const uint GroupBits = 0x38;
+        private const uint SetUserBit = 0x800;
+
+        /// <summary>As many as Linux follows (path_resolution(7)).</summary>
+        private const int MaxLinks = 40;
+
+        // A file without a name gets one through /proc.
+        private static readonly bool s_canLinkNameless = OperatingSystem.IsLinux() && Directory.Exists("/proc/self/fd");
+
+        private readonly UnixCalls _calls;
+        private readonly bool _existed;
+
+        // Open from the start, so that a folder that cannot be synced is an error before anything is replaced.
+        private readonly SafeFileHandle? _folder;
+
+        internal Unix(string path, FilePipeWriterOptions options, bool isDurable, UnixCalls calls)
+            : base(path, options.Mode, isDurable)
+        {
+            _calls = calls;
+            Target? target = FindTarget(options.ReplacesLinks);
+            _existed = target is not null;
+            if (target is { Type: Libc.S_IFLNK })
+            {
+                // A link has no permissions of its own.
+                target = null;
+            }
+
+            SafeFileHandle? handle = null;
+            try
+            {
+                // After the file, whose making tells by the documented exceptions what is wrong with the folder.
+                handle = Make(options, target);
+                _folder = isDurable ? FolderSync.Open(calls, Folder) : null;
+                Allocate(handle, options.PreallocationSize);
+                Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls);
+            }
+            catch
+            {
+                handle?.Dispose();
+                Dispose();
+                throw;
+            }
+        }
+
+        private protected override void TakeName()
+        {
+            if (TemporaryPath is null)
+            {
+                if (!_existed)
+                {
+                    long answer = _calls.LinkNameless(Backend.Handle, TargetPath);
+                    if (answer == 0)
+                    {
+                        return;
+                    }
+
+                    if (answer != -Libc.EEXIST || !Replaces)
+                    {
+                        throw Failed(answer);
+                    }
+                }
+
+                string temporary = NewTemporaryPath();
+                ThrowIfFailed(_calls.LinkNameless(Backend.Handle, temporary));
+                TemporaryPath = temporary;
+            }
+
+            if (Replaces)
+            {
+                ThrowIfFailed(_calls.Rename(TemporaryPath, TargetPath));
+                return;
+            }
+
+            long renamed = _calls.RenameNoReplace(TemporaryPath, TargetPath);
+            if (renamed is -Libc.ENOSYS or -Libc.EINVAL or -Libc.EOPNOTSUPP)
+            {
+                // The kernel or the file system does not know the flag.
+                ThrowIfFailed(_calls.Link(TemporaryPath, TargetPath));
+                renamed = _calls.Unlink(TemporaryPath);
+            }
+
+            ThrowIfFailed(renamed);
+        }
+
+        private protected override void SyncName() => FolderSync.Perform(_calls, _folder!, Folder);
+
+        private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(temporaryPath);
+
+        private protected override void Close() => _folder?.Dispose();
+
+        /// <summary>What has the name, behind every symbolic link, or <see langword="null"/>; throws where that is not to be replaced.</summary>
+        private Target? FindTarget(bool replacesLinks)
+        {
+            Target? target = Look(TargetPath);
+            if (target is not null && !Replaces)
+            {
+                throw Exists();
+            }
+
+            if (target is { Type: Libc.S_IFLNK })
+            {
+                if (replacesLinks)
+                {
+                    return target;
+                }
+
+                FollowLink();
+                target = Look(TargetPath);
+            }
+
+            switch (target?.Type)
+            {
+                case null:
+                    return null;
+                case Libc.S_IFDIR:
+                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
+                case Libc.S_IFREG:
+                    break;
+                default:
+                    throw new IOException($"This is not a regular file, and {nameof(FilePipeWriterOptions.Replace)} would put one in its place: '{TargetPath}'");
+            }
+
+            if (!MayWrite())
+            {
+                throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
+            }
+
+            return target;
+        }
+
+        /// <summary>
+        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away from the path's text, finds another file where a
+        /// folder on the way is a link, too.
+        /// </summary>
+        private protected override void FollowLink()
+        {
+            for (int links = 0; OperatingSystem.IsLinux(); links++)
+            {
+                string name = Path.GetFileName(TargetPath);
+                if (name is "" or "." or "..")
+                {
+                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
+                }
+
+                int descriptor = Libc.Open(Folder, Libc.O_PATH | Libc.O_CLOEXEC);
+                if (descriptor < 0)
+                {
+                    throw Failed(-Marshal.GetLastPInvokeError());
+                }
+
+                using SafeFileHandle folder = new(descriptor, ownsHandle: true);
+                if (FileProperties.PathOf(folder) is not { } realFolder)
+                {
+                    // There is no /proc.
+                    break;
+                }
+
+                TargetPath = Path.Combine(realFolder, name);
+                if (new FileInfo(TargetPath).LinkTarget is not { } target)
+                {
+                    return;
+                }
+
+                if (links == MaxLinks)
+                {
+                    throw FileErrors.FromErrno(Libc.ELOOP, TargetPath);
+                }
+
+                TargetPath = Path.Combine(realFolder, target);
+            }
+
+            base.FollowLink();
+        }
+
+        // faccessat(2): a file that may not be written is not replaced either, though the folder would allow it.
+        private bool MayWrite()
+            => OperatingSystem.IsLinux()
+                ? Libc.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
+                : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
+
+        /// <summary>A file beside the name, with the permissions of the one that it replaces from the start.</summary>
+        private SafeFileHandle Make(FilePipeWriterOptions options, Target? target)
+        {
+            // Nobody else may open it before it has its permissions.
+            uint mode = target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180;
+            SafeFileHandle handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0, mode);
+            if (target is { } replaced)
+            {
+                try
+                {
+                    TakeRights(handle, replaced);
+                }
+                catch
+                {
+                    handle.Dispose();
+                    throw;
+                }
+            }
+
+            return handle;
+        }
+
+        /// <summary>
+        /// Group, access list and mode before the owner: who gives a file away may need a capability to change its mode afterwards (chmod(2), CAP_FOWNER). Where the group or the owner cannot be
+        /// had, set-user-ID, set-group-ID and the group's bits would be those of another.
+        /// </summary>
+        private void TakeRights(SafeFileHandle handle, Target replaced)
+        {
+            uint bits = replaced.Mode & PermissionBits;
+            if (replaced.Group != GroupOf(handle) && Libc.FChOwn(handle, uint.MaxValue, replaced.Group) != 0)
+            {
+                bits &= ~(SetIdBits | GroupBits);
+            }
+
+            if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle))
+            {
+                // With a list the group's bits are the most that anybody in it may, and without it they would be the group's own.
+                bits &= ~GroupBits;
+            }
+
+            if (Libc.FChMod(handle, bits & ~SetIdBits) != 0)
+            {
+                throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
+            }
+
+            if (replaced.User != Libc.GetEffectiveUser() && Libc.FChOwn(handle, replaced.User, uint.MaxValue) != 0)
+            {
+                bits &= ~SetUserBit;
+            }
+
+            if ((bits & SetIdBits) != 0)
+            {
+                // Giving a file away clears them. Where they cannot be set any more the file has the fewer rights.
+                _ = Libc.FChMod(handle, bits);
+            }
+        }
+
+        /// <summary>
+        /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has none. <see langword="false"/>: there is one, and the
+        /// file could not get it.
+        /// </summary>
+        private bool TryCopyAccessList(SafeFileHandle handle)
+        {
+            // 8 bytes an entry; an extended attribute is no longer than 64 KiB (xattr(7)).
+            Span<byte> list = stackalloc byte[512];
+            long length;
+            fixed (byte* first = list)
+            {
+                length = Libc.GetXAttr(TargetPath, Libc.AccessList, first, list.Length);
+            }
+
+            if (length < 0 && Marshal.GetLastPInvokeError() == Libc.ERANGE)
+            {
+                list = new byte[64 * 1024];
+                fixed (byte* first = list)
+                {
+                    length = Libc.GetXAttr(TargetPath, Libc.AccessList, first, list.Length);
+                }
+            }
+
+            if (length < 0)
+            {
+                // No list, or a file system without any.
+                _ = Libc.FRemoveXAttr(handle, Libc.AccessList);
+                return true;
+            }
+
+            fixed (byte* first = list)
+            {
+                return Libc.FSetXAttr(handle, Libc.AccessList, first, (nint)length, 0) == 0;
+            }
+        }
+
+        private SafeFileHandle MakeFile(bool writesThrough, uint mode)
+        {
+            int flags = writesThrough ? Libc.O_SYNC : 0;
+            if (s_canLinkNameless)
+            {
+                // Whatever stands in the way, making one with a name decides.
+                long descriptor = _calls.MakeNameless(Folder, flags, mode);
+                if (descriptor >= 0)
+                {
+                    return new SafeFileHandle((nint)descriptor, ownsHandle: true);
+                }
+            }
+
+            string temporary = NewTemporaryPath();
+            if (!OperatingSystem.IsLinux())
+            {
+                SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, writesThrough ? FileOptions.WriteThrough : FileOptions.None);
+                TemporaryPath = temporary;
+                return handle;
+            }
+
+            long named = _calls.MakeNew(temporary, flags, mode);
+            if (named < 0)
+            {
+                throw Failed(named);
+            }
+
+            TemporaryPath = temporary;
+            return new SafeFileHandle((nint)named, ownsHandle: true);
+        }
+
+        private void Allocate(SafeFileHandle handle, long size)
+        {
+            if (size == 0 || !OperatingSystem.IsLinux())
+            {
+                return;
+            }
+
+            long answer;
+            do
+            {
+                answer = _calls.Allocate(handle, size);
+            }
+            while (answer == -Libc.EINTR);
+
+            // As in the runtime: only a lack of room counts, everything else is a file system that cannot preallocate.
+            if (answer is -Libc.ENOSPC or -Libc.EFBIG)
+            {
+                throw Failed(answer);
+            }
+        }
+
+        private void ThrowIfFailed(long answer)
+        {
+            if (answer < 0)
+            {
+                throw Failed(answer);
+            }
+        }
+
+        private Exception Failed(long answer)
+        {
+            int errno = (int)-answer;
+            return errno switch
+            {
+                Libc.EEXIST when !Replaces => Exists(FileErrors.FromErrno(errno, TargetPath)),
+                Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{TargetPath}'."),
+                _ when errno == Libc.ENAMETOOLONG => new PathTooLongException($"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
+                _ => FileErrors.FromErrno(errno, TargetPath),
+            };
+        }
+
+        private Target? Look(string path)
+        {
+            if (!OperatingSystem.IsLinux())
+            {
+                return LookByRuntime(path);
+            }
+
+            try
+            {
+                Libc.FileStatus status;
+                const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID;
+                if (Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0)
+                {
+                    return new Target(status.Mode, status.User, status.Group);
+                }
+            }
+            catch (EntryPointNotFoundException)
+            {
+                return LookByRuntime(path);
+            }
+
+            int errno = Marshal.GetLastPInvokeError();
+            return errno switch
+            {
+                Libc.ENOENT => null,
+
+                // Some sandboxes refuse the call.
+                Libc.ENOSYS or Libc.EPERM => LookByRuntime(path),
+                _ => throw Failed(-errno),
+            };
+        }
+
+        private static Target? LookByRuntime(string path)
+        {
+            FileInfo file = new(path);
+            if (file.LinkTarget is not null)
+            {
+                return new Target(Libc.S_IFLNK, 0, 0);
+            }
+
+            // The owner is not known: it is not kept.
+            uint type = Directory.Exists(path) ? (uint)Libc.S_IFDIR : file.Exists ? (uint)Libc.S_IFREG : 0;
+            return type == 0 ? null : new Target(type | (uint)file.UnixFileMode, Libc.GetEffectiveUser(), uint.MaxValue);
+        }
+
+        private static uint GroupOf(SafeFileHandle handle)
+            => OperatingSystem.IsLinux() && FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group : uint.MaxValue;
+
+        /// <summary>What the system says of a file that has the name.</summary>
+        /// <param name="Mode">Type and permission bits.</param>
+        /// <param name="User">Its owner.</param>
+        /// <param name="Group">Its group; <see cref="uint.MaxValue"/> where nobody knows: fchown(2) leaves it then.</param>
+        private readonly record struct Target(uint Mode, uint User, uint Group)
+        {
+            internal int Type => (int)(Mode & Libc.S_IFMT);
+        }
+    }
+}

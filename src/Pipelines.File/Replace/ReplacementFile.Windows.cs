@@ -1,0 +1,129 @@
+using System.Diagnostics;
+using System.Runtime.Versioning;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+
+namespace Pipelines.File.Replace;
+
+internal abstract partial class ReplacementFile
+{
+    /// <summary>Windows: a file with a temporary name, renamed by its handle with POSIX semantics, or by its name where the system does not know that.</summary>
+    [SupportedOSPlatform("windows")]
+    private sealed class Windows : ReplacementFile
+    {
+        // Antivirus programs and indexers open what is new, and let go of it soon.
+        private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(1);
+
+        private readonly WindowsCalls _calls;
+
+        internal Windows(string path, FilePipeWriterOptions options, bool isDurable, WindowsCalls calls)
+            : base(path, options.Mode, isDurable)
+        {
+            _calls = calls;
+            FindTarget(options.ReplacesLinks);
+            string temporary = NewTemporaryPath();
+            bool isOverlapped = options.Backend != FilePipeBackend.Portable;
+            SafeFileHandle handle = OverlappedOpening.OpenRenamable(temporary, isOverlapped, options.FileOptions, options.PreallocationSize, calls);
+            TemporaryPath = temporary;
+            try
+            {
+                FileProperties properties = FileProperties.Of(handle, TargetPath);
+                Backend = isOverlapped ? new OverlappedFile(handle, TargetPath, properties, calls) : new PortableFile(handle, TargetPath, properties);
+            }
+            catch
+            {
+                handle.Dispose();
+                Dispose();
+                throw;
+            }
+        }
+
+        private protected override void TakeName()
+        {
+            int error = WithPatience(static file => file._calls.Rename(file.Backend.Handle, OverlappedOpening.Extended(file.TargetPath), file.Replaces));
+            if (error is Kernel32.ERROR_INVALID_PARAMETER or Kernel32.ERROR_NOT_SUPPORTED or Kernel32.ERROR_INVALID_FUNCTION)
+            {
+                error = WithPatience(static file => file._calls.Move(OverlappedOpening.Extended(file.TemporaryPath!), OverlappedOpening.Extended(file.TargetPath), file.Replaces));
+            }
+
+            if (error is Kernel32.ERROR_ALREADY_EXISTS or Kernel32.ERROR_FILE_EXISTS && !Replaces)
+            {
+                throw Exists(FileErrors.FromWin32(error, TargetPath));
+            }
+
+            if (error != Kernel32.ERROR_SUCCESS)
+            {
+                throw FileErrors.FromWin32(error, TargetPath);
+            }
+        }
+
+        private protected override void SyncName()
+        {
+            // The new name is in the file's own record, too.
+            int error = _calls.Sync(Backend.Handle);
+            if (error != Kernel32.ERROR_SUCCESS)
+            {
+                throw FileErrors.FromWin32(error, TargetPath);
+            }
+
+            // An ordinary user may not flush a folder: a refusal is no failure.
+            _ = _calls.SyncFolder(Folder);
+        }
+
+        // The handle is still open and shares its deletion: the name goes when the handle does.
+        private protected override void Remove(string temporaryPath)
+        {
+            try
+            {
+                System.IO.File.Delete(temporaryPath);
+            }
+            catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+            {
+                // It has a name that tells what it is.
+            }
+        }
+
+        private protected override void Close()
+        {
+        }
+
+        private void FindTarget(bool replacesLinks)
+        {
+            if (!Path.Exists(TargetPath))
+            {
+                return;
+            }
+
+            if (!Replaces)
+            {
+                throw Exists();
+            }
+
+            if (!replacesLinks)
+            {
+                FollowLink();
+            }
+
+            FileAttributes attributes = Path.Exists(TargetPath) ? System.IO.File.GetAttributes(TargetPath) : FileAttributes.Normal;
+            if ((attributes & (FileAttributes.Directory | FileAttributes.ReadOnly)) != 0)
+            {
+                throw FileErrors.FromWin32(Kernel32.ERROR_ACCESS_DENIED, TargetPath);
+            }
+        }
+
+        private int WithPatience(Func<Windows, int> call)
+        {
+            long start = Stopwatch.GetTimestamp();
+            while (true)
+            {
+                int error = call(this);
+                if (error is not (Kernel32.ERROR_ACCESS_DENIED or Kernel32.ERROR_SHARING_VIOLATION or Kernel32.ERROR_USER_MAPPED_FILE) || Stopwatch.GetElapsedTime(start) > s_patience)
+                {
+                    return error;
+                }
+
+                Thread.Sleep(20);
+            }
+        }
+    }
+}

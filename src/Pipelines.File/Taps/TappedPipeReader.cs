@@ -1,0 +1,119 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+using Pipelines.File.Reading;
+
+namespace Pipelines.File.Taps;
+
+/// <summary>A reader that shows each byte that its caller consumes. All bytes go through <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>: copies and AsStream read and advance, too.</summary>
+internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<byte>> append) : PipeReader
+{
+    // What the last read returned, until it is advanced over. The caller's: one at a time.
+    private ReadOnlySequence<byte>? _buffer;
+
+    public override bool TryRead(out ReadResult result)
+    {
+        bool isRead = reader.TryRead(out result);
+        _buffer = isRead ? result.Buffer : _buffer;
+        return isRead;
+    }
+
+    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => Keep(reader.ReadAsync(cancellationToken));
+
+    public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
+
+    public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
+    {
+        if (_buffer is { } buffer && TrySlice(buffer, consumed, out ReadOnlySequence<byte> bytes))
+        {
+            foreach (ReadOnlyMemory<byte> memory in bytes)
+            {
+                append(memory.Span);
+            }
+        }
+
+        reader.AdvanceTo(consumed, examined);
+        _buffer = null;
+    }
+
+    public override void CancelPendingRead() => reader.CancelPendingRead();
+
+    public override void Complete(Exception? exception = null) => reader.Complete(exception);
+
+    public override ValueTask CompleteAsync(Exception? exception = null) => reader.CompleteAsync(exception);
+
+    /// <summary>As ever, but that what the destination has got is consumed however its flush ends: a second copy repeats nothing.</summary>
+    public override async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        while (true)
+        {
+            ReadResult result = await ReadAsync(cancellationToken).ConfigureAwait(false);
+            SequencePosition consumed = result.Buffer.Start;
+            try
+            {
+                if (result.IsCanceled)
+                {
+                    throw new OperationCanceledException("The read was canceled.");
+                }
+
+                for (SequencePosition next = consumed; result.Buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory);)
+                {
+                    destination.Write(memory.Span);
+                    consumed = next.GetObject() is null ? result.Buffer.End : next;
+                    if (!FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false)))
+                    {
+                        return;
+                    }
+                }
+
+                if (result.IsCompleted)
+                {
+                    return;
+                }
+            }
+            finally
+            {
+                AdvanceTo(consumed);
+            }
+        }
+    }
+
+    protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)
+        => Keep(reader.ReadAtLeastAsync(minimumSize, cancellationToken));
+
+    /// <summary><see langword="false"/>: a position that is not one of the buffer's, which is the reader's to refuse.</summary>
+    private static bool TrySlice(ReadOnlySequence<byte> buffer, SequencePosition consumed, out ReadOnlySequence<byte> bytes)
+    {
+        try
+        {
+            bytes = buffer.Slice(0, consumed);
+            return true;
+        }
+        catch (ArgumentOutOfRangeException)
+        {
+            bytes = default;
+            return false;
+        }
+    }
+
+    private ValueTask<ReadResult> Keep(ValueTask<ReadResult> reading)
+    {
+        if (!reading.IsCompletedSuccessfully)
+        {
+            return KeepLaterAsync(reading);
+        }
+
+        ReadResult result = reading.Result;
+        _buffer = result.Buffer;
+        return new ValueTask<ReadResult>(result);
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<ReadResult> KeepLaterAsync(ValueTask<ReadResult> reading)
+    {
+        ReadResult result = await reading.ConfigureAwait(false);
+        _buffer = result.Buffer;
+        return result;
+    }
+}

@@ -1,0 +1,76 @@
+using System.Buffers;
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
+using System.Text;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// Writes text as UTF-8 straight into the memory of whatever takes bytes: a <see cref="FilePipeWriter"/> or any other pipe, a <see cref="PooledMemoryStream"/>, a response's body. The bytes of
+/// the text and nothing else, where <see cref="BinaryBufferWriterExtensions.WriteString(IBufferWriter{byte}, string)"/> writes a length first.
+/// </summary>
+public static class Utf8BufferWriterExtensions
+{
+    /// <summary>How many characters are encoded at a time, so that a long text fits into segments.</summary>
+    private const int CharsAtATime = 4096;
+
+    /// <summary>The most UTF-8 bytes of one UTF-16 code unit.</summary>
+    private const int MaxBytesPerChar = 3;
+
+    /// <summary>Up to so many characters room is asked for without counting the bytes.</summary>
+    private const int ShortText = 256;
+
+    /// <summary>Writes the UTF-8 bytes of a text, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.</summary>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="text">The text.</param>
+    public static void WriteUtf8(this IBufferWriter<byte> writer, string text)
+    {
+        ArgumentNullException.ThrowIfNull(text);
+        writer.WriteUtf8(text.AsSpan());
+    }
+
+    /// <inheritdoc cref="WriteUtf8(IBufferWriter{byte}, string)"/>
+    public static void WriteUtf8(this IBufferWriter<byte> writer, ReadOnlySpan<char> text)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        while (!text.IsEmpty)
+        {
+            ReadOnlySpan<char> piece = text.Length <= CharsAtATime ? text : text[..CharsAtATime];
+            if (piece.Length < text.Length && char.IsHighSurrogate(piece[^1]))
+            {
+                piece = piece[..^1];
+            }
+
+            int size = piece.Length <= ShortText ? piece.Length * MaxBytesPerChar : Encoding.UTF8.GetByteCount(piece);
+            writer.Advance(Encoding.UTF8.GetBytes(piece, writer.GetSpan(size)));
+            text = text[piece.Length..];
+        }
+    }
+
+    /// <summary>
+    /// Writes an interpolated string as UTF-8 without making the string: <c>writer.WriteUtf8($"{now:O} {level} {message}\n")</c>. The bytes are those of the string, in the culture of the
+    /// thread; the overload with a provider sets another one.
+    /// </summary>
+    /// <remarks>
+    /// What can format itself into memory (numbers, times, <see cref="Guid"/>, …: <see cref="IUtf8SpanFormattable"/>, <see cref="ISpanFormattable"/>) does, and nothing is allocated for it. Anything else allocates what
+    /// its ToString does. The parts are written one after the other: where one throws, those before it are written.
+    /// </remarks>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="text">The interpolated string.</param>
+    [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The handler has written already, into this writer.")]
+    public static void WriteUtf8(this IBufferWriter<byte> writer, [InterpolatedStringHandlerArgument(nameof(writer))] Utf8InterpolatedStringHandler text)
+    {
+    }
+
+    /// <inheritdoc cref="WriteUtf8(IBufferWriter{byte}, Utf8InterpolatedStringHandler)"/>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="provider">How numbers and times are formatted: <see cref="System.Globalization.CultureInfo.InvariantCulture"/> in files that programs read. <see langword="null"/> is the culture of the thread.</param>
+    /// <param name="text">The interpolated string.</param>
+    [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The handler has written already, into this writer.")]
+    public static void WriteUtf8(
+        this IBufferWriter<byte> writer,
+        IFormatProvider? provider,
+        [InterpolatedStringHandlerArgument(nameof(writer), nameof(provider))] Utf8InterpolatedStringHandler text)
+    {
+    }
+}

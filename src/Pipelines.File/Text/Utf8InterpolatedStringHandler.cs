@@ -1,0 +1,198 @@
+using System.Buffers;
+using System.ComponentModel;
+using System.Diagnostics.CodeAnalysis;
+using System.Runtime.CompilerServices;
+using System.Text;
+
+namespace Pipelines.File;
+
+/// <summary>What the compiler makes of <c>writer.WriteUtf8($"…")</c>. Nobody else calls its members.</summary>
+/// <remarks>
+/// Every part asks the writer for memory and advances it by itself, so that an expression in the string may write to the same writer. Being no ref struct, it lets the string contain <c>await</c>.
+/// </remarks>
+[InterpolatedStringHandler]
+[EditorBrowsable(EditorBrowsableState.Never)]
+[SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "Nobody compares it.")]
+public readonly struct Utf8InterpolatedStringHandler
+{
+    /// <summary>Bytes that are asked for where a value did not fit into what there was; twice as many each time.</summary>
+    private const int SecondTry = 256;
+
+    /// <summary>Characters of a value that are formatted on the stack.</summary>
+    private const int StackChars = 256;
+
+    private readonly IBufferWriter<byte> _writer;
+    private readonly IFormatProvider? _provider;
+    private readonly ICustomFormatter? _custom;
+
+    /// <summary>Makes one for one string.</summary>
+    /// <param name="literalLength">Characters that are fixed.</param>
+    /// <param name="formattedCount">Parts that are not.</param>
+    /// <param name="writer">The writer that receives the bytes.</param>
+    /// <param name="provider">The culture; <see langword="null"/>: the thread's.</param>
+    [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes them.")]
+    public Utf8InterpolatedStringHandler(int literalLength, int formattedCount, IBufferWriter<byte> writer, IFormatProvider? provider = null)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        _writer = writer;
+        _provider = provider;
+        _custom = (ICustomFormatter?)provider?.GetFormat(typeof(ICustomFormatter));
+    }
+
+    /// <summary>Writes a fixed part.</summary>
+    /// <param name="value">The part.</param>
+    public void AppendLiteral(string value) => _writer.WriteUtf8(value);
+
+    /// <summary>Writes a string.</summary>
+    /// <param name="value">The string.</param>
+    public void AppendFormatted(string? value) => AppendFormatted(value, alignment: 0);
+
+    /// <summary>Writes a string, filled up with spaces.</summary>
+    /// <param name="value">The string.</param>
+    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
+    /// <param name="format">For the provider's own formatter.</param>
+    public void AppendFormatted(string? value, int alignment = 0, string? format = null)
+        => AppendFormatted((_custom is null ? value : _custom.Format(format, value, _provider)).AsSpan(), alignment);
+
+    /// <summary>Writes characters, filled up with spaces.</summary>
+    /// <param name="value">The characters.</param>
+    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
+    /// <param name="format">Has no meaning.</param>
+    [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
+    public void AppendFormatted(scoped ReadOnlySpan<char> value, int alignment = 0, string? format = null)
+    {
+        int spaces = Math.Abs((long)alignment) > value.Length ? (int)(Math.Abs((long)alignment) - value.Length) : 0;
+        AppendSpaces(alignment > 0 ? spaces : 0);
+        _writer.WriteUtf8(value);
+        AppendSpaces(alignment < 0 ? spaces : 0);
+    }
+
+    /// <summary>Writes bytes that are UTF-8 already, as they are, filled up with spaces.</summary>
+    /// <param name="utf8">The bytes.</param>
+    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
+    /// <param name="format">Has no meaning.</param>
+    [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
+    public void AppendFormatted(scoped ReadOnlySpan<byte> utf8, int alignment = 0, string? format = null)
+    {
+        int spaces = alignment == 0 ? 0 : SpacesFor(utf8, alignment);
+        AppendSpaces(alignment > 0 ? spaces : 0);
+        _writer.Write(utf8);
+        AppendSpaces(alignment < 0 ? spaces : 0);
+    }
+
+    /// <summary>Writes a value.</summary>
+    /// <typeparam name="T">Its type.</typeparam>
+    /// <param name="value">The value.</param>
+    public void AppendFormatted<T>(T value) => AppendFormatted(value, alignment: 0, format: null);
+
+    /// <summary>Writes a value in a format.</summary>
+    /// <typeparam name="T">Its type.</typeparam>
+    /// <param name="value">The value.</param>
+    /// <param name="format">The format.</param>
+    public void AppendFormatted<T>(T value, string? format) => AppendFormatted(value, alignment: 0, format);
+
+    /// <summary>Writes a value, filled up with spaces.</summary>
+    /// <typeparam name="T">Its type.</typeparam>
+    /// <param name="value">The value.</param>
+    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
+    public void AppendFormatted<T>(T value, int alignment) => AppendFormatted(value, alignment, format: null);
+
+    /// <summary>Writes a value in a format, filled up with spaces.</summary>
+    /// <typeparam name="T">Its type.</typeparam>
+    /// <param name="value">The value.</param>
+    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
+    /// <param name="format">The format.</param>
+    public void AppendFormatted<T>(T value, int alignment, string? format)
+    {
+        // The casts of a value type are no boxes: the JIT knows T.
+        if (_custom is not null)
+        {
+            AppendFormatted(_custom.Format(format, value, _provider).AsSpan(), alignment);
+        }
+        else if (value is IUtf8SpanFormattable)
+        {
+            AppendUtf8(value, alignment, format);
+        }
+        else if (value is ISpanFormattable)
+        {
+            AppendChars(value, alignment, format);
+        }
+        else
+        {
+            AppendFormatted((value is IFormattable formattable ? formattable.ToString(format, _provider) : value?.ToString()).AsSpan(), alignment);
+        }
+    }
+
+    private static int SpacesFor(ReadOnlySpan<byte> utf8, int alignment) => (int)Math.Max(0, Math.Abs((long)alignment) - Encoding.UTF8.GetCharCount(utf8));
+
+    private void AppendUtf8<T>(T value, int alignment, string? format)
+    {
+        for (int size = 0; ;)
+        {
+            Span<byte> room = _writer.GetSpan(size);
+            if (!((IUtf8SpanFormattable)value!).TryFormat(room, out int written, format, _provider))
+            {
+                size = Math.Max(SecondTry, checked(room.Length * 2));
+                continue;
+            }
+
+            int spaces = alignment == 0 ? 0 : SpacesFor(room[..written], alignment);
+            if (room.Length - written < spaces)
+            {
+                size = checked(written + spaces);
+                continue;
+            }
+
+            if (alignment > 0)
+            {
+                room[..written].CopyTo(room[spaces..]);
+            }
+
+            room.Slice(alignment > 0 ? 0 : written, spaces).Fill((byte)' ');
+            _writer.Advance(written + spaces);
+            return;
+        }
+    }
+
+    private void AppendChars<T>(T value, int alignment, string? format)
+    {
+        Span<char> room = stackalloc char[StackChars];
+        char[]? rented = null;
+        try
+        {
+            int written;
+            while (!((ISpanFormattable)value!).TryFormat(room, out written, format, _provider))
+            {
+                int size = checked(room.Length * 2);
+                Return(rented);
+                room = rented = ArrayPool<char>.Shared.Rent(size);
+            }
+
+            AppendFormatted(room[..written], alignment);
+        }
+        finally
+        {
+            Return(rented);
+        }
+
+        static void Return(char[]? rented)
+        {
+            if (rented is not null)
+            {
+                ArrayPool<char>.Shared.Return(rented);
+            }
+        }
+    }
+
+    private void AppendSpaces(int count)
+    {
+        while (count > 0)
+        {
+            Span<byte> room = _writer.GetSpan();
+            room = room[..Math.Min(room.Length, count)];
+            room.Fill((byte)' ');
+            _writer.Advance(room.Length);
+            count -= room.Length;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+using Pipelines.File.Replace;
+
+namespace Pipelines.File.Writing;
+
+/// <summary>
+/// The file of one writer: how it is opened, where its bytes go, and how it is finished. The <see cref="WriteLoop"/> guards it: its steps run one at a time, and
+/// <see cref="Close"/> comes once, behind the last of them.
+/// </summary>
+internal sealed class WriterFile
+{
+    private readonly bool _leaveOpen;
+
+    // With Replace: what gives the file its name in the end.
+    private readonly ReplacementFile? _unfinished;
+
+    // What was reserved and does not go by itself where it is not written, bytes. On Windows room is reserved behind the end of the file, and goes when it is closed.
+    private long _preallocated;
+
+    private WriterFile(OpenedFile file, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath, ReplacementFile? unfinished = null)
+    {
+        Opened = file;
+        Offset = offset;
+        IsChanged = isOpenedByPath && (options.Mode != FileMode.Open || options.Truncate);
+        _leaveOpen = leaveOpen;
+        _unfinished = unfinished;
+        _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
+        if (options.Caching == FileCaching.DropBehind)
+        {
+            file.DropBehind(isWriter: true);
+        }
+    }
+
+    internal OpenedFile Opened { get; }
+
+    /// <summary>The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where the system has put it.</summary>
+    internal long Offset { get; private set; }
+
+    /// <summary>Whether opening has made the file or emptied it, as far as the mode tells.</summary>
+    internal bool IsChanged { get; }
+
+    /// <summary>Whether it gets its name in the end.</summary>
+    internal bool IsUnfinished => _unfinished is not null;
+
+    /// <summary>What opens it before that.</summary>
+    internal string UnfinishedPath => _unfinished!.PathForNow;
+
+    /// <inheritdoc cref="FilePipeWriter.Create(string, FilePipeWriterOptions?)"/>
+    internal static WriterFile Open(string path, FilePipeWriterOptions options, object? calls = null)
+    {
+        options.ValidateForPath();
+        if (options.Replace)
+        {
+            ReplacementFile unfinished = ReplacementFile.Open(path, options, calls);
+            return new WriterFile(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
+        }
+
+        OpenedFile file = FileOpening.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize, options.UnixCreateMode);
+        return Of(file, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    /// <inheritdoc cref="FilePipeWriter.Create(SafeFileHandle, FilePipeWriterOptions?)"/>
+    internal static WriterFile Attach(SafeFileHandle handle, FilePipeWriterOptions options)
+    {
+        options.ValidateForHandle();
+        OpenedFile file = FileOpening.Attach(options.Backend, handle, FileAccess.Write);
+        return file.Appends && options.Offset is not null
+            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be honoured.", nameof(options))
+            : Of(file, options, options.LeaveOpen, isOpenedByPath: false);
+    }
+
+    /// <inheritdoc cref="FilePipeWriter.OpenStandardOutput"/>
+    internal static WriterFile OpenStandardOutput(FilePipeWriterOptions options)
+    {
+        options.ValidateForHandle();
+        if (options.Mode != FileMode.Create || options.Offset is not null)
+        {
+            throw new ArgumentException("Where standard output is written to is for whoever started this process: neither Mode nor Offset can be set.", nameof(options));
+        }
+
+        return Of(FileOpening.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
+    }
+
+    /// <summary>An open file, which begins at its end where the writer appends, and else where the option says.</summary>
+    internal static WriterFile Of(OpenedFile file, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
+    {
+        file.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
+        long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length : file.SharesPosition ? file.GetPosition() : 0;
+        try
+        {
+            if (options.Truncate)
+            {
+                Cut(file, options.Offset ?? 0);
+            }
+
+            if (file.IsNew && options.FlushGuarantee == FlushGuarantee.Durable)
+            {
+                // So that what stands in the way is told before anything is written.
+                file.OpenFolder();
+            }
+        }
+        catch
+        {
+            file.Release(closeHandle: isOpenedByPath);
+            throw;
+        }
+
+        return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+    }
+
+    private static void Cut(OpenedFile file, long length)
+    {
+        if (!file.CanSeek)
+        {
+            throw new NotSupportedException($"The file cannot seek, so it cannot be cut: '{file.Path}'");
+        }
+
+        if (RandomAccess.GetLength(file.Handle) > length)
+        {
+            RandomAccess.SetLength(file.Handle, length);
+        }
+    }
+
+    /// <summary>The system has taken all bytes up to that count: where it has put them, if it tells.</summary>
+    internal void OnWritten(long written)
+    {
+        if (Opened.EndOfLastWrite is long end and >= 0)
+        {
+            Offset = end - written;
+        }
+    }
+
+    /// <summary>Whether the file is longer than what was written.</summary>
+    internal bool HasRoomBehind(long written) => _preallocated > EndOf(written);
+
+    /// <summary>Gives back what was preallocated and not written. On a thread that may wait.</summary>
+    internal void Trim(long written)
+    {
+        RandomAccess.SetLength(Opened.Handle, EndOf(written));
+        _preallocated = 0;
+    }
+
+    /// <summary>Gives the file its name. On a thread that may wait.</summary>
+    internal void TakeName()
+    {
+        if (Opened.TellCloseError() is { } error)
+        {
+            throw error;
+        }
+
+        _unfinished!.Appear();
+    }
+
+    /// <summary>Finishes the file, and closes it unless it is to stay open. Whatever happens, it is released.</summary>
+    /// <param name="written">Bytes that the system has.</param>
+    /// <returns>What has failed.</returns>
+    internal Exception? Close(long written)
+    {
+        Exception? error = null;
+        try
+        {
+            if (!IsUnfinished && HasRoomBehind(written))
+            {
+                Trim(written);
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            error = FileErrors.WithPath(e, Opened.Path);
+        }
+
+        if (Opened is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && written > 0)
+        {
+            Opened.SetPosition(Offset + written);
+        }
+
+        _unfinished?.Dispose();
+        if (!_leaveOpen && written > 0 && error is null)
+        {
+            error = Opened.TellCloseError();
+        }
+
+        Opened.Release(closeHandle: !_leaveOpen);
+        return error;
+    }
+
+    /// <summary>The file's length when it is completed. It was made empty: with nothing written it is.</summary>
+    private long EndOf(long written) => written == 0 ? 0 : Offset + written;
+}

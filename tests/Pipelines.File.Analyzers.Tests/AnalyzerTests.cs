@@ -1,0 +1,95 @@
+using Pipelines.File.CodeFixes;
+
+namespace FileAnalyzerTests;
+
+/// <summary>Each rule on what it is about, and on what looks alike and is right.</summary>
+public sealed class AnalyzerTests
+{
+    [Theory]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.WriteUtf8(\"text\");\nawait writer.FlushAsync();")]
+    [InlineData("await using FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new FilePipeWriterOptions { Replace = true }).ConfigureAwait(false);\nwriter.GetSpan(1);")]
+    [InlineData("FilePipeWriterOptions options = new() { Replace = true };\nusing (FilePipeWriter writer = FilePipeWriter.Create(path, options))\n{\n    await reader.CopyToAsync(writer);\n}")]
+    [InlineData("FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\ntry\n{\n    await System.Text.Json.JsonSerializer.SerializeAsync(writer, 5);\n}\nfinally\n{\n    await writer.DisposeAsync();\n}")]
+    public async Task ReplaceNotCompleted_DisposedOnly_IsReported(string statements) => Assert.Equal(["PF0001 writer"], (await Compiled.DiagnoseAsync(statements)).Select(one => one[..13]));
+
+    [Theory]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.WriteUtf8(\"text\");\nawait writer.CompleteAsync();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nif (path.Length > 3)\n{\n    writer.Abort();\n}")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nawait OwnAsync(writer);")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nawait using Stream stream = writer.AsStream();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nFunc<ValueTask> end = () => writer.CompleteAsync();\nawait end();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = false });")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path);")]
+    [InlineData("new Program().Field = FilePipeWriter.Create(path, new() { Replace = true });")]
+    [InlineData("FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nnew Program().Field = writer;\nusing IDisposable? both = writer;")]
+    public async Task ReplaceNotCompleted_CompletedOrPassedOn_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
+
+    [Theory]
+    [InlineData("List<ReadOnlySequence<byte>> lines = await reader.ReadLinesAsync().ToListAsync();", "PF0002 ToListAsync")]
+    [InlineData("List<ReadOnlySequence<byte>> lines = [];\nawait foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync().ConfigureAwait(false))\n{\n    lines.Add(line);\n}", "PF0002 line")]
+    [InlineData("ReadOnlySequence<byte> last = default;\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    last = line;\n}", "PF0002 line")]
+    [InlineData("var lines = System.Threading.Channels.Channel.CreateUnbounded<ReadOnlySequence<byte>>();\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Writer.TryWrite(line);\n}", "PF0002 line")]
+    public async Task LineStored_InWhatOutlivesTheStep_IsReported(string statements, string expected) => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
+
+    [Theory]
+    [InlineData("List<byte[]> lines = [];\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Add(line.ToArray());\n    ReadOnlySequence<byte> same = line;\n    same = line;\n}")]
+    [InlineData("int count = await reader.ReadLinesAsync().CountAsync();")]
+    [InlineData("HashSet<string> lines = [];\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Add(line.ToString());\n}")]
+    public async Task LineStored_Copied_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
+
+    [Theory]
+    [InlineData("ReadResult result = await reader.ReadAsync();\nreader.AdvanceTo(result.Buffer.End);\nConsole.WriteLine(result.Buffer.Length);", "PF0003 result")]
+    [InlineData("ReadResult result = await reader.ReadAsync();\nReadOnlySequence<byte> rest = result.Buffer;\nreader.AdvanceTo(rest.Start, rest.End);\nif (result.IsCompleted && !rest.IsEmpty)\n{\n    throw new InvalidDataException();\n}", "PF0003 rest")]
+    public async Task BufferUsedBehindAdvance_InTheSameBlock_IsReported(string statements, string expected) => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
+
+    [Theory]
+    [InlineData("while (true)\n{\n    ReadResult result = await reader.ReadAsync();\n    long length = result.Buffer.Length;\n    reader.AdvanceTo(result.Buffer.End);\n    if (result.IsCompleted)\n    {\n        break;\n    }\n}")]
+    [InlineData("ReadResult result = await reader.ReadAsync();\nreader.AdvanceTo(result.Buffer.End);\nresult = await reader.ReadAsync();\nConsole.WriteLine(result.Buffer.Length);")]
+    [InlineData("ReadResult result = await reader.ReadAsync();\nreader.AdvanceTo(result.Buffer.End);\nif (reader.TryRead(out result))\n{\n    Console.WriteLine(result.Buffer.Length);\n}")]
+    [InlineData("ReadResult result = await reader.ReadAsync();\nif (result.IsCanceled)\n{\n    reader.AdvanceTo(result.Buffer.Start);\n}\nelse\n{\n    Console.WriteLine(result.Buffer.Length);\n}")]
+    public async Task BufferUsedBehindAdvance_AssignedAgainOrElsewhere_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
+
+    [Theory]
+    [InlineData("Action act = () => other.FlushAsync();\nother.CompleteAsync();", "PF0004 other.CompleteAsync()")]
+    [InlineData("FilePipeWriter writer = FilePipeWriter.Create(path);\nwriter.FlushAsync(FlushGuarantee.Durable);", "PF0004 writer.FlushAsync(FlushGuarantee.Durable)")]
+    [InlineData("other.WriteAsync(new byte[1]);", "PF0004 other.WriteAsync(new byte[1])")]
+    public async Task NotAwaited_Dropped_IsReported(string statements, string expected) => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
+
+    [Theory]
+    [InlineData("await other.FlushAsync();\nValueTask<FlushResult> flush = other.FlushAsync();\nawait flush;\n_ = other.FlushAsync();\nnew MemoryStream().FlushAsync();")]
+    public async Task NotAwaited_AwaitedKeptOrAStreams_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
+
+    [Fact]
+    public async Task CompleteReplacementCodeFix_UsingDeclaration_CompletesAtTheEnd()
+    {
+        string? made = await Compiled.FixAsync("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.WriteUtf8(\"text\");", new CompleteReplacementCodeFix());
+        Assert.Contains("writer.WriteUtf8(\"text\");\n        await writer.CompleteAsync();\n    }", made?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task CompleteReplacementCodeFix_UsingStatement_CompletesInIt()
+    {
+        string? made = await Compiled.FixAsync("using (FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }))\n{\n    writer.WriteUtf8(\"text\");\n}", new CompleteReplacementCodeFix());
+        Assert.Contains("await writer.CompleteAsync();\n        }", made?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task AwaitCodeFix_InAnAsyncMethod_Awaits()
+    {
+        Assert.Contains("        await other.FlushAsync();\n", (await Compiled.FixAsync("other.FlushAsync();", new AwaitCodeFix()))?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
+        Assert.Null(await Compiled.FixAsync("Action act = () => { other.FlushAsync(); };", new AwaitCodeFix()));
+    }
+
+    [Fact]
+    public async Task EveryRule_OnTheSamplesAndTests_SaysNothingWrong()
+    {
+        string folder = Path.Combine(AppContext.BaseDirectory, "Sources");
+        string[] paths = Directory.GetFiles(folder, "*.cs", SearchOption.AllDirectories);
+        Assert.NotEmpty(paths);
+
+        // They ask a buffer for its length behind AdvanceTo, of readers of which they know what it gives back.
+        string[] right = ["PF0003 EndOfFileTests.cs", "PF0003 FollowTests.cs", "PF0003 ReaderContractTests.cs", "PF0003 ReleaseTests.cs"];
+        string[] found = [.. (await Compiled.DiagnoseFilesAsync(paths)).Where(one => !right.Contains(one[..one.LastIndexOf(' ')]))];
+        Assert.True(found.Length == 0, string.Join("\n", found));
+    }
+}

@@ -1,0 +1,88 @@
+using System.Net.Sockets;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Pipelines.File.AspNetCore;
+
+namespace FileSendingTests;
+
+/// <summary>Kestrel's minimum data rate: whoever is served without the library is served with it, and whoever takes nothing is cut off by both.</summary>
+[Collection(nameof(AloneCollection))]
+public sealed class RateTests : IDisposable
+{
+    private const int Size = 16 * 1024 * 1024;
+
+    private static readonly bool[] s_withoutAndWith = [false, true];
+
+    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public RateTests() => File.WriteAllBytes(Path.Combine(_root, "f.txt"), FileTree.Content(Size));
+
+    public void Dispose() => Directory.Delete(_root, recursive: true);
+
+    [Theory]
+    [InlineData("f.txt", "HTTP/1.1", 64 * 1024)]
+    [InlineData("f.txt", "HTTP/1.1", 1024 * 1024)]
+    [InlineData("send/f.txt", "HTTP/1.1", 64 * 1024)]
+    [InlineData("send/f.txt", "HTTP/1.0", 64 * 1024)]
+    public async Task Get_ClientThatPauses_IsServedAsWithoutTheLibrary(string target, string version, int segmentSize)
+    {
+        // What the kernel's buffers take at once is minutes of this rate, and the pause is much longer than the grace period.
+        bool[] answers = await Task.WhenAll(s_withoutAndWith.Select(async withPipelines =>
+        {
+            await using FileServer server = await StartAsync(withPipelines, bytesPerSecond: 16 * 1024, segmentSize);
+            using Socket socket = await AskAsync(server, $"GET /{target} {version}");
+            await Task.Delay(TimeSpan.FromSeconds(9), _stop);
+            await using NetworkStream stream = new(socket);
+            RawResponse response = await RawResponse.ReadAsync(stream);
+            return response is { IsWhole: true, BodyLength: Size };
+        }));
+        Assert.Equal([true, true], answers);
+    }
+
+    [Fact]
+    public async Task Get_ClientThatPausesInTheThirdResponse_HasTheCreditOfTheOthers()
+    {
+        bool[] answers = await Task.WhenAll(s_withoutAndWith.Select(async withPipelines =>
+        {
+            await using FileServer server = await StartAsync(withPipelines, bytesPerSecond: 1024 * 1024, 64 * 1024);
+            using Socket socket = await AskAsync(server, "GET /f.txt HTTP/1.1");
+            await using NetworkStream stream = new(socket);
+            Assert.True((await RawResponse.ReadAsync(stream)).IsWhole);
+            Assert.True((await RawResponse.GetAsync(stream, "GET /f.txt HTTP/1.1", "Host: a")).IsWhole);
+            await stream.WriteAsync("GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\n"u8.ToArray(), _stop);
+            await Task.Delay(TimeSpan.FromSeconds(9), _stop);
+            return (await RawResponse.ReadAsync(stream)).IsWhole;
+        }));
+        Assert.Equal([true, true], answers);
+    }
+
+    [Theory]
+    [InlineData("f.txt")]
+    [InlineData("send/f.txt")]
+    public async Task Get_ClientThatStops_IsCutOffAsWithoutTheLibrary(string target)
+    {
+        bool[] answers = await Task.WhenAll(s_withoutAndWith.Select(async withPipelines =>
+        {
+            await using FileServer server = await StartAsync(withPipelines, bytesPerSecond: 4 * 1024 * 1024, 64 * 1024);
+            using Socket socket = await AskAsync(server, $"GET /{target} HTTP/1.1");
+            await Task.Delay(TimeSpan.FromSeconds(9), _stop);
+            await using NetworkStream stream = new(socket);
+            return (await RawResponse.ReadAsync(stream)).IsWhole;
+        }));
+        Assert.Equal([false, false], answers);
+    }
+
+    private static async Task<Socket> AskAsync(FileServer server, string request)
+    {
+        Socket socket = await server.ConnectAsync();
+        await socket.SendAsync(System.Text.Encoding.ASCII.GetBytes(request + "\r\nHost: a\r\n\r\n"), TestContext.Current.CancellationToken);
+        return socket;
+    }
+
+    private Task<FileServer> StartAsync(bool withPipelines, int bytesPerSecond, int segmentSize)
+        => FileServer.StartAsync(
+            _root,
+            withPipelines,
+            configureKestrel: kestrel => kestrel.Limits.MinResponseDataRate = new MinDataRate(bytesPerSecond, gracePeriod: TimeSpan.FromSeconds(1.1)),
+            options: new FilePipelinesOptions { SegmentSize = segmentSize });
+}

@@ -1,0 +1,177 @@
+using System.Diagnostics;
+using System.Net;
+using System.Security.Cryptography;
+using System.Text.RegularExpressions;
+using FileServerSample;
+using Microsoft.AspNetCore.Builder;
+
+namespace FileSendingTests;
+
+/// <summary>samples/FileServer: names of every kind, folders that change, and what an upload may ask for.</summary>
+public sealed partial class SamplePagesTests : IAsyncLifetime
+{
+    private readonly string _root = Directory.CreateTempSubdirectory("file-server-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private WebApplication _app = null!;
+    private HttpClient _client = null!;
+
+    public async ValueTask InitializeAsync()
+    {
+        _app = FileServerApplication.Build(new Settings(_root, Port: 0, Overwrite: true));
+        await _app.StartAsync(_stop);
+        _client = new HttpClient { BaseAddress = new Uri(_app.Urls.Single() + "/files/") };
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        _client.Dispose();
+        await _app.DisposeAsync();
+        using Process removed = Process.Start("rm", ["-rf", _root]);
+        await removed.WaitForExitAsync(CancellationToken.None);
+    }
+
+    [Fact]
+    public async Task Get_FolderWithANameThatIsNoUtf8_ShowsTheOthers()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Such names are only to be had there.");
+        await File.WriteAllTextAsync(Path.Combine(_root, "good.txt"), "x", _stop);
+        using Process made = Process.Start(new ProcessStartInfo("sh", ["-c", "touch \"$(printf 'bad\\377name')\" && mkdir \"$(printf 'folder\\377')\" && ln -s nowhere dangling"]) { WorkingDirectory = _root })!;
+        await made.WaitForExitAsync(_stop);
+        Assert.Equal(["good.txt"], await NamesAsync(""));
+    }
+
+    [Fact]
+    public async Task Get_FolderWhoseFilesComeAndGo_IsShown()
+    {
+        using CancellationTokenSource enough = new();
+        Task changing = Task.Run(
+            () =>
+            {
+                for (int i = 0; !enough.IsCancellationRequested; i++)
+                {
+                    File.WriteAllText(Path.Combine(_root, $"{i % 50}.txt"), "x");
+                    File.Delete(Path.Combine(_root, $"{(i + 25) % 50}.txt"));
+                }
+            },
+            _stop);
+        for (int i = 0; i < 100; i++)
+        {
+            using HttpResponseMessage response = await _client.GetAsync("", _stop);
+            Assert.Equal(HttpStatusCode.OK, response.StatusCode);
+        }
+
+        await enough.CancelAsync();
+        await changing;
+    }
+
+    [Fact]
+    public async Task Get_FolderOfManyNames_ShowsThemInParts()
+    {
+        string[] names = [.. Enumerable.Range(0, (2 * FolderPage.PageSize) + 50).Select(i => $"{i:d4}.txt")];
+        foreach (string name in names)
+        {
+            await File.WriteAllTextAsync(Path.Combine(_root, name), "x", _stop);
+        }
+
+        Assert.Equal(names[..FolderPage.PageSize], await NamesAsync(""));
+        Assert.Equal(names[FolderPage.PageSize..(2 * FolderPage.PageSize)], await NamesAsync("?page=2"));
+        Assert.Equal(names[(2 * FolderPage.PageSize)..], await NamesAsync("?page=3"));
+        Assert.Empty(await NamesAsync("?page=4"));
+        Assert.Empty(await NamesAsync("?page=2147483647"));
+        Assert.Equal(names[..FolderPage.PageSize], await NamesAsync("?page=-1"));
+    }
+
+    [Theory]
+    [InlineData("a%252fb", "a%2fb")]
+    [InlineData("100%25", "100%")]
+    [InlineData("%2525", "%25")]
+    [InlineData("%28%29%21%27%2A", "()!'*")]
+    [InlineData("()!'*", "()!'*")]
+    public async Task Put_NameWithSigns_IsListedAndServed(string encoded, string name)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Such names are not to be had there.");
+        Uri target = new(_client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
+        using HttpResponseMessage made = await _client.PutAsync(target, new ByteArrayContent("content"u8.ToArray()), _stop);
+        Assert.Equal(HttpStatusCode.Created, made.StatusCode);
+        Assert.Equal([name], Directory.EnumerateFiles(_root).Select(Path.GetFileName));
+        Assert.Equal([name], await NamesAsync(""));
+        Assert.Equal("content", await _client.GetStringAsync(target, _stop));
+        Assert.Equal("content", await _client.GetStringAsync(made.Headers.Location, _stop));
+    }
+
+    [Theory]
+    [InlineData("a%2fb")]
+    [InlineData("a%FFb")]
+    [InlineData("a%zzb")]
+    [InlineData("a%EF%BF%BDb")]
+    public async Task AnyMethod_NoName_IsNotFound(string encoded)
+    {
+        Uri target = new(_client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
+        using HttpResponseMessage made = await _client.PutAsync(target, new ByteArrayContent([1]), _stop);
+        Assert.InRange((int)made.StatusCode, 400, 404);
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_root));
+    }
+
+    [Theory]
+    [InlineData(255, HttpStatusCode.Created)]
+    [InlineData(256, HttpStatusCode.BadRequest)]
+    [InlineData(4000, HttpStatusCode.BadRequest)]
+    public async Task Put_LongName_IsTheClientsMistake(int length, HttpStatusCode status)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Paths have other limits there.");
+        using HttpResponseMessage made = await _client.PutAsync(new string('n', length), new ByteArrayContent([1]), _stop);
+        Assert.Equal(status, made.StatusCode);
+    }
+
+    [Fact]
+    public async Task Put_Preconditions_AreHonoured()
+    {
+        Assert.Equal(HttpStatusCode.Created, await PutAsync("f.txt", "1", ("If-None-Match", "*")));
+        Assert.Equal(HttpStatusCode.PreconditionFailed, await PutAsync("f.txt", "2", ("If-None-Match", "*")));
+        using HttpResponseMessage first = await _client.GetAsync("f.txt", _stop);
+        string tag = first.Headers.ETag!.ToString();
+        Assert.Equal(HttpStatusCode.Created, await PutAsync("f.txt", "3", ("If-Match", tag)));
+        Assert.Equal(HttpStatusCode.PreconditionFailed, await PutAsync("f.txt", "4", ("If-Match", tag)));
+        Assert.Equal("3", await _client.GetStringAsync("f.txt", _stop));
+    }
+
+    [Fact]
+    public async Task Put_ContentDigest_IsCompared()
+    {
+        string digest = $"sha-256=:{Convert.ToBase64String(SHA256.HashData("right"u8))}:";
+        Assert.Equal(HttpStatusCode.Created, await PutAsync("f.txt", "right", ("Content-Digest", "md5=:AAAA:, " + digest)));
+        Assert.Equal(HttpStatusCode.UnprocessableEntity, await PutAsync("g.txt", "wrong", ("Content-Digest", digest)));
+        Assert.Equal(["f.txt"], Directory.EnumerateFiles(_root).Select(Path.GetFileName));
+        Assert.Matches("(?m)^fileserver_received_total [1-9][0-9]*$", await _client.GetStringAsync("/metrics", _stop));
+    }
+
+    [Theory]
+    [InlineData("page.html", true)]
+    [InlineData("picture.svg", true)]
+    [InlineData("picture.png", false)]
+    [InlineData("film.mp4", false)]
+    [InlineData("what", true)]
+    public async Task Get_File_HasTheHeadersThatUploadsNeed(string name, bool isSandboxed)
+    {
+        await File.WriteAllTextAsync(Path.Combine(_root, name), "x", _stop);
+        using HttpResponseMessage response = await _client.GetAsync(name, _stop);
+        Assert.Equal("no-cache", response.Headers.GetValues("Cache-Control").Single());
+        Assert.Equal("nosniff", response.Headers.GetValues("X-Content-Type-Options").Single());
+        Assert.Equal("same-origin", response.Headers.GetValues("Cross-Origin-Resource-Policy").Single());
+        Assert.Equal(isSandboxed, response.Headers.TryGetValues("Content-Security-Policy", out IEnumerable<string>? policy) && policy.Single().StartsWith("sandbox", StringComparison.Ordinal));
+    }
+
+    private async Task<HttpStatusCode> PutAsync(string name, string content, (string Name, string Value) header)
+    {
+        using HttpRequestMessage request = new(HttpMethod.Put, name) { Content = new StringContent(content) };
+        Assert.True(request.Headers.TryAddWithoutValidation(header.Name, header.Value));
+        using HttpResponseMessage response = await _client.SendAsync(request, _stop);
+        return response.StatusCode;
+    }
+
+    private async Task<IEnumerable<string>> NamesAsync(string target)
+        => Row().Matches(await _client.GetStringAsync(target, _stop)).Select(row => WebUtility.HtmlDecode(row.Groups[1].Value));
+
+    [GeneratedRegex("<tr class=\"[a-z]+\"><td><a href=\"[^\"]*\">([^<]*)</a>")]
+    private static partial Regex Row();
+}

@@ -1,0 +1,168 @@
+using System.Diagnostics;
+using System.Globalization;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>
+/// A log that is rotated in every way while its follower is ended at random moments and goes on from its checkpoint. For two seconds, or PIPELINES_FILE_STRESS_SECONDS;
+/// PIPELINES_FILE_LOG_SEED repeats a run.
+/// </summary>
+[Collection("whole process")]
+public sealed class LogFollowerStressTests : IDisposable
+{
+    private static readonly int s_seed = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_LOG_SEED"), CultureInfo.InvariantCulture, out int seed) ? seed : Random.Shared.Next();
+
+    private readonly TempFolder _folder = new();
+    private readonly string _log;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private int _rotations;
+
+    public LogFollowerStressTests() => _log = _folder.File("log");
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadLinesAsync_EndedAtRandomMomentsAndGoneOnWith_GivesEveryLineOnceAndInOrder()
+    {
+        Random random = new(s_seed);
+
+        // The first file, before the writer has rotated it.
+        _folder.File("log", []);
+        Assert.True(FileIdentity.TryGet(_log, out FileIdentity identity));
+        FileCheckpoint checkpoint = new(identity, 0);
+        Task<int> writing = Task.Run(() => WriteAsync(new Random(s_seed + 1)), _stop);
+        int expected = 0;
+        int starts = 0;
+        while (!writing.IsCompleted || expected < await writing)
+        {
+            starts++;
+            using CancellationTokenSource ended = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+            int most = random.Next(5000);
+            ended.CancelAfter(random.Next(20, 500));
+            try
+            {
+                await foreach (FollowedLine line in new LogFollower(_log, FollowedLog.From(checkpoint)).ReadLinesAsync(ended.Token))
+                {
+                    Assert.True(line.ToString() == $"line {expected}", $"'{line}' instead of line {expected}, after {starts} starts and {_rotations} rotations (PIPELINES_FILE_LOG_SEED={s_seed})");
+                    Assert.True(line.HasLineEnd);
+                    Assert.False(line.IsAfterGap);
+                    expected++;
+                    checkpoint = line.Checkpoint;
+                    if (most-- == 0 || (writing.IsCompleted && expected == await writing))
+                    {
+                        break;
+                    }
+                }
+            }
+            catch (OperationCanceledException) when (!_stop.IsCancellationRequested)
+            {
+                // As a program that ends.
+            }
+        }
+
+        Assert.Equal(await writing, expected);
+        TestContext.Current.SendDiagnosticMessage($"{expected} lines, {starts} starts, {_rotations} rotations");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_KilledAtRandomMoments_AnOutputWithCheckpointsHasEveryLineOnce()
+    {
+        ChildProcess.SkipUnlessLinux();
+        Random random = new(s_seed);
+        string output = _folder.File("out");
+        string command = "exec " + ChildProcess.Command("ship", _log, output);
+        using (new GrowingFile(_log, "line 0\n"))
+        {
+            // What was rotated before it has looked for the first time, it does not know of.
+            using Process first = ChildProcess.Start(command);
+            await Eventually.TrueAsync(() => File.Exists(output) && File.ReadAllText(output).EndsWith('\n'));
+            first.Kill();
+            await first.WaitForExitAsync(_stop);
+        }
+
+        Task<int> writing = Task.Run(() => WriteAsync(new Random(s_seed + 1), first: 1), _stop);
+        int kills = 0;
+        while (true)
+        {
+            using Process process = ChildProcess.Start(command);
+            Task until = writing.IsCompleted ? Eventually.TrueAsync(() => LastIs(output, $"line {writing.Result - 1}")) : Task.Delay(random.Next(100, 1000), _stop);
+            try
+            {
+                await until;
+            }
+            finally
+            {
+                process.Kill();
+                await process.WaitForExitAsync(_stop);
+            }
+
+            kills++;
+            if (writing.IsCompleted && LastIs(output, $"line {await writing - 1}"))
+            {
+                break;
+            }
+        }
+
+        string[] lines = await File.ReadAllLinesAsync(output, _stop);
+        TestContext.Current.SendDiagnosticMessage($"{lines.Length} lines, {kills} kills, {_rotations} rotations");
+        Assert.Equal(await writing, lines.Length);
+        Assert.All(lines, static (line, i) => Assert.EndsWith($" line {i}", line, StringComparison.Ordinal));
+    }
+
+    private static bool LastIs(string path, string line) => File.ReadLines(path).LastOrDefault()?.EndsWith(" " + line, StringComparison.Ordinal) == true;
+
+    /// <summary>Appends lines, whole and in halves, and rotates the log as logrotate does, several times at once too. How many lines there are.</summary>
+    private async Task<int> WriteAsync(Random random, int first = 0)
+    {
+        long end = Stopwatch.GetTimestamp() + (long)(StressTime.Seconds * Stopwatch.Frequency);
+        using GrowingFile file = new(_log);
+        int line = first;
+        while (Stopwatch.GetTimestamp() < end && !_stop.IsCancellationRequested)
+        {
+            for (int i = random.Next(300); i > 0; i--)
+            {
+                string text = string.Create(CultureInfo.InvariantCulture, $"line {line++}{(line % 3 == 0 ? "\r\n" : "\n")}");
+                int cut = random.Next(8) == 0 ? random.Next(text.Length) : 0;
+                file.Append(text[..cut]);
+                file.Append(text[cut..]);
+            }
+
+            if (random.Next(3) == 0)
+            {
+                await Task.Delay(random.Next(30), _stop);
+            }
+
+            if (random.Next(5) == 0)
+            {
+                await RotateAsync(file, random);
+            }
+        }
+
+        return line;
+    }
+
+    private async Task RotateAsync(GrowingFile file, Random random)
+    {
+        for (int i = random.Next(4); i >= 0; i--)
+        {
+            _rotations++;
+            for (int number = _rotations - 1; number > 0; number--)
+            {
+                File.Move($"{_log}.{number}", $"{_log}.{number + 1}");
+            }
+
+            File.Move(_log, _log + ".1");
+            if (random.Next(3) == 0)
+            {
+                // Nothing has the name for a while.
+                await Task.Delay(random.Next(20), _stop);
+            }
+
+            file.Reopen();
+
+            // Files are told apart by the clock's ticks; nobody rotates faster.
+            await Task.Delay(random.Next(5, 10), _stop);
+        }
+    }
+}

@@ -1,0 +1,541 @@
+using System.IO.Compression;
+using System.Text;
+using Pipelines.File;
+using Pipelines.File.Follow;
+
+namespace FilePipelinesTests;
+
+public sealed class LogFollowerTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly string _log;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public LogFollowerTests() => _log = _folder.File("log");
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadLinesAsync_LinesOfBothKinds_CheckpointsStandBehindThem()
+    {
+        using GrowingFile file = new(_log, "one\r\n\ntwo\n\r\nhalf");
+        await using FollowedLog lines = new(_log);
+        (string Text, long Offset)[] expected = [("one", 5), ("", 6), ("two", 10), ("", 12)];
+        foreach ((string text, long offset) in expected)
+        {
+            FollowedLine line = await lines.NextAsync();
+            Assert.Equal(text, line.ToString());
+            Assert.Equal(offset, line.Checkpoint.Offset);
+            Assert.True(FileIdentity.TryGet(_log, out FileIdentity identity));
+            Assert.Equal(identity, line.Checkpoint.Identity);
+            Assert.False(line.IsAfterGap);
+        }
+
+        await lines.ExpectNothingAsync();
+        file.Append(" a line\r");
+        await lines.ExpectNothingAsync();
+        file.Append("\n");
+        await lines.ExpectAsync("half a line");
+        Assert.Equal(25, lines.Current.Checkpoint.Offset);
+    }
+
+    [Theory]
+    [InlineData(5)]
+    [InlineData(10)]
+    [InlineData(12)]
+    public async Task Checkpoint_BehindALine_GoesOnWithTheNext(int offset)
+    {
+        const string Content = "one\r\n\ntwo\n\r\nlast\n";
+        File.WriteAllText(_log, Content);
+        Assert.True(FileIdentity.TryGet(_log, out FileIdentity identity));
+        await using FollowedLog lines = new(_log, FollowedLog.From(new FileCheckpoint(identity, offset)));
+        await lines.ExpectAsync(Content[offset..^1].Split('\n').Select(static line => line.TrimEnd('\r')).ToArray());
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_LinesOfEveryLengthOverSegments_AreWhole()
+    {
+        Random random = new(1);
+        string[] expected = [.. Enumerable.Range(0, 300).Select(i => new string((char)('a' + (i % 26)), random.Next(i % 10 == 0 ? 300_000 : 2000)))];
+        using GrowingFile file = new(_log);
+        await using FollowedLog lines = new(_log);
+        int next = 0;
+        foreach (string line in expected)
+        {
+            string text = line + (random.Next(2) == 0 ? "\r\n" : "\n");
+            int cut = random.Next(text.Length);
+            file.Append(text[..cut]);
+            if (next % 7 == 0)
+            {
+                Assert.False(lines.StepAsync().IsCompleted);
+            }
+
+            file.Append(text[cut..]);
+            await lines.ExpectAsync(line);
+            next++;
+        }
+
+        Assert.Equal(file.Length, lines.Current.Checkpoint.Offset);
+    }
+
+    [Fact]
+    public async Task MaxLineLength_LongerLine_ComesInPiecesAndCanBeGoneOnWithin()
+    {
+        using GrowingFile file = new(_log, "123456\r\n1234567\r\n12345678901234567890\n1\n");
+        LogFollowerOptions options = FollowedLog.Quick with { MaxLineLength = 6 };
+        await using FollowedLog lines = new(_log, options);
+        FileCheckpoint within = default;
+        foreach ((string text, bool hasLineEnd) in new[] { ("123456", true), ("123456", false), ("7", true), ("123456", false), ("789012", false), ("345678", false), ("90", true), ("1", true) })
+        {
+            FollowedLine line = await lines.NextAsync();
+            Assert.Equal(text, line.ToString());
+            Assert.Equal(hasLineEnd, line.HasLineEnd);
+            within = text == "789012" ? line.Checkpoint : within;
+        }
+
+        Assert.Equal(file.Length, lines.Current.Checkpoint.Offset);
+        file.Append("123456789");
+        Assert.Equal("123456", (await lines.NextAsync()).ToString());
+        await using FollowedLog again = new(_log, options with { Checkpoint = within });
+        Assert.Equal("345678", (await again.NextAsync()).ToString());
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_RenamedAndReplaced_GoesOnWithTheNext()
+    {
+        using GrowingFile file = new(_log, "1\n");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        file.Append("2\n");
+        File.Move(_log, _log + ".1");
+        file.Append("3\n");
+        await lines.ExpectAsync("2", "3");
+        file.Reopen();
+        file.Append("4\n");
+        await lines.ExpectAsync("4");
+        Assert.False(lines.Current.IsAfterGap);
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_RenamedWithAnEmptySuccessor_ReadsWhatItsWriterStillWrites()
+    {
+        using GrowingFile file = new(_log, "1\n");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        File.Move(_log, _log + ".1");
+        using GrowingFile successor = new(_log);
+        await lines.ExpectNothingAsync();
+        await Task.Delay(500, _stop);
+        file.Append("late\n");
+        await lines.ExpectAsync("late");
+        successor.Append("2\n");
+        await lines.ExpectAsync("2");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_RotatedSeveralTimesAtOnce_ReadsEveryFileInOrder()
+    {
+        using GrowingFile file = new(_log, "0\n");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("0");
+        for (int i = 1; i <= 12; i++)
+        {
+            Rotate(file);
+            file.Append($"{i}\n");
+        }
+
+        await lines.ExpectAsync([.. Enumerable.Range(1, 12).Select(static i => $"{i}")]);
+        await lines.ExpectNothingAsync();
+    }
+
+    [Theory]
+    [InlineData("{name}-#", "log-20261122", "log-2026-11-22_13.59")]
+    [InlineData("old/{name}.#", "old/log.2", "old/log.1")]
+    [InlineData("{stem}.*.txt", "log.b.txt", "log.a.txt")]
+    public async Task RotatedNames_OfAnyForm_AreFound(string pattern, string first, string second)
+    {
+        Directory.CreateDirectory(_folder.File("old"));
+        using GrowingFile file = new(_log, "1\n");
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { RotatedNames = [pattern] });
+        await lines.ExpectAsync("1");
+        File.Move(_log, _folder.File(first));
+        file.Reopen();
+        file.Append("2\n");
+        await Task.Delay(20, _stop);
+        File.Move(_log, _folder.File(second));
+        file.Reopen();
+        file.Append("3\n");
+        await lines.ExpectAsync("2", "3");
+    }
+
+    [Theory]
+    [InlineData("{name}.#", "service.log.1", true)]
+    [InlineData("{name}.#", "service.log.12", true)]
+    [InlineData("{name}.#", "service.log.1.gz", false)]
+    [InlineData("{name}.#", "service.log.", false)]
+    [InlineData("{name}.#", "service.log", false)]
+    [InlineData("{name}.#", "service.log.1-", false)]
+    [InlineData("{name}.#", "other.log.1", false)]
+    [InlineData("{name}-#", "service.log-20261122", true)]
+    [InlineData("{name}-#", "service.log-2026-11-22_13.00", true)]
+    [InlineData("{name}-#", "service.log-audit", false)]
+    [InlineData("{stem}-#{extension}", "service-20261122.log", true)]
+    [InlineData("{stem}-#{extension}", "service-20261122.log.gz", false)]
+    [InlineData("{stem}*{extension}", "service-anything.log", true)]
+    [InlineData("?ervice.l*", "service.log", true)]
+    public void RotatedNames_Pattern_MeansWhatItSays(string pattern, string name, bool isMeant) => Assert.Equal(isMeant, RotatedName.Matches(pattern, "service.log", name));
+
+    [Fact]
+    public async Task ReadLinesAsync_RotatedFilesThatWereThereAtTheStart_AreNotRead()
+    {
+        File.WriteAllText(_log + ".2", "old\n");
+        File.WriteAllText(_log + ".1", "older than the log\n");
+        using GrowingFile file = new(_log, "1\n");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        Rotate(file);
+        file.Append("2\n");
+        await lines.ExpectAsync("2");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_FilesThatSomebodyCopiesOrUnpacks_AreNotRead()
+    {
+        using GrowingFile file = new(_log, "1\n");
+        Assert.SkipUnless(FileIdentity.TryGet(_log, out FileIdentity identity) && identity.Created != 0, "The system does not tell when a file was made.");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        await Task.Delay(20, _stop);
+        File.WriteAllText(_log + ".7", "unpacked\n");
+        File.SetLastWriteTimeUtc(_log + ".7", DateTime.UtcNow.AddDays(-7));
+        Rotate(file);
+        await Task.Delay(20, _stop);
+        File.WriteAllText(_log + ".9", "a copy\n");
+        file.Append("2\n");
+        await lines.ExpectAsync("2");
+        await lines.ExpectNothingAsync();
+    }
+
+    [Theory]
+    [InlineData("missing/log")]
+    [InlineData("missing")]
+    public async Task ReadLinesAsync_MissingAtFirstAndInBetween_IsWaitedFor(string name)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Under Wine a file that is open cannot be deleted, and there are no birth times.");
+        string path = _folder.File(name);
+        await using FollowedLog lines = new(path, FollowedLog.Quick with { LastLines = 0 });
+        await lines.ExpectNothingAsync();
+        Directory.CreateDirectory(Path.GetDirectoryName(path)!);
+        File.WriteAllText(path, "1\n");
+        await lines.ExpectAsync("1");
+        File.Delete(path);
+        await lines.ExpectNothingAsync();
+        await Task.Delay(300, _stop);
+        File.WriteAllText(path, "2\n");
+        await lines.ExpectAsync("2");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_RenamedAndRenamedBack_GoesOnWhereItWas()
+    {
+        using GrowingFile file = new(_log, "1\nhalf");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        File.Move(_log, _folder.File("elsewhere"));
+        await lines.ExpectNothingAsync();
+        File.Move(_folder.File("elsewhere"), _log);
+        file.Append(" a line\n2\n");
+        await lines.ExpectAsync("half a line", "2");
+        Assert.False(lines.Current.IsAfterGap);
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_Cut_BeginsAgainAndTells()
+    {
+        using GrowingFile file = new(_log, "1\n2\nhalf");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1", "2");
+        await lines.ExpectNothingAsync();
+        File.Copy(_log, _log + ".1");
+        file.Cut(0);
+        FollowedLine torn = await lines.NextAsync();
+        Assert.Equal(("half", false), (torn.ToString(), torn.HasLineEnd));
+        file.Append("3\n");
+        await lines.ExpectAsync("3");
+        Assert.True(lines.Current.IsAfterGap);
+        Assert.Equal(2, lines.Current.Checkpoint.Offset);
+        file.Append("4\n");
+        await lines.ExpectAsync("4");
+        Assert.False(lines.Current.IsAfterGap);
+
+        // The copy is no file of the log.
+        Rotate(file);
+        file.Append("5\n");
+        await lines.ExpectAsync("5");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_CutAndGrownPastWhatWasReadAtOnce_BeginsAgain()
+    {
+        using GrowingFile file = new(_log, "000\n001\n");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("000", "001");
+        await lines.ExpectNothingAsync();
+
+        // One write makes the file longer than it was: nobody sees it shorter who does not look in between.
+        file.Cut(0);
+        file.Append("002\n003\n004\n");
+        await lines.ExpectAsync("002", "003", "004");
+    }
+
+    [Fact]
+    public async Task HasLineEnd_OfAFileThatEndsWithoutOne_IsToldWhenTheNextHasTakenOver()
+    {
+        using GrowingFile file = new(_log, "1\ntorn");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        Rotate(file);
+        await lines.ExpectNothingAsync();
+        file.Append("2\n");
+        FollowedLine torn = await lines.NextAsync();
+        Assert.Equal(("torn", false, 6L), (torn.ToString(), torn.HasLineEnd, torn.Checkpoint.Offset));
+        FileCheckpoint checkpoint = torn.Checkpoint;
+        await lines.ExpectAsync("2");
+
+        await using FollowedLog again = new(_log, FollowedLog.From(checkpoint));
+        await again.ExpectAsync("2");
+    }
+
+    [Theory]
+    [InlineData(null, "1 2 3 4")]
+    [InlineData(0, "4")]
+    [InlineData(2, "2 3 4")]
+    [InlineData(3, "1 2 3 4")]
+    [InlineData(9, "1 2 3 4")]
+    public async Task LastLines_OfAFileThatIsThere_AreThoseAskedFor(int? count, string expected)
+    {
+        using GrowingFile file = new(_log, "1\n2\n3\n");
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { LastLines = count });
+        Task<bool> first = lines.StepAsync();
+        await Task.Delay(100, _stop);
+        Assert.Equal(count != 0, first.IsCompleted);
+        file.Append("4\n");
+        await lines.ExpectAsync(expected.Split(' '));
+    }
+
+    [Fact]
+    public async Task LastLines_OfAFileThatEndsWithinALine_BeginWithAWholeLine()
+    {
+        using GrowingFile file = new(_log, new string('x', 100_000) + "\n" + new string('y', 200_000));
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { LastLines = 0 });
+        await lines.ExpectNothingAsync();
+        file.Append("z\n");
+        await lines.ExpectAsync(new string('y', 200_000) + "z");
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Checkpoint_OfAFileThatWasRenamedMeanwhile_GoesOnThere(bool hasSeveral)
+    {
+        File.WriteAllText(_log + ".1", "old\n");
+        using GrowingFile file = new(_log, "1\n2\n");
+        FileCheckpoint checkpoint = await FirstAsync();
+        for (int i = 3; i <= (hasSeveral ? 7 : 3); i++)
+        {
+            await Task.Delay(20, _stop);
+            Rotate(file);
+            file.Append($"{i}\n");
+        }
+
+        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
+        await lines.ExpectAsync([.. Enumerable.Range(2, hasSeveral ? 6 : 2).Select(static i => $"{i}")]);
+        await lines.ExpectNothingAsync();
+        file.Append("more\n");
+        await lines.ExpectAsync("more");
+    }
+
+    [Fact]
+    public async Task Checkpoint_OfAFileWithoutASuccessor_GoesOnWhileItsWriterDoes()
+    {
+        using GrowingFile file = new(_log, "1\n2\n");
+        FileCheckpoint checkpoint = await FirstAsync();
+        File.Move(_log, _log + ".1");
+        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
+        await lines.ExpectAsync("2");
+        await lines.ExpectNothingAsync();
+        file.Append("3\n");
+        await lines.ExpectAsync("3");
+        file.Reopen();
+        file.Append("4\n");
+        await lines.ExpectAsync("4");
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Checkpoint_OfAFileThatWasRemovedOrCompressed_GoesOnWithTheNextAndTells(bool isCompressed)
+    {
+        File.WriteAllText(_log + ".1", "old\n");
+        using GrowingFile file = new(_log, "1\n2\n");
+        FileCheckpoint checkpoint = await FirstAsync();
+        await Task.Delay(20, _stop);
+        Rotate(file);
+        file.Append("3\n");
+        await Task.Delay(20, _stop);
+        Rotate(file);
+        file.Append("4\n");
+        if (isCompressed)
+        {
+            using FileStream compressed = File.Create(_log + ".2.gz");
+            using GZipStream zip = new(compressed, CompressionLevel.Fastest);
+            zip.Write(File.ReadAllBytes(_log + ".2"));
+        }
+
+        File.Delete(_log + ".2");
+        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
+        if (checkpoint.Identity.Created != 0)
+        {
+            await lines.ExpectAsync("3");
+            Assert.True(lines.Current.IsAfterGap);
+            await lines.ExpectAsync("4");
+            Assert.False(lines.Current.IsAfterGap);
+        }
+        else
+        {
+            await lines.ExpectAsync("4");
+            Assert.True(lines.Current.IsAfterGap);
+        }
+    }
+
+    [Fact]
+    public async Task Checkpoint_OfAFileThatWasCutMeanwhile_BeginsAgainAndTells()
+    {
+        using GrowingFile file = new(_log, "1\n2\n");
+        FileCheckpoint checkpoint = await FirstAsync() with { Offset = 4 };
+        file.Cut(0);
+        file.Append("3\n");
+        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
+        await lines.ExpectAsync("3");
+        Assert.True(lines.Current.IsAfterGap);
+    }
+
+    [Theory]
+    [InlineData("end")]
+    [InlineData("missing")]
+    [InlineData("renamed")]
+    public async Task ReadLinesAsync_CanceledWhileItWaits_EndsAtOnceAndLeavesNothingOpen(string wait)
+    {
+        if (wait != "missing")
+        {
+            File.WriteAllText(_log, "1\n");
+        }
+
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { FollowInterval = TimeSpan.FromDays(1), QuietTime = TimeSpan.FromDays(1) });
+        if (wait != "missing")
+        {
+            await lines.ExpectAsync("1");
+        }
+
+        Task<bool> step = lines.StepAsync();
+        if (wait == "renamed")
+        {
+            File.Move(_log, _log + ".1");
+            File.WriteAllText(_log, "2\n");
+        }
+
+        await Task.Delay(100, _stop);
+        Assert.False(step.IsCompleted);
+        await lines.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => GrowingFile.Bounded(step));
+        if (wait != "missing")
+        {
+            await Eventually.FreeAsync(wait == "renamed" ? _log + ".1" : _log);
+        }
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_Left_ClosesTheFile()
+    {
+        File.WriteAllText(_log, "1\n2\n3\n");
+        await foreach (FollowedLine line in new LogFollower(_log).ReadLinesAsync(_stop))
+        {
+            Assert.Equal("1", line.ToString());
+            break;
+        }
+
+        await Eventually.FreeAsync(_log);
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_OfAFolder_Throws()
+        => await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await GrowingFile.Bounded(new FollowedLog(_folder.Path).StepAsync()));
+
+    [Fact]
+    public void Options_ThatCannotBe_Throw()
+    {
+        Assert.Throws<ArgumentException>("path", () => new LogFollower(""));
+        Assert.Throws<ArgumentOutOfRangeException>("LastLines", () => new LogFollower(_log, new LogFollowerOptions { LastLines = -1 }));
+        Assert.Throws<ArgumentOutOfRangeException>("QuietTime", () => new LogFollower(_log, new LogFollowerOptions { QuietTime = TimeSpan.FromTicks(-1) }));
+        Assert.Throws<ArgumentOutOfRangeException>("FollowInterval", () => new LogFollower(_log, new LogFollowerOptions { FollowInterval = TimeSpan.Zero }));
+        Assert.Throws<ArgumentOutOfRangeException>("MaxLineLength", () => new LogFollower(_log, new LogFollowerOptions { MaxLineLength = 0 }));
+        Assert.Throws<ArgumentException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = [""] }));
+        Assert.Throws<ArgumentNullException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = null! }));
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_ManyLines_AllocatesNothingForALine()
+    {
+        File.WriteAllBytes(_log, Encoding.UTF8.GetBytes(string.Concat(Enumerable.Range(0, 200_000).Select(static i => $"a line, number {i}\r\n"))));
+        long allocated = long.MaxValue;
+        for (int i = 0; i < 20 && allocated > 1000; i++)
+        {
+            allocated = Math.Min(allocated, await AllocatedAsync());
+        }
+
+        Assert.InRange(allocated, 0, 1000);
+    }
+
+    /// <summary>What the second half of 200,000 lines allocates, bytes, if one thread reads them: a read that waits for the device goes on elsewhere.</summary>
+    private async Task<long> AllocatedAsync()
+    {
+        int count = 0;
+        (int Thread, long Bytes) before = default;
+        await foreach (FollowedLine line in new LogFollower(_log).ReadLinesAsync(_stop))
+        {
+            count++;
+            before = count == 100_000 ? (Environment.CurrentManagedThreadId, GC.GetAllocatedBytesForCurrentThread()) : before;
+            if (count == 200_000)
+            {
+                break;
+            }
+        }
+
+        return before.Thread == Environment.CurrentManagedThreadId ? GC.GetAllocatedBytesForCurrentThread() - before.Bytes : long.MaxValue;
+    }
+
+    private async Task<FileCheckpoint> FirstAsync()
+    {
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("1");
+        return lines.Current.Checkpoint;
+    }
+
+    /// <summary>As logrotate does: log.1 becomes log.2, and so on, and the log log.1.</summary>
+    private void Rotate(GrowingFile file)
+    {
+        int last = 0;
+        while (File.Exists($"{_log}.{last + 1}"))
+        {
+            last++;
+        }
+
+        for (; last > 0; last--)
+        {
+            File.Move($"{_log}.{last}", $"{_log}.{last + 1}");
+        }
+
+        File.Move(_log, _log + ".1");
+        file.Reopen();
+    }
+}

@@ -1,0 +1,326 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary><see cref="FileCaching.DropBehind"/>: which calls are made for it, and what is in the page cache afterwards.</summary>
+public sealed class CachingTests : IDisposable
+{
+    private const int Step = (int)PagesBehind.Step;
+    private const int MiB = 1024 * 1024;
+
+    private static readonly FilePipeReaderOptions s_reading = new() { Caching = FileCaching.DropBehind };
+    private static readonly FilePipeWriterOptions s_writing = new() { Caching = FileCaching.DropBehind };
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public void Caching_ValueThatIsNone_Throws()
+    {
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeReaderOptions { Caching = (FileCaching)99 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Caching = (FileCaching)99 });
+        Assert.Equal(FileCaching.Keep, new FilePipeReaderOptions().Caching);
+        Assert.Equal(FileCaching.Keep, new FilePipeWriterOptions().Caching);
+    }
+
+    [Fact]
+    public async Task ReadAsync_NothingWasCached_DropsEachStepBehindThePosition()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new() { OnCountCached = _ => 0 };
+        string path = File("f", (2 * Step) + 12_345);
+        Assert.Equal((2 * Step) + 12_345, await PatternFile.ReadToEndAsync(calls.Read(path, s_reading)));
+        Assert.Equal([("drop", 0), ("drop", Step), ("drop", 2 * Step)], calls.CacheCalls);
+        Assert.Equal(0, calls.Uncached);
+    }
+
+    [Fact]
+    public async Task ReadAsync_Keep_AsksAndDropsNothing()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new() { OnCountCached = _ => throw new InvalidOperationException("Asked.") };
+        Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(File("f", Step + 1))));
+        Assert.Empty(calls.CacheCalls);
+        Assert.Equal(0, calls.Uncached);
+    }
+
+    [Fact]
+    public async Task ReadAsync_SomePagesOfAStepWereCached_LeavesThatStepToTheFlag()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new() { OnCountCached = offset => offset == Step ? MiB : 0 };
+        Assert.Equal(3 * Step, await PatternFile.ReadToEndAsync(calls.Read(File("f", 3 * Step), s_reading)));
+        Assert.Equal([("drop", 0), ("drop", 2 * Step)], calls.CacheCalls);
+        Assert.InRange(calls.Uncached, 1, int.MaxValue);
+    }
+
+    [Fact]
+    public async Task ReadAsync_WholeStepWasCached_StaysAsItIs()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new() { OnCountCached = offset => offset == Step ? Step : 0 };
+        Assert.Equal(3 * Step, await PatternFile.ReadToEndAsync(calls.Read(File("f", 3 * Step), s_reading)));
+        Assert.Equal([("drop", 0), ("drop", 2 * Step)], calls.CacheCalls);
+        Assert.Equal(0, calls.Uncached);
+    }
+
+    [Fact]
+    public async Task ReadAsync_SystemDoesNotTellWhatIsCached_EachReadHasTheFlag()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new() { OnCountCached = _ => -Libc.EPERM };
+        string path = File("f", Step + 1);
+        Assert.SkipUnless(KnowsFlag(path), "This kernel or file system has no RWF_DONTCACHE.");
+        Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(path, s_reading)));
+        Assert.InRange(calls.Uncached, Step / (256 * 1024), int.MaxValue);
+        Assert.Equal(0, calls.ReadsNoWait);
+        Assert.DoesNotContain(calls.CacheCalls, call => call.Call == "drop");
+    }
+
+    [Theory]
+    [InlineData(Libc.EOPNOTSUPP)]
+    [InlineData(Libc.EINVAL)]
+    [InlineData(Libc.ENOSYS)]
+    public async Task ReadAsync_FlagIsUnknown_FallsBackOnceAndDropsBehind(int errno)
+    {
+        SkipUnlessLinux();
+        using Counters counters = new();
+        ScriptedCalls calls = new() { OnCountCached = _ => -Libc.ENOSYS, OnUncached = _ => -errno };
+        Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(File("f", Step + 1), s_reading)));
+        Assert.Equal(1, calls.Uncached);
+        Assert.Equal([("drop", 0), ("drop", Step)], calls.CacheCalls);
+        Assert.Contains(counters.Fallbacks, fallback => fallback.Contains("RWF_DONTCACHE", StringComparison.Ordinal) && fallback.Contains($"{errno}", StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public async Task ReadAsync_FlaggedReadsAreShortOrWouldWait_BytesAreInOrder()
+    {
+        SkipUnlessLinux();
+        string path = File("f", MiB);
+        Assert.SkipUnless(KnowsFlag(path), "This kernel or file system has no RWF_DONTCACHE.");
+        ScriptedCalls calls = new() { OnCountCached = _ => -Libc.EPERM, OnUncached = call => (call % 4) switch { 0 => -Libc.EAGAIN, 1 => 100, 2 => -Libc.EINTR, _ => 10_000 } };
+        Assert.Equal(MiB - 7, await PatternFile.ReadToEndAsync(calls.Read(path, new() { Caching = FileCaching.DropBehind, Offset = 7 }), 7) - 7);
+    }
+
+    [Fact]
+    public async Task WriteAsync_LargeWrites_HaveTheFlag()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new();
+        string path = _folder.File("f");
+        await WriteAsync(calls.Write(path, s_writing), 4 * MiB, MiB);
+        Assert.InRange(calls.Uncached, 1, int.MaxValue);
+        await AssertPatternAsync(path, 4 * MiB);
+    }
+
+    [Fact]
+    public async Task WriteAsync_FlagIsUnknown_FallsBackOnceAndDropsWhatIsOnTheDevice()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP };
+        string path = _folder.File("f");
+        await WriteAsync(calls.Write(path, s_writing), (3 * Step) + 1, MiB);
+        Assert.Equal(1, calls.Uncached);
+        Assert.Equal(
+            [("write", 0), ("wait", 0), ("drop", 0), ("write", Step), ("wait", Step), ("drop", Step), ("write", 2 * Step), ("drop", 2 * Step), ("drop", 3 * Step)],
+            calls.CacheCalls);
+        await AssertPatternAsync(path, (3 * Step) + 1);
+    }
+
+    [Fact]
+    public async Task WriteAsync_SmallWrites_HaveNoFlag()
+    {
+        SkipUnlessLinux();
+        ScriptedCalls calls = new();
+        string path = _folder.File("f");
+        await WriteAsync(calls.Write(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = FlushGuarantee.Written }), 100_000, 1000);
+        Assert.Equal(0, calls.Uncached);
+        await AssertPatternAsync(path, 100_000);
+    }
+
+    [Fact]
+    public async Task WriteAsync_PagesOfAStepWereCached_AreNotDropped()
+    {
+        SkipUnlessLinux();
+        string path = File("f", 2 * Step);
+        using SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
+        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP, OnCountCached = offset => offset == 0 ? MiB : 0 };
+        await WriteAsync(calls.Write(handle, s_writing), 2 * Step, MiB);
+        Assert.DoesNotContain(("drop", 0L), calls.CacheCalls);
+        Assert.Contains(("drop", (long)Step), calls.CacheCalls);
+        await AssertPatternAsync(path, 2 * Step);
+    }
+
+    [Theory]
+    [InlineData(0, 0)]
+    [InlineData(12_345, 0)]
+    [InlineData(0, 4 * MiB)]
+    public async Task ReadAsync_ColdFile_PageCacheDoesNotGrow(int offset, int readAhead)
+    {
+        string path = ColdFile(64 * MiB);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Caching = FileCaching.DropBehind, Offset = offset, PauseReadAheadThreshold = readAhead });
+        Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(reader, offset));
+        Assert.InRange(Cached(path, 0, 64 * MiB), 0, 2 * MiB);
+    }
+
+    [Fact]
+    public async Task CopyToAsync_ColdFile_PageCacheGrowsByNeither()
+    {
+        string path = ColdFile(64 * MiB);
+        string copy = _folder.File("copy");
+        await using (FilePipeReader reader = FilePipeReader.Create(path, s_reading))
+        await using (FilePipeWriter writer = FilePipeWriter.Create(copy, new() { Caching = FileCaching.DropBehind, Replace = true, FlushGuarantee = FlushGuarantee.Durable }))
+        {
+            await reader.CopyToAsync(writer, _stop);
+            await writer.CompleteAsync();
+        }
+
+        Assert.InRange(Cached(path, 0, 64 * MiB), 0, 2 * MiB);
+        Assert.InRange(Cached(copy, 0, 64 * MiB), 0, 2 * MiB);
+        await AssertPatternAsync(copy, 64 * MiB);
+    }
+
+    [Fact]
+    public async Task ReadAsync_PagesThatAnotherReaderHasCached_Stay()
+    {
+        string path = ColdFile(64 * MiB);
+        using (SafeFileHandle other = System.IO.File.OpenHandle(path, options: FileOptions.RandomAccess))
+        {
+            // A whole step, a part of one, and single pages.
+            byte[] bytes = new byte[Step];
+            Assert.Equal(Step, RandomAccess.Read(other, bytes, Step));
+            Assert.Equal(MiB, RandomAccess.Read(other, bytes.AsSpan(0, MiB), (3 * Step) + MiB));
+            for (int i = 0; i < 10; i++)
+            {
+                Assert.Equal(100, RandomAccess.Read(other, bytes.AsSpan(0, 100), (5 * Step) + (i * 100_000)));
+            }
+        }
+
+        long before = Cached(path, 0, 64 * MiB);
+        Assert.InRange(before, Step + MiB, 32 * MiB);
+        bool knowsFlag = KnowsFlag(path);
+        Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(FilePipeReader.Create(path, s_reading)));
+        Assert.Equal(Step, Cached(path, Step, Step));
+        Assert.Equal(MiB, Cached(path, (3 * Step) + MiB, MiB));
+        for (int i = 0; i < 10; i++)
+        {
+            Assert.InRange(Cached(path, (5 * Step) + (i * 100_000), 100), 1, long.MaxValue);
+        }
+
+        Assert.InRange(Cached(path, 0, 64 * MiB), before, knowsFlag ? before + (2 * MiB) : before + (2 * Step));
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind, MiB)]
+    [InlineData(FlushGuarantee.Durable, 8 * MiB)]
+    [InlineData(FlushGuarantee.Written, 10_000)]
+    public async Task WriteAsync_LargeFile_PageCacheDoesNotGrow(FlushGuarantee guarantee, int flush)
+    {
+        // Only to skip where nothing can be told.
+        _ = ColdFile(MiB);
+        string path = _folder.File("written");
+        await WriteAsync(FilePipeWriter.Create(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = guarantee }), 64 * MiB, flush);
+
+        // What is still on its way to the device is in the cache; of small writes, without a sync of the writer's, the last two steps stay behind that.
+        using (SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite))
+        {
+            RandomAccess.FlushToDisk(handle);
+        }
+
+        Assert.InRange(Cached(path, 0, 64 * MiB), 0, guarantee == FlushGuarantee.Written ? 2 * Step : Step);
+        await AssertPatternAsync(path, 64 * MiB);
+    }
+
+    [Fact]
+    public async Task ReadAsync_FollowedAndAppendedTo_EveryByteComes()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Under Wine a file that is open cannot be deleted.");
+        string path = File("f", 100_000);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Caching = FileCaching.DropBehind, Follow = true, FollowInterval = TimeSpan.FromMilliseconds(20) });
+        await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Caching = FileCaching.DropBehind, Mode = FileMode.Append, Share = FileShare.ReadWrite | FileShare.Delete });
+        Task<long> reading = PatternFile.ReadToEndAsync(reader);
+        for (int index = 100_000; index < 300_000; index += 1000)
+        {
+            await writer.WriteAsync(Pattern.Bytes(1000, index), _stop);
+        }
+
+        await writer.CompleteAsync();
+        System.IO.File.Delete(path);
+        Assert.Equal(300_000, await reading);
+    }
+
+    [Fact]
+    public async Task ReadAsync_HandleThatIsLeftOpenOrClosedByItsOwner_IsHarmless()
+    {
+        string path = File("f", 100_000);
+        using SafeFileHandle handle = System.IO.File.OpenHandle(path);
+        Assert.Equal(100_000, await PatternFile.ReadToEndAsync(FilePipeReader.Create(handle, new() { Caching = FileCaching.DropBehind, LeaveOpen = true })));
+        Assert.False(handle.IsClosed);
+        FilePipeReader reader = FilePipeReader.Create(handle, s_reading);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.End);
+        handle.Dispose();
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_FifoAndMadeUpFile_AreReadAsEver()
+    {
+        SkipUnlessLinux();
+        FilePipeReader reader = FilePipeReader.Create("/proc/self/status", s_reading);
+        ReadResult result = await reader.ReadAtLeastAsync(int.MaxValue / 2, _stop);
+        Assert.InRange(result.Buffer.Length, 100, 100_000);
+        await reader.CompleteAsync();
+    }
+
+    private static void SkipUnlessLinux() => Assert.SkipUnless(FileOpening.IsLinux, "The page cache is left to the system elsewhere.");
+
+    private static unsafe bool KnowsFlag(string path)
+    {
+        using SafeFileHandle handle = System.IO.File.OpenHandle(path);
+        Libc.IoVector none = default;
+        return UnixCalls.Default.ReadUncached(handle, &none, 0, 0, mayWait: true) >= 0;
+    }
+
+    private static long Cached(string path, long offset, long length)
+    {
+        using SafeFileHandle handle = System.IO.File.OpenHandle(path, share: FileShare.ReadWrite);
+        return UnixCalls.Default.CountCached(handle, offset, length);
+    }
+
+    private string File(string name, int length) => _folder.File(name, Pattern.Bytes(length));
+
+    /// <summary>A file that holds the pattern, and of which nothing is in the page cache.</summary>
+    private string ColdFile(int length)
+    {
+        SkipUnlessLinux();
+        string path = File("cold", length);
+        using (SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite))
+        {
+            RandomAccess.FlushToDisk(handle);
+            UnixCalls.Default.DropCached(handle, 0, 0);
+        }
+
+        Assert.SkipUnless(Cached(path, 0, length) == 0, "The system does not tell what is cached, or the file is in memory.");
+        return path;
+    }
+
+    private async Task WriteAsync(FilePipeWriter writer, int length, int flush)
+    {
+        for (int index = 0; index < length; index += flush)
+        {
+            await writer.WriteAsync(Pattern.Bytes(Math.Min(flush, length - index), index), _stop);
+        }
+
+        await writer.CompleteAsync();
+    }
+
+    private static async Task AssertPatternAsync(string path, long length)
+        => Assert.Equal(length, await PatternFile.ReadToEndAsync(FilePipeReader.Create(path)));
+}

@@ -1,0 +1,203 @@
+using System.IO.Pipelines;
+using System.IO.Pipes;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>What opening finds out: whether the file is new, whether it may be read or written, and that nothing it waits for holds up others.</summary>
+public sealed class OpeningTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public void Create_HandleOfTheOtherEndOfAPipe_IsRefusedAtOnce()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux tells what a handle is open for.");
+        using AnonymousPipeServerStream readEnd = new(PipeDirection.In);
+        using SafeFileHandle reading = new(readEnd.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        using SafeFileHandle writing = new(readEnd.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        Assert.Contains("not open for writing", Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(reading)).Message, StringComparison.Ordinal);
+        Assert.Contains("not open for reading", Assert.Throws<UnauthorizedAccessException>(() => FilePipeReader.Create(writing)).Message, StringComparison.Ordinal);
+        Assert.False(reading.IsClosed || writing.IsClosed);
+    }
+
+    [Theory]
+    [InlineData("in", "<&-", nameof(IOException))]
+    [InlineData("out", ">&-", nameof(IOException))]
+    [InlineData("in", "<&- >&- 2>&-", nameof(IOException))]
+    [InlineData("out", "<&- >&- 2>&-", nameof(IOException))]
+    [InlineData("in", "</dev/null", "opened")]
+    [InlineData("out", ">/dev/null", "opened")]
+    [InlineData("in", "0>/dev/null", nameof(UnauthorizedAccessException))]
+    [InlineData("out", "1</dev/null", nameof(UnauthorizedAccessException))]
+    public async Task OpenStandard_WhatTheShellHasMadeOfIt_OpensOrThrowsAtOnce(string which, string redirection, string outcome)
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        string path = _folder.File("outcome");
+        _ = await ChildProcess.RunAsync($"{ChildProcess.Command("standard", which, path)} {redirection}").WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(outcome, await File.ReadAllTextAsync(path, _stop));
+    }
+
+    [Theory]
+    [InlineData(FileOptions.WriteThrough, 0, FileShare.ReadWrite, FilePipeBackend.Auto)]
+    [InlineData(FileOptions.None, 4096, FileShare.ReadWrite, FilePipeBackend.Auto)]
+    [InlineData(FileOptions.None, 0, FileShare.ReadWrite | FileShare.Inheritable, FilePipeBackend.Auto)]
+    [InlineData(FileOptions.None, 0, FileShare.ReadWrite, FilePipeBackend.Portable)]
+    public async Task OpenAsync_OfAFifoNobodyElseOpens_HoldsNoThread(FileOptions options, long preallocation, FileShare share, FilePipeBackend backend)
+    {
+        string read = Fifo.Make(_folder, "read");
+        string written = Fifo.Make(_folder, "written");
+        int before = WaitingThreads.Shared.UnderWayCount;
+        using CancellationTokenSource cancel = new();
+        FilePipeWriterOptions writes = new() { FileOptions = options, PreallocationSize = preallocation, Share = share, Backend = backend };
+        FilePipeReaderOptions reads = new() { FileOptions = options, Share = share, Backend = backend };
+        Task[] openings =
+        [
+            .. Enumerable.Range(0, 50).Select(i => i % 2 == 0
+                ? FilePipeReader.OpenAsync(read, reads, cancel.Token).AsTask()
+                : (Task)FilePipeWriter.OpenAsync(written, writes, cancel.Token).AsTask()),
+        ];
+        await Task.Delay(100, _stop);
+        await cancel.CancelAsync();
+        foreach (Task opening in openings)
+        {
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening.WaitAsync(Eventually.Limit, _stop));
+        }
+
+        await Eventually.TrueAsync(() => WaitingThreads.Shared.UnderWayCount <= before + 4);
+        await using FilePipeWriter other = await FilePipeWriter.OpenAsync(_folder.File("other"), null, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+    }
+
+    [Theory]
+    [InlineData(FileOptions.WriteThrough, FilePipeBackend.Auto)]
+    [InlineData(FileOptions.None, FilePipeBackend.Portable)]
+    public async Task OpenAsync_OfBothSidesOfAFifo_PassesBytesWhateverTheOptions(FileOptions options, FilePipeBackend backend)
+    {
+        string path = Fifo.Make(_folder);
+        Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, new() { Backend = backend, FileOptions = options }, _stop).AsTask();
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new() { Backend = backend, FileOptions = options, PreallocationSize = 10 }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        FilePipeReader reader = await opening.WaitAsync(Eventually.Limit, _stop);
+        Task<ReadResult> read = reader.ReadAtLeastAsync(100, _stop).AsTask();
+        await Task.Delay(30, _stop);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        Assert.Equal(100, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
+        await writer.CompleteAsync();
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task OpenAsync_OfAFifoThatIsToBeDeleted_IsRefused()
+    {
+        string path = Fifo.Make(_folder);
+        await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeReader.OpenAsync(path, new() { FileOptions = FileOptions.DeleteOnClose }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        Assert.True(File.Exists(path));
+    }
+
+    [Theory]
+    [InlineData(FileMode.Create)]
+    [InlineData(FileMode.OpenOrCreate)]
+    [InlineData(FileMode.Append)]
+    [InlineData(FileMode.CreateNew)]
+    public void Open_ModeThatMakesFiles_TellsWhetherTheFileIsNew(FileMode mode)
+    {
+        Assert.True(IsNew("new"));
+        if (mode == FileMode.CreateNew)
+        {
+            return;
+        }
+
+        _ = _folder.File("old", [1]);
+        Assert.False(IsNew("old"));
+        if (!OperatingSystem.IsWindows())
+        {
+            File.CreateSymbolicLink(_folder.File("to old"), _folder.File("old"));
+            Assert.False(IsNew("to old"));
+            File.CreateSymbolicLink(_folder.File("dangling"), _folder.File("made through a link"));
+            Assert.True(IsNew("dangling"));
+            Assert.True(File.Exists(_folder.File("made through a link")));
+        }
+
+        bool IsNew(string name)
+        {
+            OpenedFile opened = FileOpening.Open(FilePipeBackend.Auto, _folder.File(name), mode, FileAccess.Write, FileShare.ReadWrite, FileOptions.None, 0);
+            opened.Release(closeHandle: true);
+            return opened.IsNew;
+        }
+    }
+
+    [Fact]
+    public async Task Create_NewFileThatExists_SaysSo()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        foreach (bool replace in (bool[])[false, true])
+        {
+            FilePipeWriterOptions options = new() { Mode = FileMode.CreateNew, Replace = replace };
+            FileExistsException error = Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(path, options));
+            Assert.Equal(path, error.FileName);
+            await Assert.ThrowsAsync<FileExistsException>(() => FilePipeWriter.OpenAsync(path, options, _stop).AsTask());
+        }
+
+        Assert.Equal([1, 2, 3], await File.ReadAllBytesAsync(path, _stop));
+    }
+
+    [Fact]
+    public async Task ReadAsync_OfAFifoWhileNoDescriptorIsLeft_GoesOnWhenThereAreSome()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync($"ulimit -n 200; {ChildProcess.Command("exhausted", Fifo.Make(_folder))}").WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0 && output == "first told\n", output + error);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CompleteAsync_PortableReadOfAFifoUnderWay_LeavesTheCallersMemoryAlone(bool isCanceled)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Backend = FilePipeBackend.Portable, Pool = pool, BufferSize = 100 });
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        await Task.Delay(50, _stop);
+        if (isCanceled)
+        {
+            reader.CancelPendingRead();
+            Assert.True((await read).IsCanceled);
+            fifo.Write(Pattern.Bytes(150));
+            ReadResult later = await reader.ReadAtLeastAsync(150, _stop);
+            Assert.Equal(Pattern.Bytes(150), System.Buffers.BuffersExtensions.ToArray(later.Buffer));
+            reader.AdvanceTo(later.Buffer.End);
+            read = reader.ReadAsync(_stop).AsTask();
+            await Task.Delay(50, _stop);
+        }
+
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read);
+        Assert.Equal((0, 0, 0), (pool.Rented, pool.ReturnedTwice, pool.ReturnedPinned));
+        fifo.Write(Pattern.Bytes(100));
+    }
+
+    [Theory]
+    [InlineData(FilePipeBackend.Portable, FileShare.ReadWrite)]
+    [InlineData(FilePipeBackend.Auto, FileShare.ReadWrite | FileShare.Inheritable)]
+    public async Task WriteAsync_TwoAppendersWithoutOverlapped_KeepEveryLine(FilePipeBackend backend, FileShare share)
+    {
+        string path = _folder.File("log", "old\n"u8.ToArray());
+        FilePipeWriterOptions options = new() { Mode = FileMode.Append, Share = share, Backend = backend, FlushGuarantee = FlushGuarantee.Written };
+        FilePipeWriter[] writers = [FilePipeWriter.Create(path, options), FilePipeWriter.Create(path, options)];
+        for (int i = 0; i < 50; i++)
+        {
+            await writers[i % 2].WriteAsync(System.Text.Encoding.ASCII.GetBytes($"line {i}\n"), _stop);
+        }
+
+        await writers[0].CompleteAsync();
+        await writers[1].CompleteAsync();
+        Assert.Equal("old\n" + string.Concat(Enumerable.Range(0, 50).Select(i => $"line {i}\n")), await File.ReadAllTextAsync(path, _stop));
+    }
+}

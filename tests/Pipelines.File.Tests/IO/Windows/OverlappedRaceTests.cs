@@ -1,0 +1,285 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Runtime.Versioning;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Reading;
+
+namespace FilePipelinesTests;
+
+/// <summary>The race between "the call has returned" and "the completion has run", and cancellation in every state of an operation.</summary>
+[SupportedOSPlatform("windows")]
+public sealed class OverlappedRaceTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public OverlappedRaceTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "Overlapped I/O is of Windows; .ci/wine runs it.");
+
+    public enum Moment
+    {
+        BeforeTheCall,
+        AfterTheCall,
+        WhilePending,
+    }
+
+    public enum Ending
+    {
+        CancelPendingRead,
+        Token,
+        Complete,
+    }
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [CombinatorialHows]
+    public async Task ReadAsync_HoweverTheCallFinishes_GivesEveryByteOnce(CallFinish how, bool skips, bool readsAhead)
+    {
+        const int Length = 3_000_000;
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        ScriptedWindowsCalls calls = new() { RefusesToSkip = !skips, OnRead = _ => how };
+        FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000, PauseReadAheadThreshold = readsAhead ? 1 << 20 : 0 });
+        await ReadAllAsync(reader, Length, wasCanceled: () => false);
+        Assert.True(calls.Reads >= Length / ReadBuffer.BytesPerRead);
+        await CloseAsync(reader, calls, path);
+    }
+
+    [Theory]
+    [CombinatorialHows]
+    public async Task WriteAsync_HoweverTheCallFinishes_WritesEveryByteOnce(CallFinish how, bool skips, bool waits)
+    {
+        string path = _folder.File("f");
+        ScriptedWindowsCalls calls = new() { RefusesToSkip = !skips, OnWrite = _ => how };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = waits ? FlushGuarantee.Written : FlushGuarantee.WriteBehind });
+        for (int index = 0; index < 300_000; index += 3000)
+        {
+            await writer.WriteAsync(Pattern.Bytes(3000, index), _stop);
+        }
+
+        await writer.CompleteAsync();
+        calls.CloseSecond();
+        Assert.Equal(Pattern.Bytes(300_000), File.ReadAllBytes(path));
+    }
+
+    /// <summary>Every way to finish, in random order, while another thread cancels: the hammer.</summary>
+    [Theory]
+    [InlineData(1, true, 0)]
+    [InlineData(2, false, 0)]
+    [InlineData(3, true, 400_000)]
+    [InlineData(4, false, 400_000)]
+    public async Task ReadAsync_RandomFinishesAndCancellations_GivesEveryByteOnce(int seed, bool skips, long readAhead)
+    {
+        const int Length = 20_000_000;
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        CallFinish[] ways = skips
+            ? [CallFinish.Real, CallFinish.Real, CallFinish.AtOnce, CallFinish.CompletionFirst]
+            : [CallFinish.Real, CallFinish.Real, CallFinish.AtOnceWithCompletion, CallFinish.CompletionFirst];
+        ScriptedWindowsCalls calls = new() { RefusesToSkip = !skips, OnRead = call => ways[((call * 7919) + seed) % 31 % ways.Length] };
+        using MemoryPool<byte> smallPieces = new SmallPieces();
+        FilePipeReader reader = calls.Read(path, new() { Pool = smallPieces, BufferSize = 16_384, PauseReadAheadThreshold = readAhead });
+        using CancellationTokenSource end = new();
+        Task canceling = Task.Run(
+            async () =>
+            {
+                Random random = new(seed);
+                while (!end.IsCancellationRequested)
+                {
+                    reader.CancelPendingRead();
+                    if (random.Next(4) == 0)
+                    {
+                        await Task.Yield();
+                    }
+
+                    Thread.SpinWait(random.Next(3000));
+                }
+            },
+            _stop);
+        try
+        {
+            await ReadAllAsync(reader, Length, wasCanceled: () => true);
+        }
+        finally
+        {
+            await end.CancelAsync();
+            await canceling;
+        }
+
+        await CloseAsync(reader, calls, path);
+    }
+
+    [Theory]
+    [CombinatorialCancellations]
+    public async Task ReadAsync_EndedAtAnyMoment_ReleasesTheHandleAndLosesNothing(Moment moment, Ending ending, CallFinish how)
+    {
+        string path = _folder.File("f", Pattern.Bytes(600_000));
+        ScriptedWindowsCalls calls = new() { OnRead = _ => how };
+        FilePipeReader reader = calls.Read(path);
+        using CancellationTokenSource token = new();
+        void End()
+        {
+            switch (ending)
+            {
+                case Ending.CancelPendingRead:
+                    reader.CancelPendingRead();
+                    break;
+                case Ending.Token:
+                    token.Cancel();
+                    break;
+                default:
+                    reader.Complete();
+                    break;
+            }
+        }
+
+        int shots = 1;
+        void EndOnce()
+        {
+            if (Interlocked.Decrement(ref shots) == 0)
+            {
+                End();
+            }
+        }
+
+        calls.BeforeRead = moment == Moment.BeforeTheCall ? EndOnce : null;
+        calls.AfterRead = moment == Moment.AfterTheCall ? EndOnce : null;
+        ValueTask<ReadResult> reading = reader.ReadAsync(token.Token);
+        if (moment == Moment.WhilePending)
+        {
+            EndOnce();
+        }
+
+        try
+        {
+            // Whatever the read gives by now, it is the beginning of the file.
+            ReadResult result = await reading.AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
+            if (ending != Ending.Complete)
+            {
+                reader.AdvanceTo(result.Buffer.Start, result.Buffer.Start);
+            }
+        }
+        catch (OperationCanceledException) when (ending == Ending.Token)
+        {
+        }
+        catch (InvalidOperationException) when (ending == Ending.Complete)
+        {
+        }
+
+        calls.BeforeRead = calls.AfterRead = null;
+        if (ending != Ending.Complete)
+        {
+            await ReadAllAsync(reader, 600_000, wasCanceled: () => true);
+        }
+
+        await CloseAsync(reader, calls, path);
+    }
+
+    [Fact]
+    public async Task ReadAhead_CompletedAtOnce_ReleasesTheHandleEveryTime()
+    {
+        string path = _folder.File("f", Pattern.Bytes(2_000_000));
+        for (int i = 0; i < 200; i++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 500_000, Share = FileShare.ReadWrite });
+            ReadResult result = await reader.ReadAsync(_stop);
+            reader.AdvanceTo(result.Buffer.GetPosition(i), result.Buffer.End);
+            Thread.SpinWait(i * 20);
+            reader.Complete();
+        }
+
+        await Eventually.FreeAsync(path);
+    }
+
+    private async Task ReadAllAsync(FilePipeReader reader, int length, Func<bool> wasCanceled)
+    {
+        long index = 0;
+        bool isCompleted = false;
+        while (!isCompleted)
+        {
+            ReadResult result = await reader.ReadAsync(_stop);
+            Assert.True(!result.IsCanceled || wasCanceled());
+            foreach (ReadOnlyMemory<byte> piece in result.Buffer)
+            {
+                Assert.Equal(-1, Pattern.FirstDifference(piece.Span, index));
+                index += piece.Length;
+            }
+
+            isCompleted = result.IsCompleted;
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        Assert.Equal(length, index);
+    }
+
+    private static async Task CloseAsync(FilePipeReader reader, ScriptedWindowsCalls calls, string path)
+    {
+        await reader.CompleteAsync();
+        calls.CloseSecond();
+        await Eventually.FreeAsync(path);
+    }
+
+    /// <summary>Ways to finish that go with skipping completions, and those that go without, with a flag of the test's own.</summary>
+    private sealed class CombinatorialHowsAttribute : Xunit.v3.DataAttribute
+    {
+        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
+        {
+            List<ITheoryDataRow> rows = [];
+            foreach (CallFinish how in Enum.GetValues<CallFinish>())
+            {
+                foreach (bool skips in new[] { true, false })
+                {
+                    if (how != (skips ? CallFinish.AtOnceWithCompletion : CallFinish.AtOnce))
+                    {
+                        rows.Add(new TheoryDataRow(how, skips, true));
+                        rows.Add(new TheoryDataRow(how, skips, false));
+                    }
+                }
+            }
+
+            return new(rows);
+        }
+
+        public override bool SupportsDiscoveryEnumeration() => true;
+    }
+
+    private sealed class CombinatorialCancellationsAttribute : Xunit.v3.DataAttribute
+    {
+        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
+            => new(
+            [
+                .. from moment in Enum.GetValues<Moment>()
+                   from ending in Enum.GetValues<Ending>()
+                   from how in new[] { CallFinish.Real, CallFinish.AtOnce, CallFinish.CompletionFirst }
+                   select new TheoryDataRow(moment, ending, how),
+            ]);
+
+        public override bool SupportsDiscoveryEnumeration() => true;
+    }
+
+    /// <summary>A caller's pool, whose memory is not pinned, and gives pieces of 10,000 bytes.</summary>
+    private sealed class SmallPieces : MemoryPool<byte>
+    {
+        public override int MaxBufferSize => 10_000;
+
+        public override IMemoryOwner<byte> Rent(int minBufferSize = -1) => new Piece();
+
+        protected override void Dispose(bool disposing)
+        {
+        }
+
+        private sealed class Piece : IMemoryOwner<byte>
+        {
+            private byte[]? _array = new byte[10_000];
+
+            public Memory<byte> Memory => _array ?? throw new ObjectDisposedException(nameof(Piece));
+
+            public void Dispose()
+            {
+                // Whoever still writes here shows up as a wrong byte elsewhere, or as a wrong byte here.
+                Array.Fill(_array!, (byte)0xEE);
+                _array = null;
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.IO.Pipes;
+using System.Runtime.Versioning;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>Windows: synchronous handles that cannot seek, as the standard streams of a process are: anonymous pipes.</summary>
+[SupportedOSPlatform("windows")]
+public sealed class SynchronousFileTests
+{
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public SynchronousFileTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "Synchronous handles are of Windows; .ci/wine runs it.");
+
+    [Fact]
+    public async Task ReadAsync_Pipe_ReadsAllOnAThreadOfItsOwnAndEnds()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.Out);
+        RecordingCalls calls = new();
+        FilePipeReader reader = Reader(server, calls);
+        Assert.Equal(FilePipeBackend.Portable, reader.Backend);
+        Task writing = Task.Run(
+            () =>
+            {
+                for (int index = 0; index < 1_000_000; index += 10_000)
+                {
+                    server.Write(Pattern.Bytes(10_000, index));
+                }
+
+                server.Dispose();
+            },
+            _stop);
+        using MemoryStream content = new();
+        await reader.CopyToAsync(content, _stop).WaitAsync(Eventually.Limit, _stop);
+        await writing;
+        Assert.Equal(-1, Pattern.FirstDifference(content.ToArray()));
+        Assert.Equal(1_000_000, content.Length);
+        Assert.False(calls.HasUsedThePool);
+        await reader.CompleteAsync();
+        Assert.True(reader.OpenedFile.Handle.IsClosed);
+    }
+
+    [Fact]
+    public async Task WriteAsync_Pipe_WritesAllOnAThreadOfItsOwn()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.In);
+        RecordingCalls calls = new();
+        FilePipeWriter writer = Writer(server, calls);
+        Task writing = Task.Run(
+            async () =>
+            {
+                for (int index = 0; index < 1_000_000; index += 10_000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            },
+            _stop);
+        byte[] content = new byte[1_000_000];
+        await Task.Run(() => server.ReadExactly(content), _stop).WaitAsync(Eventually.Limit, _stop);
+        await writing.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+        Assert.False(calls.HasUsedThePool);
+        Assert.Equal(-1, server.ReadByte());
+    }
+
+    [Fact]
+    public async Task Complete_WhileTheReadIsBlocked_EndsItAndClosesTheHandle()
+    {
+        for (int round = 0; round < 50; round++)
+        {
+            using AnonymousPipeServerStream server = new(PipeDirection.Out);
+            FilePipeReader reader = Reader(server);
+            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+            Thread.SpinWait(round * 200);
+            reader.Complete();
+            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
+            await Eventually.TrueAsync(() => reader.OpenedFile.Handle.IsClosed);
+        }
+    }
+
+    [Fact]
+    public async Task CancelPendingRead_WhileTheReadIsBlocked_LosesNothing()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.Out);
+        FilePipeReader reader = Reader(server);
+        for (int i = 0; i < 50; i++)
+        {
+            using CancellationTokenSource token = new();
+            Task<ReadResult> pending = reader.ReadAsync(token.Token).AsTask();
+            Thread.SpinWait(i * 100);
+            if (i % 2 == 0)
+            {
+                reader.CancelPendingRead();
+                Assert.True((await pending.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
+            }
+            else
+            {
+                await token.CancelAsync();
+                await Assert.ThrowsAsync<OperationCanceledException>(() => pending.WaitAsync(Eventually.Limit, _stop));
+            }
+
+            server.Write(Pattern.Bytes(10, i * 10));
+            ReadResult result = await reader.ReadAtLeastAsync(10, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), i * 10));
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Abort_WhileTheWriteIsBlocked_ClosesTheHandle()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.In);
+        FilePipeWriter writer = Writer(server);
+        Task<FlushResult> write = writer.WriteAsync(new byte[1_000_000], _stop).AsTask();
+        Assert.False(write.IsCompleted);
+        writer.Abort();
+        await Assert.ThrowsAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
+        await Eventually.TrueAsync(() => writer.OpenedFile.Handle.IsClosed);
+    }
+
+    [Fact]
+    public async Task ReadAsync_HundredBlocked_NoneKeepsAnotherFromItsBytes()
+    {
+        List<AnonymousPipeServerStream> servers = [];
+        List<FilePipeReader> readers = [];
+        try
+        {
+            List<Task<ReadResult>> reads = [];
+            for (int i = 0; i < 100; i++)
+            {
+                servers.Add(new AnonymousPipeServerStream(PipeDirection.Out));
+                readers.Add(Reader(servers[i]));
+                reads.Add(readers[i].ReadAsync(_stop).AsTask());
+            }
+
+            servers[^1].WriteByte(1);
+            Assert.Equal(1, (await reads[^1].WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
+        }
+        finally
+        {
+            readers.ForEach(reader => reader.Complete());
+            servers.ForEach(server => server.Dispose());
+        }
+    }
+
+    [Fact]
+    public async Task ReadAsync_OverlappedPipeOfTheCallers_NothingThatIsWrittenIsNoEnd()
+    {
+        string name = $"pipelines-file-{Guid.NewGuid():N}";
+        using NamedPipeServerStream server = new(name, PipeDirection.Out, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.None, 4096, 4096);
+        FilePipeReader reader = FilePipeReader.Create(OverlappedOpening.Open($@"\\.\pipe\{name}", FileMode.Open, FileAccess.Read, FileShare.None, FileOptions.None, preallocationSize: 0));
+        Assert.Equal(FilePipeBackend.Portable, reader.Backend);
+        server.WaitForConnection();
+        using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        Assert.Equal(0, WindowsCalls.Default.WriteBlocking(handle, 0, 0, out _));
+        server.Write(Pattern.Bytes(10));
+        ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(10, result.Buffer.Length);
+        reader.AdvanceTo(result.Buffer.End);
+        server.Dispose();
+        result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_NothingIsWritten_IsNoEnd()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.Out);
+        FilePipeReader reader = Reader(server);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        Assert.Equal(0, WindowsCalls.Default.WriteBlocking(handle, 0, 0, out _));
+        server.Write(Pattern.Bytes(10));
+        Assert.Equal(10, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    private static FilePipeReader Reader(AnonymousPipeServerStream server, WindowsCalls? calls = null)
+        => FilePipeReader.Create(Backend(server, calls), new(), leaveOpen: false);
+
+    private static FilePipeWriter Writer(AnonymousPipeServerStream server, WindowsCalls? calls = null)
+        => FilePipeWriter.Create(Backend(server, calls), new() { PauseWriterThreshold = 10_000 }, leaveOpen: false, isOpenedByPath: false);
+
+    private static OpenedFile Backend(AnonymousPipeServerStream server, WindowsCalls? calls)
+    {
+        SafeFileHandle handle = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: true);
+        server.ClientSafePipeHandle.SetHandleAsInvalid();
+        OpenedFile chosen = FileOpening.Attach(FilePipeBackend.Auto, handle, FileAccess.Read);
+        Assert.IsType<SynchronousFile>(chosen);
+        return calls is null ? chosen : new SynchronousFile(handle, path: null, chosen.Properties, calls);
+    }
+
+    private sealed class RecordingCalls : WindowsCalls
+    {
+        public bool HasUsedThePool { get; private set; }
+
+        internal override int ReadBlocking(SafeFileHandle file, nint buffer, uint count, out uint transferred)
+        {
+            HasUsedThePool |= Thread.CurrentThread.IsThreadPoolThread;
+            return base.ReadBlocking(file, buffer, count, out transferred);
+        }
+
+        internal override int WriteBlocking(SafeFileHandle file, nint buffer, uint count, out uint transferred)
+        {
+            HasUsedThePool |= Thread.CurrentThread.IsThreadPoolThread;
+            return base.WriteBlocking(file, buffer, count, out transferred);
+        }
+    }
+}

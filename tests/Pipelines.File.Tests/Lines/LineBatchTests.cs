@@ -1,0 +1,205 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>What batches of lines do that single lines do not: how long they are valid, lines in one piece, and what is left of a reader that is left within a batch.</summary>
+public sealed class LineBatchTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_Batch_IsValidUntilTheNextStep()
+    {
+        Pipe pipe = new();
+        await pipe.Writer.WriteAsync("a\nb\n"u8.ToArray(), _stop);
+        await using IAsyncEnumerator<LineBatch> batches = pipe.Reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        LineBatch first = batches.Current;
+        Assert.Equal(["a", "b"], LinesOf(first));
+        Assert.Equal(["a", "b"], LinesOf(first));
+        await pipe.Writer.WriteAsync("c\n"u8.ToArray(), _stop);
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Equal(["c"], LinesOf(batches.Current));
+        Assert.Throws<InvalidOperationException>(() => LinesOf(first));
+        LineBatch last = batches.Current;
+        await batches.DisposeAsync();
+        Assert.Throws<InvalidOperationException>(() => LinesOf(last));
+        Assert.Empty(LinesOf(default));
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_LinesThatArrive_AreGivenWithoutWaitingForMore()
+    {
+        Pipe pipe = new();
+        await using IAsyncEnumerator<LineBatch> batches = pipe.Reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Task<bool> next = batches.MoveNextAsync().AsTask();
+        await pipe.Writer.WriteAsync("a"u8.ToArray(), _stop);
+        Assert.False(next.IsCompleted);
+        await pipe.Writer.WriteAsync("b\nc"u8.ToArray(), _stop);
+        Assert.True(await next.WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal(["ab"], LinesOf(batches.Current));
+        await pipe.Writer.CompleteAsync();
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Equal(["c"], LinesOf(batches.Current));
+        Assert.False(await batches.MoveNextAsync());
+        Assert.False(await batches.MoveNextAsync());
+    }
+
+    [Theory]
+    [InlineData(0, 0)]
+    [InlineData(1, 2)]
+    [InlineData(2, 4)]
+    [InlineData(3, 6)]
+    public async Task ReadLineBatchesAsync_LeaveOpenWithinABatch_GoesOnBehindTheLine(int lines, int position)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\nc\n"u8.ToArray()));
+        await foreach (LineBatch batch in reader.ReadLineBatchesAsync(leaveOpen: true, cancellationToken: _stop))
+        {
+            LineBatch.Enumerator enumerator = batch.GetEnumerator();
+            for (int i = 0; i < lines; i++)
+            {
+                Assert.True(enumerator.MoveNext());
+            }
+
+            break;
+        }
+
+        Assert.Equal(position, reader.Position);
+        Assert.Equal("abc"[lines..], string.Concat(await LineWays.LinesAsync(reader)));
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_BatchesThatNobodyEnumerates_CountForTheLineNumber()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "There one segment has 256 KiB at least, so the file is one batch.");
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Repeat("ab\n", 1000)) + "too long\n"));
+        LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
+        {
+            bool isFirst = true;
+            await foreach (LineBatch batch in FilePipeReader.Create(path, new() { BufferSize = 10 }).ReadLineBatchesAsync(maxLength: 5, cancellationToken: _stop))
+            {
+                LineBatch.Enumerator lines = batch.GetEnumerator();
+                Assert.True(lines.MoveNext());
+                while (!isFirst && lines.MoveNext())
+                {
+                }
+
+                isFirst = false;
+            }
+        });
+        Assert.Equal((1001, 5), (e.LineNumber, e.MaxLength));
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack()
+    {
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n1234567890\nc\n"u8.ToArray()), new() { Pool = pool });
+        List<string> lines = [];
+        LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
+        {
+            await foreach (LineBatch batch in reader.ReadLineBatchesAsync(maxLength: 5, cancellationToken: _stop))
+            {
+                foreach (ReadOnlySpan<byte> line in batch)
+                {
+                    lines.Add(Encoding.Latin1.GetString(line));
+                }
+            }
+        });
+        Assert.Equal(["a", "b"], lines);
+        Assert.Equal(3, e.LineNumber);
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_Offsets_AreThoseOfTheFile()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "skipped\na\r\n\nbc"u8.ToArray()), new() { Offset = 8, BufferSize = 2 });
+        List<(string Text, long Offset, long EndOffset)> lines = [];
+        await foreach (LineBatch batch in reader.ReadLineBatchesAsync(cancellationToken: _stop))
+        {
+            foreach (Line line in batch.WithOffsets())
+            {
+                lines.Add((Encoding.Latin1.GetString(line.Span), line.Offset, line.EndOffset));
+            }
+        }
+
+        Assert.Equal([("a", 8, 11), ("", 11, 12), ("bc", 12, 14)], lines);
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_TokenIsCanceled_ThrowsAtTheNextBatch()
+    {
+        using CancellationTokenSource cancellation = new();
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", new byte[1_000_000].Select((_, i) => (byte)(i % 10 == 0 ? '\n' : 'a')).ToArray()));
+        int batches = 0;
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(async () =>
+        {
+            await foreach (LineBatch batch in reader.ReadLineBatchesAsync(cancellationToken: CancellationToken.None).WithCancellation(cancellation.Token))
+            {
+                batches++;
+                await cancellation.CancelAsync();
+            }
+        });
+        Assert.Equal(1, batches);
+    }
+
+    [Fact]
+    public void ReadLineBatchesAsync_BadArgument_Throws()
+    {
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLineBatchesAsync(cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(() => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLineBatchesAsync(maxLength: -1, cancellationToken: _stop));
+    }
+
+    [Fact]
+    public void ReadLineBatchesAsync_WithoutWaiting_AllocatesNothingForALineOrABatch()
+    {
+        string few = _folder.File("few", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100).Select(i => $"line {i}\n"))));
+        string many = _folder.File("many", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
+        Count(many);
+        Count(few);
+        long before = GC.GetAllocatedBytesForCurrentThread();
+        Assert.Equal(100, Count(few));
+        long middle = GC.GetAllocatedBytesForCurrentThread();
+        Assert.Equal(100_000, Count(many));
+        long after = GC.GetAllocatedBytesForCurrentThread();
+        Assert.InRange(after - middle - (middle - before), long.MinValue, 5_000);
+
+        static int Count(string path)
+        {
+            ValueTask<int> count = CountAsync(path);
+            return count.IsCompleted ? count.GetAwaiter().GetResult() : count.AsTask().GetAwaiter().GetResult();
+        }
+
+        static async ValueTask<int> CountAsync(string path)
+        {
+            int lines = 0;
+            await foreach (LineBatch batch in FilePipeReader.Create(path).ReadLineBatchesAsync(cancellationToken: TestContext.Current.CancellationToken))
+            {
+                foreach (ReadOnlySpan<byte> line in batch)
+                {
+                    lines++;
+                }
+            }
+
+            return lines;
+        }
+    }
+
+    private static List<string> LinesOf(LineBatch batch)
+    {
+        List<string> lines = [];
+        foreach (ReadOnlySpan<byte> line in batch)
+        {
+            lines.Add(Encoding.Latin1.GetString(line));
+        }
+
+        return lines;
+    }
+}

@@ -1,0 +1,453 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>The lines of a pipe: the same however the bytes are cut into segments and reads, and what is left of the reader after the loop.</summary>
+public sealed class ReadLinesTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("\n", "")]
+    [InlineData("\r\n", "")]
+    [InlineData("\r", "\r")]
+    [InlineData("\r\r\n\n", "\r", "")]
+    [InlineData("a", "a")]
+    [InlineData("a\n", "a")]
+    [InlineData("a\r\nlonger\nb", "a", "longer", "b")]
+    [InlineData("a\rb\r\n\r\n\nc\r", "a\rb", "", "", "c\r")]
+    public async Task ReadLinesAsync_CutAnywhere_GivesTheSameLines(string text, params string[] lines)
+    {
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
+        for (int size = 1; size <= text.Length + 1; size++)
+        {
+            foreach (PipeReader reader in LineWays.ReadersOf(path, size))
+            {
+                Assert.Equal(lines, await LinesAsync(reader));
+            }
+        }
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(3)]
+    [InlineData(40)]
+    [InlineData(150)]
+    [InlineData(5000)]
+    public async Task ReadLinesAsync_ManyLines_GivesEveryOne(int maxLength)
+    {
+        // More of them than the table holds, and of every length around that of a block.
+        Random random = new(maxLength);
+        List<string> lines = [];
+        StringBuilder text = new();
+        for (int i = 0; i < 700; i++)
+        {
+            lines.Add(new string((char)('a' + (i % 26)), random.Next(maxLength + 1)));
+            text.Append(lines[^1]).Append(random.Next(3) == 0 ? "\r\n" : "\n");
+        }
+
+        text.Append("no end");
+        lines.Add("no end");
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(text.ToString()));
+        foreach (int size in new[] { 1, 63, 64, 65, 1000, 65536 })
+        {
+            foreach (PipeReader reader in LineWays.ReadersOf(path, size))
+            {
+                Assert.Equal(lines, await LinesAsync(reader));
+            }
+        }
+    }
+
+    [Theory]
+    [InlineData("12345\n123456\n", 2)]
+    [InlineData("12345\r\n123456\r\n", 2)]
+    [InlineData("12345\r\n123456", 2)]
+    [InlineData("12345\r\n12345\r", 2)]
+    [InlineData("123456", 1)]
+    [InlineData("\n\n12345\n12345\r\n1234567890", 5)]
+    public async Task ReadLinesAsync_LongerThanAllowed_ThrowsAfterTheLinesBefore(string text, int number)
+    {
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
+        for (int size = 1; size <= text.Length + 1; size++)
+        {
+            foreach (PipeReader reader in LineWays.ReadersOf(path, size))
+            {
+                int lines = 0;
+                await using IAsyncEnumerator<ReadOnlySequence<byte>> enumerator = reader.ReadLinesAsync(maxLength: 5, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+                LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
+                {
+                    for (; await enumerator.MoveNextAsync(); lines++)
+                    {
+                        Assert.InRange(enumerator.Current.Length, 0, 5);
+                    }
+                });
+                Assert.Equal((number - 1, number, 5), (lines, e.LineNumber, e.MaxLength));
+                Assert.Contains($"Line {number} is longer than 5 bytes", e.Message, StringComparison.Ordinal);
+
+                // It is not skipped.
+                await Assert.ThrowsAsync<LineTooLongException>(async () => await enumerator.MoveNextAsync());
+            }
+        }
+    }
+
+    [Theory]
+    [InlineData(1000, true)]
+    [InlineData(1001, false)]
+    public async Task ReadLinesAsync_LineOfManyReads_MayHaveTheGreatestLengthAndNoMore(int length, bool isAllowed)
+    {
+        Pipe pipe = new();
+        Task<List<string>> lines = LinesAsync(pipe.Reader, maxLength: 1000);
+        for (int i = 0; i < length; i++)
+        {
+            await pipe.Writer.WriteAsync("x"u8.ToArray(), _stop);
+        }
+
+        await pipe.Writer.WriteAsync("\r"u8.ToArray(), _stop);
+        if (isAllowed)
+        {
+            await pipe.Writer.WriteAsync("\n"u8.ToArray(), _stop);
+            await pipe.Writer.CompleteAsync();
+            Assert.Equal([new string('x', length)], await lines);
+        }
+        else
+        {
+            // Before the line has ended: it may have no end.
+            await Assert.ThrowsAsync<LineTooLongException>(() => lines.WaitAsync(Eventually.Limit, _stop));
+        }
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_Line_IsTheBytesOfTheFileWithoutACopy()
+    {
+        ReadOnlySequence<byte> text = new("first\r\nsecond\n"u8.ToArray());
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = PipeReader.Create(text).ReadLinesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await lines.MoveNextAsync());
+        Assert.True(lines.Current.FirstSpan.Overlaps(text.FirstSpan, out int offset) && offset == 0);
+        Assert.True(await lines.MoveNextAsync());
+        Assert.True(lines.Current.FirstSpan.Overlaps(text.FirstSpan, out offset) && offset == -7);
+        Assert.False(await lines.MoveNextAsync());
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadLinesAsync_LoopIsLeft_CompletesTheReader(bool throws)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n"u8.ToArray()));
+        try
+        {
+            await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+            {
+                if (throws)
+                {
+                    throw new FormatException("of the parser");
+                }
+
+                break;
+            }
+
+            Assert.False(throws);
+        }
+        catch (FormatException e) when (e is not LineTooLongException)
+        {
+            Assert.True(throws);
+        }
+
+        Assert.True(reader.OpenedFile.Handle.IsClosed);
+        Assert.Throws<InvalidOperationException>(() => reader.TryRead(out _));
+    }
+
+    [Theory]
+    [InlineData("break")]
+    [InlineData("exception")]
+    [InlineData("long line")]
+    [InlineData("long last line")]
+    public async Task ReadLinesAsync_LoopIsLeft_GivesItsMemoryBack(string how)
+    {
+        byte[] text = [.. "a\nb\n1234567890"u8, .. how == "long line" ? "\n"u8 : []];
+        CheckedPool pool = new();
+        try
+        {
+            await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(_folder.File("f", text), new() { Pool = pool }).ReadLinesAsync(maxLength: 5, cancellationToken: _stop))
+            {
+                Assert.NotEqual(0, pool.Rented);
+                if (how == "break")
+                {
+                    break;
+                }
+
+                if (how == "exception")
+                {
+                    throw new FormatException("of the parser");
+                }
+            }
+        }
+        catch (FormatException)
+        {
+            Assert.NotEqual("break", how);
+        }
+
+        Assert.Equal((0, 0), (pool.Rented, pool.ReturnedTwice));
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_ReaderIsCompletedInTheLoop_IsLeftWithoutAnError()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n"u8.ToArray()));
+        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+        {
+            await reader.CompleteAsync();
+            break;
+        }
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_ToTheEnd_ConsumesEverythingAndCompletesTheReader()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\nc"u8.ToArray()), new() { Offset = 2 });
+        Assert.Equal(["b", "c"], await LinesAsync(reader));
+        Assert.Equal(5, reader.Position);
+        Assert.True(reader.OpenedFile.Handle.IsClosed);
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_LeaveOpen_GoesOnBehindTheLine()
+    {
+        string text = string.Concat(Enumerable.Range(0, 400).Select(i => $"{i}{(i % 2 == 0 ? "\r\n" : "\n")}")) + "last";
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
+        foreach (int size in new[] { 1, 5, 100, 65536 })
+        {
+            foreach (int wanted in new[] { 1, 2, 100, 257, 400, 401 })
+            {
+                foreach (PipeReader reader in LineWays.ReadersOf(path, size))
+                {
+                    int lines = 0;
+                    long position = 0;
+                    await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop))
+                    {
+                        position += line.Length + (lines == 400 ? 0 : lines % 2 == 0 ? 2 : 1);
+                        if (++lines == wanted)
+                        {
+                            break;
+                        }
+                    }
+
+                    // Lines again, and then bytes.
+                    if (wanted < 300)
+                    {
+                        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop))
+                        {
+                            Assert.Equal(wanted.ToString(System.Globalization.CultureInfo.InvariantCulture), Encoding.Latin1.GetString(line));
+                            position += line.Length + (wanted % 2 == 0 ? 2 : 1);
+                            break;
+                        }
+                    }
+
+                    using StreamReader rest = new(reader.AsStream());
+                    Assert.Equal(text[(int)position..], await rest.ReadToEndAsync(_stop));
+                }
+            }
+        }
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_LeaveOpenAfterALineThatIsTooLong_GoesOnAtThatLine()
+    {
+        string path = _folder.File("f", "ab\n123456789\nc\n"u8.ToArray());
+        for (int size = 1; size <= 16; size++)
+        {
+            foreach (PipeReader reader in LineWays.ReadersOf(path, size))
+            {
+                await Assert.ThrowsAsync<LineTooLongException>(async () =>
+                {
+                    await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(maxLength: 3, leaveOpen: true, _stop))
+                    {
+                        Assert.Equal(2, line.Length);
+                    }
+                });
+                Assert.Equal(["123456789", "c"], await LinesAsync(reader));
+            }
+        }
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_LinesThatComePieceByPiece_AreGivenAsSoonAsTheyAreWhole()
+    {
+        Pipe pipe = new();
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Task<bool> next = lines.MoveNextAsync().AsTask();
+        foreach (string piece in new[] { "a", "b\r" })
+        {
+            await WriteAsync(piece);
+            Assert.False(next.IsCompleted);
+        }
+
+        await WriteAsync("\nc\nd");
+        Assert.True(await next);
+        Assert.Equal("ab", Encoding.Latin1.GetString(lines.Current));
+        next = lines.MoveNextAsync().AsTask();
+        Assert.True(next.IsCompletedSuccessfully);
+        Assert.Equal("c", Encoding.Latin1.GetString(lines.Current));
+        next = lines.MoveNextAsync().AsTask();
+        await WriteAsync("\r");
+        Assert.False(next.IsCompleted);
+        await pipe.Writer.CompleteAsync();
+        Assert.True(await next);
+        Assert.Equal("d\r", Encoding.Latin1.GetString(lines.Current));
+        Assert.False(await lines.MoveNextAsync());
+        Assert.False(await lines.MoveNextAsync());
+
+        ValueTask<FlushResult> WriteAsync(string piece) => pipe.Writer.WriteAsync(Encoding.Latin1.GetBytes(piece), _stop);
+    }
+
+    [Theory]
+    [InlineData(true, false)]
+    [InlineData(false, true)]
+    [InlineData(true, true)]
+    public async Task ReadLinesAsync_TokenIsCanceledWhileItWaits_ThrowsAndLosesNothing(bool asArgument, bool withCancellation)
+    {
+        foreach (bool isFirst in new[] { true, false })
+        {
+            Pipe pipe = new();
+            using CancellationTokenSource first = new();
+            using CancellationTokenSource second = new();
+            await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
+            int lines = 0;
+            Task loop = Task.Run(
+                async () =>
+                {
+                    await foreach (ReadOnlySequence<byte> line in pipe.Reader
+                        .ReadLinesAsync(leaveOpen: true, cancellationToken: asArgument ? first.Token : CancellationToken.None)
+                        .WithCancellation(withCancellation ? second.Token : CancellationToken.None))
+                    {
+                        Interlocked.Increment(ref lines);
+                    }
+                },
+                _stop);
+            await Eventually.TrueAsync(() => Volatile.Read(ref lines) == 1);
+            await (asArgument && (isFirst || !withCancellation) ? first : second).CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => loop);
+            await pipe.Writer.WriteAsync("c\n"u8.ToArray(), _stop);
+            await pipe.Writer.CompleteAsync();
+            Assert.Equal(["bc"], await LinesAsync(pipe.Reader));
+        }
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_TokenIsCanceledAmongBufferedLines_Throws()
+    {
+        using CancellationTokenSource cancellation = new();
+        PipeReader reader = PipeReader.Create(new ReadOnlySequence<byte>(Enumerable.Repeat((byte)'\n', 100_000).ToArray()));
+        int lines = 0;
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(async () =>
+        {
+            await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: cancellation.Token))
+            {
+                lines++;
+                await cancellation.CancelAsync();
+            }
+        });
+        Assert.InRange(lines, 1, 1000);
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_CancelPendingRead_ThrowsAndLosesNothing()
+    {
+        Pipe pipe = new();
+        await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await lines.MoveNextAsync());
+        Task<bool> next = lines.MoveNextAsync().AsTask();
+        pipe.Reader.CancelPendingRead();
+        await Assert.ThrowsAsync<OperationCanceledException>(() => next);
+        await pipe.Writer.WriteAsync("c\nd"u8.ToArray(), _stop);
+        await pipe.Writer.CompleteAsync();
+        Assert.True(await lines.MoveNextAsync());
+        Assert.Equal("bc", Encoding.Latin1.GetString(lines.Current));
+        await lines.DisposeAsync();
+        Assert.Equal(["d"], await LinesAsync(pipe.Reader));
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_ReadFails_ThrowsWhatItThrows()
+    {
+        Pipe pipe = new();
+        await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await lines.MoveNextAsync());
+        await pipe.Writer.CompleteAsync(new IOException("of the disk"));
+        await Assert.ThrowsAsync<IOException>(async () => await lines.MoveNextAsync());
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_EnumeratedTwice_Throws()
+    {
+        IAsyncEnumerable<ReadOnlySequence<byte>> lines = PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(cancellationToken: _stop);
+        await foreach (ReadOnlySequence<byte> line in lines.WithCancellation(_stop))
+        {
+            Assert.Fail("There is no line.");
+        }
+
+        Assert.Throws<InvalidOperationException>(() => lines.GetAsyncEnumerator(_stop));
+    }
+
+    [Fact]
+    public void ReadLinesAsync_BadArgument_Throws()
+    {
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLinesAsync(cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(() => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(maxLength: -1, cancellationToken: _stop));
+    }
+
+    [Fact]
+    public void ReadLinesAsync_WithoutWaiting_AllocatesNothingForALine()
+    {
+        string few = _folder.File("few", Lines(100));
+        string many = _folder.File("many", Lines(100_000));
+        Count(many);
+        Count(few);
+        long before = GC.GetAllocatedBytesForCurrentThread();
+        Assert.Equal(100, Count(few));
+        long middle = GC.GetAllocatedBytesForCurrentThread();
+        Assert.Equal(100_000, Count(many));
+        long after = GC.GetAllocatedBytesForCurrentThread();
+        Assert.InRange(after - middle - (middle - before), long.MinValue, 10_000);
+
+        static byte[] Lines(int count) => Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, count).Select(i => $"line {i}\n")));
+
+        static int Count(string path)
+        {
+            ValueTask<int> count = CountAsync(path);
+            return count.IsCompleted ? count.GetAwaiter().GetResult() : count.AsTask().GetAwaiter().GetResult();
+        }
+
+        static async ValueTask<int> CountAsync(string path)
+        {
+            int lines = 0;
+            await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path).ReadLinesAsync(cancellationToken: TestContext.Current.CancellationToken))
+            {
+                lines++;
+            }
+
+            return lines;
+        }
+    }
+
+    private async Task<List<string>> LinesAsync(PipeReader reader, int maxLength = int.MaxValue)
+    {
+        List<string> lines = [];
+        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(maxLength, cancellationToken: _stop))
+        {
+            lines.Add(Encoding.Latin1.GetString(line));
+        }
+
+        return lines;
+    }
+}

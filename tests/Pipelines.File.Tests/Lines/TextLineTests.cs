@@ -1,0 +1,126 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Lines as text: every encoding of .NET itself, marks, and what is left of the reader.</summary>
+public sealed class TextLineTests : IDisposable
+{
+    private const string Text = "na\u00efve\r\n\n\u0a0a\u0d0d\u010a\r\r\n\ud83d\ude00 last";
+
+    private static readonly string[] s_lines = ["na\u00efve", "", "\u0a0a\u0d0d\u010a\r", "\ud83d\ude00 last"];
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    public static TheoryData<string, bool> Encodings()
+    {
+        TheoryData<string, bool> data = [];
+        foreach (string name in new[] { "utf-8", "utf-16", "utf-16BE", "utf-32", "utf-32BE" })
+        {
+            data.Add(name, true);
+            data.Add(name, false);
+        }
+
+        return data;
+    }
+
+    [Theory]
+    [MemberData(nameof(Encodings))]
+    public async Task ReadTextLinesAsync_AnyEncodingCutAnywhere_GivesTheLinesWithoutTheMark(string name, bool isMarked)
+    {
+        Encoding encoding = Encoding.GetEncoding(name);
+        byte[] mark = isMarked ? encoding.GetPreamble() : [];
+        string path = _folder.File("f", [.. mark, .. encoding.GetBytes(Text)]);
+        for (int size = 1; size <= 60; size++)
+        {
+            foreach (PipeReader reader in LineWays.ReadersOf(path, size))
+            {
+                Assert.Equal(s_lines, await ReadAsync(reader, encoding));
+            }
+        }
+
+        Assert.Empty(await ReadAsync(PipeReader.Create(new ReadOnlySequence<byte>(mark)), encoding));
+        Assert.Equal([""], await ReadAsync(PipeReader.Create(new ReadOnlySequence<byte>([.. mark, .. encoding.GetBytes("\r\n")])), encoding));
+    }
+
+    [Fact]
+    public async Task ReadTextLinesAsync_NoEncoding_IsUtf8()
+    {
+        string path = _folder.File("f", [.. "\u00e9\n"u8, 0xff, .. "\n"u8]);
+        Assert.Equal(["\u00e9", "\ufffd"], await ReadAsync(FilePipeReader.Create(path), null));
+        await Assert.ThrowsAsync<DecoderFallbackException>(() => ReadAsync(FilePipeReader.Create(path), new UTF8Encoding(false, throwOnInvalidBytes: true)));
+    }
+
+    [Fact]
+    public async Task ReadTextLinesAsync_MarkInTheMiddleOfAFile_IsText()
+    {
+        string path = _folder.File("f", "a\n\ufeffb\n"u8.ToArray());
+        Assert.Equal(["\ufeffb"], await ReadAsync(FilePipeReader.Create(path, new() { Offset = 2 }), null));
+        Assert.Equal(["a", "\ufeffb"], await ReadAsync(FilePipeReader.Create(path), null));
+    }
+
+    [Theory]
+    [InlineData("utf-8")]
+    [InlineData("utf-16")]
+    public async Task ReadTextLinesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack(string name)
+    {
+        Encoding encoding = Encoding.GetEncoding(name);
+        foreach (string end in new[] { "", "\n" })
+        {
+            CheckedPool pool = new();
+            FilePipeReader reader = FilePipeReader.Create(_folder.File("f", encoding.GetBytes("a\n1234567890" + end)), new() { Pool = pool, BufferSize = 5 });
+            List<string> lines = [];
+            LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
+            {
+                await foreach (string line in reader.ReadTextLinesAsync(encoding, maxLength: 8, cancellationToken: _stop))
+                {
+                    lines.Add(line);
+                }
+            });
+            Assert.Equal(["a"], lines);
+            Assert.Equal((2, 8), (e.LineNumber, e.MaxLength));
+            Assert.Equal(0, pool.Rented);
+        }
+    }
+
+    [Theory]
+    [InlineData("utf-8")]
+    [InlineData("utf-16")]
+    public async Task ReadTextLinesAsync_LeaveOpen_GoesOnBehindTheLine(string name)
+    {
+        Encoding encoding = Encoding.GetEncoding(name);
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", encoding.GetBytes("a\r\nb\nc")));
+        await foreach (string line in reader.ReadTextLinesAsync(encoding, leaveOpen: true, cancellationToken: _stop))
+        {
+            Assert.Equal("a", line);
+            break;
+        }
+
+        Assert.Equal(encoding.GetByteCount("a\r\n"), reader.Position);
+        Assert.Equal(["b", "c"], await ReadAsync(reader, encoding));
+        Assert.True(reader.OpenedFile.Handle.IsClosed);
+    }
+
+    [Fact]
+    public void ReadTextLinesAsync_BadArgument_Throws()
+    {
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadTextLinesAsync(Encoding.Unicode, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(() => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(maxLength: -1, cancellationToken: _stop));
+    }
+
+    private async Task<List<string>> ReadAsync(PipeReader reader, Encoding? encoding)
+    {
+        List<string> lines = [];
+        await foreach (string line in reader.ReadTextLinesAsync(encoding, cancellationToken: _stop))
+        {
+            lines.Add(line);
+        }
+
+        return lines;
+    }
+}

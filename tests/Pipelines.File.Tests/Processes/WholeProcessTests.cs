@@ -1,0 +1,498 @@
+using System.Buffers;
+using System.Diagnostics;
+using System.Diagnostics.CodeAnalysis;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>What is counted over the whole process, its memory and its threads, and so needs it for itself.</summary>
+[CollectionDefinition("whole process", DisableParallelization = true)]
+[Collection("whole process")]
+public sealed class WholeProcessTests : IDisposable
+{
+    /// <summary>How often allocation is measured; the least counts, since the rest of the process, and what is missing from a pool just then, come on top.</summary>
+    private const int Rounds = 6;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadAsync_AfterWarmUp_AllocatesNothing()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux reads on the caller's thread.");
+        string path = _folder.File("f", Pattern.Bytes(8_000_000));
+        long allocated = -1;
+        for (int attempt = 0; attempt < 10 && allocated != 0; attempt++)
+        {
+            ScriptedCalls calls = new();
+            FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000 });
+            long before = 0;
+            for (int reads = 0; reads < 25; reads++)
+            {
+                if (reads == 10)
+                {
+                    before = GC.GetAllocatedBytesForCurrentThread();
+                }
+
+                ReadResult result = await reader.ReadAsync(_stop);
+                reader.AdvanceTo(result.Buffer.End);
+                Assert.False(result.IsCompleted);
+            }
+
+            // Where the system has dropped a page meanwhile, a read was handed over and the reader made what it waits with: another attempt.
+            allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+            Assert.True(allocated == 0 || calls.Reads > 0, $"{allocated} bytes");
+            await reader.CompleteAsync();
+        }
+
+        Assert.Equal(0, allocated);
+    }
+
+    [Fact]
+    public async Task ReadAsync_HandedOver_AllocatesNothingAfterWarmUp()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => 1000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 1000 });
+        using ManualResetEventSlim ready = new();
+        Action onReady = ready.Set;
+        long before = 0;
+        for (int i = 0; i < 600; i++)
+        {
+            if (i == 300)
+            {
+                before = GC.GetTotalAllocatedBytes(precise: true);
+            }
+
+            ready.Reset();
+            ReadWithoutAStateMachine(reader, ready, onReady);
+        }
+
+        // Nothing of ours: what little there is comes from the rest of the process, the test runner above all.
+        Assert.InRange(GC.GetTotalAllocatedBytes(precise: true) - before, 0, 300 * 24);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CopyToAsync_HandedOver_AllocatesNothingPerRead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        string path = _folder.File("f", Pattern.Bytes(2_000_000));
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
+        {
+            ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => 1000 };
+            FilePipeReader reader = calls.Read(path);
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("destination"), new() { FlushGuarantee = FlushGuarantee.Written });
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            await reader.CopyToAsync(writer, _stop);
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
+            Assert.True(calls.Reads >= 2000);
+            await reader.CompleteAsync();
+            await writer.CompleteAsync();
+        }
+
+        // The boxes of the async methods are pooled by core, and one may be missing there.
+        Assert.InRange(allocated, 0, 2000 * 24);
+    }
+
+    [Theory]
+    [InlineData(4096)]
+    [InlineData(65_536)]
+    public async Task ReadAsync_32MiBOverlapped_AllocatesNothingAfterWarmUp(int bufferSize)
+    {
+        Assert.SkipUnless(OperatingSystem.IsWindows(), "Only Windows has overlapped I/O.");
+        const int Length = 32 * 1024 * 1024;
+        string path = _folder.File("f", new byte[Length + 2_000_000]);
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = bufferSize });
+            using ManualResetEventSlim ready = new();
+            Action onReady = ready.Set;
+            long before = 0;
+            long end = long.MaxValue;
+            while (reader.Position < end)
+            {
+                if (before == 0 && reader.Position > 1_000_000)
+                {
+                    before = GC.GetTotalAllocatedBytes(precise: true);
+                    end = reader.Position + Length;
+                }
+
+                ready.Reset();
+                ReadWithoutAStateMachine(reader, ready, onReady);
+            }
+
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
+            await reader.CompleteAsync();
+        }
+
+        TestContext.Current.SendDiagnosticMessage("{0} bytes for 32 MiB", allocated);
+        Assert.InRange(allocated, 0, 1000);
+    }
+
+    [Fact]
+    public async Task OpenReadAndClose_32MiBOverlapped_AllocatesAFewObjects()
+    {
+        Assert.SkipUnless(OperatingSystem.IsWindows(), "Only Windows has overlapped I/O.");
+        const int Length = 32 * 1024 * 1024;
+        string path = _folder.File("f", new byte[Length]);
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
+        {
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            FilePipeReader reader = FilePipeReader.Create(path);
+            using ManualResetEventSlim ready = new();
+            Action onReady = ready.Set;
+            while (reader.Position < Length)
+            {
+                // Not by await: the runtime boxes the awaiter, 72 bytes a wait, which are the caller's.
+                ready.Reset();
+                ReadWithoutAStateMachine(reader, ready, onReady);
+            }
+
+            await reader.CompleteAsync();
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
+        }
+
+        TestContext.Current.SendDiagnosticMessage("{0} bytes for a file of 32 MiB", allocated);
+        Assert.InRange(allocated, 0, 2500);
+    }
+
+    [Fact]
+    public async Task PortableBackend_AfterWarmUp_AllocatesNothingPerFlushOrRead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "There RandomAccess itself allocates for some of its operations.");
+        string path = _folder.File("f");
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
+        {
+            SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+            FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
+            SafeFileHandle source = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+            FilePipeReader reader = FilePipeReader.Create(new PortableFile(source, path, FileProperties.Of(source, path)), new(), leaveOpen: false);
+            byte[] data = Pattern.Bytes(10);
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            for (int i = 0; i < 1000; i++)
+            {
+                await writer.WriteAsync(data, _stop);
+                ReadResult result = await reader.ReadAsync(_stop);
+                Assert.True(result.Buffer.Length == 10);
+                reader.AdvanceTo(result.Buffer.End);
+            }
+
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
+            await writer.CompleteAsync();
+            await reader.CompleteAsync();
+        }
+
+        Assert.InRange(allocated, 0, 1000 * 48);
+    }
+
+    [Fact]
+    public async Task OpenReadAndClose_AfterWarmUp_AllocatesAFewObjects()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux reads on the caller's thread.");
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        long before = 0;
+        for (int i = 0; i < 200; i++)
+        {
+            if (i == 100)
+            {
+                before = GC.GetTotalAllocatedBytes(precise: true);
+            }
+
+            FilePipeReader reader = FilePipeReader.Create(path);
+            while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
+            {
+                reader.AdvanceTo(result.Buffer.End);
+            }
+
+            await reader.CompleteAsync();
+        }
+
+        Assert.InRange((GC.GetTotalAllocatedBytes(precise: true) - before) / 100, 0, 700);
+    }
+
+    [Fact]
+    public async Task Meter_CountsWritesBytesCoalescedFlushesPausesAndSyncs()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        using Counters counters = new();
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(TestContext.Current.CancellationToken);
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 400, ResumeWriterThreshold = 1 });
+        Task<FlushResult> last = Task.FromResult<FlushResult>(default);
+        for (int i = 0; i < 4; i++)
+        {
+            // The first one is stuck in its write; the others gather behind it.
+            Assert.True(last.IsCompleted);
+            last = writer.WriteAsync(Pattern.Bytes(100, i * 100), _stop).AsTask();
+        }
+
+        gate.Set();
+        await last;
+
+        // A step behind the write that was shared counts nothing of it again.
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        await writer.CompleteAsync();
+        FilePipeWriter durable = FilePipeWriter.Create(_folder.File("durable"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await durable.WriteAsync(Pattern.Bytes(100), _stop);
+        await durable.CompleteAsync();
+        Assert.Equal(3, counters["writes"]);
+        Assert.Equal(500, counters["bytes_written"]);
+        Assert.Equal(2, counters["flushes.coalesced"]);
+        Assert.Equal(1, counters["flushes.paused"]);
+        Assert.Equal(2, counters["syncs"]);
+    }
+
+    [Fact]
+    public async Task Meter_WriterThatIsAborted_CountsWhatItHadWritten()
+    {
+        using Counters counters = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+        await Eventually.TrueAsync(() => new FileInfo(path).Length == 100);
+        writer.Abort();
+        await Eventually.TrueAsync(() => counters["bytes_written"] == 100);
+    }
+
+    [Fact]
+    public async Task Meter_WriterThatIsNotCompleted_ItsFlushesCount()
+    {
+        using Counters counters = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        await writer.WriteAsync(Pattern.Bytes(100), _stop);
+
+        // None of these waits: each finds what was written before it.
+        await Eventually.TrueAsync(async () =>
+        {
+            await writer.FlushAsync(_stop);
+            return counters["bytes_written"] == 100;
+        });
+        Assert.Equal(1, counters["writes"]);
+        await writer.CompleteAsync();
+        Assert.Equal(1, counters["writes"]);
+    }
+
+    [Fact]
+    public async Task Meter_CountsEveryByteReadOnceWhoeverWaitsForIt()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        string path = _folder.File("f", Pattern.Bytes(2000));
+        using Counters counters = new();
+
+        // Somebody waits for each read.
+        FilePipeReader waited = new ScriptedCalls { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => 1000 }.Read(path);
+        for (int reads = 1; reads <= 2; reads++)
+        {
+            ReadResult result = await waited.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(reads * 1000, counters["bytes_read"]);
+            waited.AdvanceTo(result.Buffer.End);
+        }
+
+        await waited.CompleteAsync();
+        Assert.Equal(2000, counters["bytes_read"]);
+
+        // The second thousand is read ahead: the next read counts it, or Complete.
+        foreach (bool readsOn in new[] { true, false })
+        {
+            long before = counters["bytes_read"];
+            FilePipeReader ahead = new ScriptedCalls { OnReadNoWait = _ => 1000 }.Read(path, new() { PauseReadAheadThreshold = 100_000 });
+            ReadResult first = await ahead.ReadAsync(_stop);
+            ahead.AdvanceTo(first.Buffer.Start, first.Buffer.End);
+            ReadResult second = default;
+            await Eventually.TrueAsync(() => second.Buffer.Length == 2000 || ahead.TryRead(out second));
+            ahead.AdvanceTo(second.Buffer.End);
+            if (readsOn)
+            {
+                Assert.True((await ahead.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
+                Assert.Equal(before + 2000, counters["bytes_read"]);
+                await ahead.CompleteAsync();
+            }
+            else
+            {
+                ahead.Complete();
+            }
+
+            await Eventually.TrueAsync(() => counters["bytes_read"] == before + 2000);
+        }
+
+        // Nobody waits any more when the read ends, and perhaps nobody for the release.
+        foreach (bool waitsForRelease in new[] { true, false })
+        {
+            long before = counters["bytes_read"];
+            using ManualResetEventSlim gate = new();
+            FilePipeReader left = new ScriptedCalls
+            {
+                OnReadNoWait = _ => -Libc.EAGAIN,
+                OnRead = _ =>
+                {
+                    gate.Wait(Eventually.Limit);
+                    return null;
+                },
+            }.Read(path);
+            Task<ReadResult> read = left.ReadAsync(_stop).AsTask();
+            left.Complete();
+            await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
+            Task completed = waitsForRelease ? left.CompleteAsync().AsTask() : Task.CompletedTask;
+            gate.Set();
+            await completed.WaitAsync(Eventually.Limit, _stop);
+            Assert.True(!waitsForRelease || counters["bytes_read"] == before + 2000);
+            await Eventually.TrueAsync(() => counters["bytes_read"] == before + 2000);
+        }
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(1000)]
+    public async Task Writer_OfSmallSegments_CostsNoMoreMemoryThanItsBytes(int minimumBufferSize)
+    {
+        byte[] data = Pattern.Bytes(500_000);
+        long allocated = long.MaxValue;
+        for (int round = 0; round < Rounds; round++)
+        {
+            long before = GC.GetTotalAllocatedBytes(precise: true);
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = minimumBufferSize });
+            await writer.WriteAsync(data, _stop);
+            await writer.CompleteAsync();
+            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
+        }
+
+        Assert.InRange(allocated, 0, 100_000);
+        Assert.Equal(data, File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task FlushAsync_AfterWarmUp_AllocatesNothing()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { PauseWriterThreshold = 65_536, MinimumBufferSize = 4096 });
+        byte[] data = Pattern.Bytes(3000);
+        for (int i = 0; i < 2000; i++)
+        {
+            await writer.WriteAsync(data, _stop);
+        }
+
+        long allocated = long.MaxValue;
+        bool hasPaused = false;
+        for (int round = 0; round < Rounds; round++)
+        {
+            long inRound = 0;
+            for (int i = 0; i < 300; i++)
+            {
+                // What the call makes, the wait of a paused one included; not what this test's own waiting makes.
+                long before = GC.GetAllocatedBytesForCurrentThread();
+                ValueTask<FlushResult> flush = writer.WriteAsync(data, _stop);
+                inRound += GC.GetAllocatedBytesForCurrentThread() - before;
+                hasPaused |= !flush.IsCompleted;
+                await flush;
+            }
+
+            allocated = Math.Min(allocated, inRound);
+        }
+
+        Assert.Equal(0, allocated);
+        Assert.True(hasPaused);
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Fifo_Idle_CancelReturnsAtOnceLosesNothingAndLeavesNoThread()
+    {
+        string path = Fifo.Make(_folder);
+        using FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        Assert.Equal(FilePipeBackend.ThreadPool, reader.Backend);
+        for (int round = 0; round < 20; round++)
+        {
+            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+            if (round % 2 == 0)
+            {
+                await Task.Delay(5, _stop);
+            }
+
+            Assert.False(read.IsCompleted);
+            reader.CancelPendingRead();
+            ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
+            Assert.True(canceled.IsCanceled);
+            reader.AdvanceTo(canceled.Buffer.End);
+            await source.WriteAsync(Pattern.Bytes(100, round * 100), _stop);
+            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(100, result.Buffer.Length);
+            Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), round * 100));
+            reader.AdvanceTo(result.Buffer.End);
+            Assert.Equal((round + 1) * 100, reader.Position);
+        }
+
+        Task<ReadResult> pending = reader.ReadAsync(_stop).AsTask();
+        await Task.Delay(20, _stop);
+        SafeFileHandle handle = reader.OpenedFile.Handle;
+        reader.Complete();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => pending.WaitAsync(Eventually.Limit, _stop));
+        Assert.True(SpinWait.SpinUntil(() => handle.IsClosed, Eventually.Limit));
+    }
+
+    [Fact]
+    public async Task Fifo_Idle_LeavesNothingForProcessesThatAreStartedMeanwhile()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        await Eventually.TrueAsync(HasPollThread);
+        (string Descriptor, string Target)[] ours =
+        [
+            .. Directory.GetFiles("/proc/self/fd").Select(fd => (Path.GetFileName(fd), new FileInfo(fd).LinkTarget ?? "")).Where(p => p.Item2 is "anon_inode:[eventpoll]" or "anon_inode:[eventfd]"),
+        ];
+        Assert.True(ours.DistinctBy(one => one.Target).Count() == 2, "an epoll instance, and what wakes its thread");
+
+        // The flags of a descriptor as open(2) has them (proc_pid_fdinfo(5)).
+        Assert.All(ours, one => Assert.Matches(@"flags:\s*0*2\d{6}", File.ReadAllText(Path.Combine("/proc/self/fdinfo", one.Descriptor))));
+        reader.Complete();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => read);
+    }
+
+    private static bool HasPollThread()
+        => Directory.GetDirectories("/proc/self/task").Any(task =>
+        {
+            try
+            {
+                return File.ReadAllText(Path.Combine(task, "comm")).StartsWith(DescriptorPoller.ThreadName, StringComparison.Ordinal);
+            }
+            catch (IOException)
+            {
+                return false;
+            }
+        });
+
+    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "An await would count the memory of its own state machine.")]
+    private static void ReadWithoutAStateMachine(FilePipeReader reader, ManualResetEventSlim ready, Action onReady)
+    {
+        System.Runtime.CompilerServices.ValueTaskAwaiter<ReadResult> awaiter = reader.ReadAsync(CancellationToken.None).GetAwaiter();
+        if (!awaiter.IsCompleted)
+        {
+            awaiter.UnsafeOnCompleted(onReady);
+            ready.Wait();
+        }
+
+        ReadResult result = awaiter.GetResult();
+        reader.AdvanceTo(result.Buffer.End);
+    }
+
+    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+}

@@ -1,0 +1,211 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>The end, which is not for ever: what a file gets later is read later, as PipeReader.Create does it, and no slower than the rest of the file.</summary>
+public sealed class EndOfFileTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>A way to read, told as text: what it has given.</summary>
+    public enum Reading
+    {
+        ReadAsync,
+        ReadAtLeastAsync,
+        TryReadAfterRead,
+        CopyToAsync,
+        CopyToStreamAsync,
+        AsStream,
+        Mixed,
+    }
+
+    [Theory]
+    [InlineData(Reading.ReadAsync)]
+    [InlineData(Reading.ReadAtLeastAsync)]
+    [InlineData(Reading.TryReadAfterRead)]
+    [InlineData(Reading.CopyToAsync)]
+    [InlineData(Reading.CopyToStreamAsync)]
+    [InlineData(Reading.AsStream)]
+    [InlineData(Reading.Mixed)]
+    public async Task File_ThatGrowsAfterItsEnd_IsReadAsPipeReaderCreateReadsIt(Reading reading)
+    {
+        List<string>[] told = [[], [], []];
+        for (int which = 0; which < 3; which++)
+        {
+            string path = _folder.File($"f{which}", "0123456789"u8.ToArray());
+            PipeReader reader = which switch
+            {
+                0 => PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite)),
+                1 => FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite }),
+                _ => FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite, PauseReadAheadThreshold = 1000 }),
+            };
+            Stream stream = reader.AsStream(leaveOpen: true);
+            for (int growth = 0; growth < 4; growth++)
+            {
+                // Twice, so that the end is told twice before the file grows.
+                await TellAsync(reading, reader, stream, growth, told[which]);
+                await TellAsync(reading, reader, stream, growth, told[which]);
+                await File.AppendAllTextAsync(path, $"<{growth}>", _stop);
+            }
+
+            await reader.CompleteAsync();
+        }
+
+        Assert.Equal(told[0], told[1]);
+        Assert.Equal(told[0], told[2]);
+        Assert.Equal("0123456789<0><1><2>", string.Concat(told[1].Select(line => line.Split('|')[1])));
+    }
+
+    [Theory]
+    [InlineData(Reading.ReadAsync)]
+    [InlineData(Reading.TryReadAfterRead)]
+    [InlineData(Reading.CopyToAsync)]
+    [InlineData(Reading.AsStream)]
+    public async Task Fifo_ThatGetsAnotherWriterAfterItsEnd_IsReadAsPipeReaderCreateReadsIt(Reading reading)
+    {
+        List<string>[] told = [[], []];
+        for (int which = 0; which < 2; which++)
+        {
+            string path = Fifo.Make(_folder, $"fifo{which}");
+            SafeFileHandle writeEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+            SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+            PipeReader reader = which == 0 ? PipeReader.Create(new FileStream(readEnd, FileAccess.Read, 1)) : FilePipeReader.Create(readEnd);
+            Stream stream = reader.AsStream(leaveOpen: true);
+            for (int writer = 0; writer < 3; writer++)
+            {
+                using (FileStream source = new(writeEnd, FileAccess.Write, 0))
+                {
+                    source.Write(Encoding.ASCII.GetBytes($"<{writer}>"));
+                }
+
+                // The last writer is gone: the bytes, then the end.
+                await TellAsync(reading, reader, stream, writer, told[which]);
+                await TellAsync(reading, reader, stream, writer, told[which]);
+                writeEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+            }
+
+            writeEnd.Dispose();
+            await reader.CompleteAsync();
+        }
+
+        Assert.Equal(told[0], told[1]);
+        Assert.Equal("<0><1><2>", string.Concat(told[1].Select(line => line.Split('|')[1])));
+    }
+
+    [Fact]
+    public async Task Fifo_WhoseNextWriterComesWhileTheReadWaits_GivesItsBytes()
+    {
+        string path = Fifo.Make(_folder);
+        SafeFileHandle first = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        first.Dispose();
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
+        using FileStream second = new(File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, 0);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        second.Write("abc"u8);
+        Assert.Equal("abc"u8.ToArray(), (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.ToArray());
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task File_ThatGrowsPastItsLengthAtOpening_IsReadWithoutWaitingAgain()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It counts system calls of Linux.");
+        ScriptedCalls calls = new();
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.End);
+        using (FileStream more = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
+        {
+            more.Write(Pattern.Bytes(2_000_000, 1000));
+        }
+
+        int before = calls.Reads;
+        Assert.Equal(2_001_000, await PatternFile.ReadToEndAsync(reader, 1000));
+
+        // One at the end that was known, one that finds the new end, and room for a page that the system has dropped.
+        Assert.InRange(calls.Reads - before, 1, 4);
+        Assert.True(calls.ReadsNoWait >= 8, $"{calls.ReadsNoWait}");
+    }
+
+    [Fact]
+    public async Task File_OfKnownLength_TakesOnePlainCallAtItsEnd()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It counts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { BufferSize = 1000 });
+        long index = 0;
+        while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
+        {
+            index += result.Buffer.Length;
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        Assert.Equal(100_000, index);
+        Assert.Equal(10, calls.ReadsNoWait);
+        Assert.Equal(1, calls.Reads);
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>Reads to the end that there is now, and tells what came: the step, the bytes, and whether it was the end.</summary>
+    private async Task TellAsync(Reading reading, PipeReader reader, Stream stream, int step, List<string> told)
+    {
+        byte[] buffer = new byte[100];
+        switch (reading == Reading.Mixed ? (Reading)(step % 4) : reading)
+        {
+            case Reading.ReadAsync:
+                TellResult(await reader.ReadAsync(_stop));
+                break;
+            case Reading.ReadAtLeastAsync:
+                TellResult(await reader.ReadAtLeastAsync(2, _stop));
+                break;
+            case Reading.TryReadAfterRead:
+                ReadResult result = await reader.ReadAsync(_stop);
+                reader.AdvanceTo(result.Buffer.Start);
+                if (!result.Buffer.IsEmpty)
+                {
+                    Assert.True(reader.TryRead(out result));
+                    TellResult(result);
+                }
+
+                bool isThere = reader.TryRead(out result);
+                told.Add($"{step} TryRead {isThere} {isThere && result.IsCompleted}||");
+                if (isThere)
+                {
+                    reader.AdvanceTo(result.Buffer.Start);
+                }
+
+                break;
+            case Reading.CopyToAsync:
+                MemoryStream piped = new();
+                await reader.CopyToAsync(PipeWriter.Create(piped, new StreamPipeWriterOptions(leaveOpen: true)), _stop);
+                told.Add($"{step}|{Encoding.ASCII.GetString(piped.ToArray())}|");
+                break;
+            case Reading.CopyToStreamAsync:
+                MemoryStream copied = new();
+                await reader.CopyToAsync(copied, _stop);
+                told.Add($"{step}|{Encoding.ASCII.GetString(copied.ToArray())}|");
+                break;
+            default:
+                int read = await stream.ReadAsync(buffer, _stop);
+                told.Add($"{step}|{Encoding.ASCII.GetString(buffer.AsSpan(0, read))}|");
+                break;
+        }
+
+        void TellResult(ReadResult result)
+        {
+            // Whether the end comes with the last bytes or after them is the reader's: a result without bytes has to say it.
+            told.Add($"{step}|{Encoding.ASCII.GetString(result.Buffer)}|{(result.Buffer.IsEmpty ? result.IsCompleted : "")}");
+            reader.AdvanceTo(result.Buffer.End);
+        }
+    }
+}

@@ -1,0 +1,456 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.IO.Pipes;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Memory;
+using Pipelines.File.Reading;
+
+namespace FilePipelinesTests;
+
+/// <summary>Positions, completion, read-ahead, the memory that a read takes, and what is counted.</summary>
+public sealed class ReaderContractTests : IDisposable
+{
+    private const long PoolLimit = 16 * 1024 * 1024;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task AdvanceTo_ForeignPosition_ThrowsAndChangesNothing()
+    {
+        string path = _folder.File("f", Pattern.Bytes(10_000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 1000 });
+        FilePipeReader other = FilePipeReader.Create(path, new() { BufferSize = 1000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        ReadResult foreign = await other.ReadAsync(_stop);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(foreign.Buffer.End));
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.Start, foreign.Buffer.End));
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(ReadOnlySequence<byte>.Empty.End));
+        Assert.Equal(0, reader.Position);
+        SequencePosition early = result.Buffer.GetPosition(1500);
+        reader.AdvanceTo(result.Buffer.GetPosition(5500), result.Buffer.End);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(early));
+        Assert.Equal(5500, reader.Position);
+        result = await reader.ReadAsync(_stop);
+        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), 5500));
+        await reader.CompleteAsync();
+        await other.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task UseAfterComplete_Throws()
+    {
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f", Pattern.Bytes(10)));
+        FilePipeReader reader = FilePipeReader.Create(handle);
+        ReadResult result = await reader.ReadAsync(_stop);
+        await reader.CompleteAsync();
+        reader.Complete();
+        Assert.True(handle.IsClosed);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
+        Assert.Throws<InvalidOperationException>(() => reader.TryRead(out _));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAsync(_stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAtLeastAsync(1, _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => reader.CopyToAsync(Stream.Null, _stop));
+        reader.CancelPendingRead();
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(50_000)]
+    public async Task Position_AfterComplete_StaysAtWhatWasConsumed(long readAhead)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(300_000)), new() { Offset = 10, PauseReadAheadThreshold = readAhead });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.GetPosition(100));
+        await reader.CompleteAsync();
+        Assert.Equal(110, reader.Position);
+        await Eventually.TrueAsync(() => reader.OpenedFile.Handle.IsClosed);
+        Assert.Equal(110, reader.Position);
+    }
+
+    [Fact]
+    public async Task LeaveOpen_LeavesTheHandleOpen()
+    {
+        using SafeFileHandle handle = File.OpenHandle(_folder.File("f", Pattern.Bytes(10)));
+        for (int i = 0; i < 3; i++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(handle, new() { LeaveOpen = true, Offset = i });
+            Assert.Equal(10 - i, (await reader.ReadAsync(_stop)).Buffer.Length);
+            await reader.CompleteAsync();
+        }
+
+        Assert.False(handle.IsClosed);
+    }
+
+    [Theory]
+    [InlineData(1000)]
+    [InlineData(100_000)]
+    public async Task ReadAhead_BuffersNoMoreThanThePauseThresholdAndOneRead(long pause)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(5_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = pause });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start);
+        long largest = 0;
+        for (int i = 0; i < 20; i++)
+        {
+            await Task.Delay(5, _stop);
+            Assert.True(reader.TryRead(out result));
+            largest = Math.Max(largest, result.Buffer.Length);
+            reader.AdvanceTo(result.Buffer.Start);
+        }
+
+        Assert.InRange(largest, 1, pause + ReadBuffer.BytesPerRead);
+        reader.AdvanceTo(result.Buffer.End);
+
+        // It resumes by itself: TryRead makes no call of its own.
+        Assert.True(SpinWait.SpinUntil(() => reader.TryRead(out _), Eventually.Limit));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAhead_Paused_ResumesAtTheResumeThreshold()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000, OnRead = _ => 10_000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = 100_000, ResumeReadAheadThreshold = 20_000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start);
+        await Eventually.TrueAsync(() => Peek() == 100_000);
+        int reads = calls.Reads;
+        Assert.True(reader.TryRead(out result));
+        reader.AdvanceTo(result.Buffer.GetPosition(79_999));
+        await Task.Delay(50, _stop);
+        Assert.Equal(20_001, Peek());
+        Assert.Equal(reads, calls.Reads);
+        Assert.True(reader.TryRead(out result));
+        reader.AdvanceTo(result.Buffer.GetPosition(1));
+        await Eventually.TrueAsync(() => Peek() == 100_000);
+        await reader.CompleteAsync();
+
+        long Peek()
+        {
+            Assert.True(reader.TryRead(out ReadResult all));
+            reader.AdvanceTo(all.Buffer.Start);
+            return all.Buffer.Length;
+        }
+    }
+
+    [Fact]
+    public async Task ReadAsync_WithReadAhead_ContinuationThatBlocksDoesNotHoldUpTheReadingAhead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = call => call == 1 ? Slow() ?? 1000 : 1000 };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { PauseReadAheadThreshold = 50_000 });
+
+        // Without the context of the test runner, which would take the continuation elsewhere.
+        await Task.Run(
+            async () =>
+            {
+                ReadResult result = await reader.ReadAsync(_stop);
+                Assert.True(SpinWait.SpinUntil(() => calls.Reads >= 10, Eventually.Limit), $"{calls.Reads} reads");
+                reader.AdvanceTo(result.Buffer.End);
+            },
+            _stop);
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(0, true)]
+    [InlineData(1, false)]
+    [InlineData(200_000, true)]
+    public async Task Pool_IsEmptyForAWhile_ThrowsAtTheReadAndLosesNothing(long readAhead, bool waits)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        CheckedPool pool = new() { Limit = 200 };
+        ScriptedCalls calls = new() { OnReadNoWait = call => waits ? -Pipelines.File.IO.Libc.EAGAIN : call == 1 ? 100_500 : null, OnRead = call => call == 1 ? 100_500 : null };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(300_000)), new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = readAhead });
+
+        // One call fills 128 segments at most, so that the pool is empty in the middle.
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAtLeastAsync(300_000, _stop));
+        pool.Limit = 1000;
+        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop);
+        Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
+        reader.AdvanceTo(result.Buffer.End);
+        await reader.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+    }
+
+    [Fact]
+    public async Task Length_ShorterThanTheFile_IsNotExceededByACopy()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        foreach (long length in new[] { 1L, 100, 70_000, 99_999 })
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { Length = length, Offset = 1 });
+            MemoryStream copied = new();
+            await reader.CopyToAsync(PipeWriter.Create(copied, new StreamPipeWriterOptions(minimumBufferSize: 200_000)), _stop);
+            Assert.Equal(Pattern.Bytes(length, 1), copied.ToArray());
+            Assert.Equal(length + 1, reader.Position);
+            await reader.CompleteAsync();
+        }
+    }
+
+    [Fact]
+    public async Task SmallFile_TakesASmallSegment()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1000)));
+        ReadResult result = await reader.ReadAsync(_stop);
+        FileSegment segment = Assert.IsType<FileSegment>(result.Buffer.Start.GetObject());
+        Assert.InRange(segment.Capacity, 1000, 1024);
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(300)]
+    [InlineData(SegmentPool.MaxSize)]
+    [InlineData(SegmentPool.MaxSize + 1)]
+    public void SegmentPool_GivesTheSizeAskedForAndKeepsNoMoreThanItsLimit(int size)
+    {
+        SegmentPool pool = new(PoolLimit);
+        List<FileSegment> segments = [.. Enumerable.Range(0, 40).Select(_ => pool.Rent(size))];
+        Assert.All(segments, s => Assert.Equal(size, s.Capacity));
+        Assert.All(segments, AssertAligned);
+        Assert.Equal(40, segments.Distinct().Count());
+        segments.ForEach(s => Assert.Null(pool.Return(s)));
+        Assert.InRange(pool.RetainedBytes, size <= SegmentPool.MaxSize ? Math.Min(size, 256) : 0, PoolLimit);
+        if (size <= SegmentPool.MaxSize)
+        {
+            Assert.Contains(pool.Rent(size), segments);
+        }
+    }
+
+    private static unsafe void AssertAligned(FileSegment segment)
+    {
+        using System.Buffers.MemoryHandle memory = segment.Buffer.Pin();
+        Assert.Equal((nint)memory.Pointer, segment.Address);
+        Assert.Equal(0, segment.Address % FileSegment.Alignment);
+    }
+
+    [Fact]
+    public void SegmentPool_FullOfASizeThatNobodyUsesAnyMore_MakesRoomForTheOnesInUse()
+    {
+        SegmentPool pool = new(PoolLimit);
+        List<FileSegment> old = [.. Enumerable.Range(0, (int)(PoolLimit / SegmentPool.MinSize) + 10).Select(_ => pool.Rent(SegmentPool.MinSize))];
+        old.ForEach(s => Assert.Null(pool.Return(s)));
+        Assert.Equal(PoolLimit, pool.RetainedBytes);
+        FileSegment[] used = [pool.Rent(65_536), pool.Rent(65_536), pool.Rent(SegmentPool.MaxSize)];
+        Array.ForEach(used, s => Assert.Null(pool.Return(s)));
+        Assert.Contains(pool.Rent(65_536), used);
+        Assert.Contains(pool.Rent(65_536), used);
+        Assert.Contains(pool.Rent(SegmentPool.MaxSize), used);
+        Assert.InRange(pool.RetainedBytes, PoolLimit / 2, PoolLimit);
+    }
+
+    [Fact]
+    public async Task Meter_CountsInlineReadsHandOversBytesAndFallbacks()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        using Counters counters = new();
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        ScriptedCalls calls = new() { OnReadNoWait = call => call == 4 ? -123 : 30_000 };
+        FilePipeReader reader = calls.Read(path);
+        await reader.CopyToAsync(Stream.Null, _stop);
+        await reader.CompleteAsync();
+
+        // Other tests may be reading, too.
+        Assert.True(counters["reads.inline"] >= 3);
+        Assert.True(counters["reads.handed_over"] >= 1);
+        Assert.True(counters["bytes_read"] >= 100_000);
+        Assert.Contains("preadv2 123", counters.Fallbacks);
+    }
+
+    [Fact]
+    public async Task ReadAsync_AwaitedUnderATaskScheduler_GoesOnThere()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => Slow() };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        TaskScheduler scheduler = new ConcurrentExclusiveSchedulerPair().ExclusiveScheduler;
+        TaskScheduler? seen = null;
+        await Task.Factory.StartNew(
+            async () =>
+            {
+                await reader.ReadAsync(_stop);
+                seen = TaskScheduler.Current;
+            },
+            _stop,
+            TaskCreationOptions.None,
+            scheduler).Unwrap();
+        Assert.Same(scheduler, seen);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadAsync_AwaitedUnderASynchronizationContext_GoesOnThere()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => Slow() };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        CountingContext context = new();
+        TaskCompletionSource done = new();
+        context.Post(async _ =>
+        {
+            SynchronizationContext.SetSynchronizationContext(context);
+            await reader.ReadAsync(_stop);
+            done.SetResult();
+        }, null);
+        await done.Task.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(2, context.Posted);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Create_FileInThePageCache_AllocatesFourSmallObjects()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.Is64BitProcess, "It counts the objects of the Linux back end.");
+        string path = _folder.File("f", Pattern.Bytes(4096));
+        long least = long.MaxValue;
+        for (int i = 0; i < 100; i++)
+        {
+            // The pools are full after the first, and what the runtime allocates for itself now and then is not in all of them.
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            FilePipeReader reader = FilePipeReader.Create(path);
+            ValueTask<ReadResult> read = reader.ReadAsync(_stop);
+            Assert.SkipUnless(read.IsCompletedSuccessfully, "The file system does not know RWF_NOWAIT.");
+            reader.AdvanceTo((await read).Buffer.End);
+            Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
+            reader.Complete();
+            least = Math.Min(least, GC.GetAllocatedBytesForCurrentThread() - before);
+        }
+
+        Assert.InRange(least, 1, 368);
+    }
+
+    [Fact]
+    public async Task PortableBackend_ReadsAndWritesTheSame()
+    {
+        byte[] content = Pattern.Bytes(500_000);
+        string path = _folder.File("f");
+        SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
+        for (int index = 0; index < content.Length; index += 50_000)
+        {
+            await writer.WriteAsync(content.AsMemory(index, 50_000), _stop);
+        }
+
+        await writer.CompleteAsync();
+        SafeFileHandle source = File.OpenHandle(path);
+        FilePipeReader reader = FilePipeReader.Create(new PortableFile(source, path, FileProperties.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
+        MemoryStream copied = new();
+        await reader.CopyToAsync(copied, _stop);
+        await reader.CompleteAsync();
+        Assert.Equal(content, copied.ToArray());
+        Assert.True(source.IsClosed && target.IsClosed);
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task PortableBackend_HandlesThatCannotSeek_ReadsAndWritesTheSame(FlushGuarantee guarantee)
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.In);
+        using SafeFileHandle target = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
+        FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, null, FileProperties.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
+        FilePipeReader reader = FilePipeReader.Create(new PortableFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
+        Task writing = Task.Run(
+            async () =>
+            {
+                for (int index = 0; index < 300_000; index += 10_000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            },
+            _stop);
+        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
+        await writing;
+        server.DisposeLocalCopyOfClientHandle();
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
+        await reader.CompleteAsync();
+        GC.Collect();
+        GC.WaitForPendingFinalizers();
+        Assert.False(source.IsClosed || target.IsClosed);
+    }
+
+    [Fact]
+    public async Task SixtyFourReadersAtOnce_ReadTheRightBytesAndLeaveNoHandle()
+    {
+        string path = _folder.File("f", Pattern.Bytes(1_000_000));
+        int before = Handles();
+        await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 500 + (number * 100), PauseReadAheadThreshold = number % 2 * 100_000, Offset = number });
+            long index = number;
+            int reads = 0;
+            while (true)
+            {
+                if (number % 3 == 0 && ++reads % 2 == 0)
+                {
+                    reader.CancelPendingRead();
+                }
+
+                ReadResult result = await reader.ReadAsync(stop);
+                foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+                {
+                    Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                    index += memory.Length;
+                }
+
+                reader.AdvanceTo(result.Buffer.End);
+                if (result.IsCompleted)
+                {
+                    break;
+                }
+            }
+
+            Assert.Equal(1_000_000, index);
+            await reader.CompleteAsync();
+        });
+        Assert.True(SpinWait.SpinUntil(() => Handles() <= before, Eventually.Limit), "Handles are left open.");
+
+        int Handles() => OperatingSystem.IsLinux() ? OpenHandles.Of(path) : 0;
+    }
+
+    [Fact]
+    public async Task PipeReaderCreate_TheBclsFactory_MakesAFilePipeReader()
+    {
+        string path = _folder.File("f", Pattern.Bytes(10));
+        PipeReader reader = PipeReader.Create(path, new FilePipeReaderOptions { BufferSize = 100 });
+        Assert.IsType<FilePipeReader>(reader);
+        Assert.Equal(10, (await reader.ReadAsync(_stop)).Buffer.Length);
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>Slow enough for the caller to be waiting when the read ends.</summary>
+    private static long? Slow()
+    {
+        Thread.Sleep(50);
+        return null;
+    }
+
+    private sealed class CountingContext : SynchronizationContext
+    {
+        private int _posted;
+
+        public int Posted => _posted;
+
+        public override void Post(SendOrPostCallback d, object? state)
+        {
+            Interlocked.Increment(ref _posted);
+            base.Post(d, state);
+        }
+    }
+}

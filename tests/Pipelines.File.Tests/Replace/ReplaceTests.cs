@@ -1,0 +1,608 @@
+using System.Runtime.Versioning;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>Files that appear whole, or not at all.</summary>
+public sealed class ReplaceTests : IDisposable
+{
+    private static readonly byte[] s_old = [1, 2, 3];
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    public static TheoryData<FileMode, FlushGuarantee, FilePipeBackend, int> EveryWay()
+    {
+        TheoryData<FileMode, FlushGuarantee, FilePipeBackend, int> data = [];
+        foreach (FileMode mode in (FileMode[])[FileMode.Create, FileMode.CreateNew])
+        {
+            foreach (FlushGuarantee guarantee in Enum.GetValues<FlushGuarantee>())
+            {
+                foreach (FilePipeBackend backend in (FilePipeBackend[])[FilePipeBackend.Auto, FilePipeBackend.Portable])
+                {
+                    data.Add(mode, guarantee, backend, 0);
+                    data.Add(mode, guarantee, backend, 3_000_001);
+                }
+            }
+        }
+
+        return data;
+    }
+
+    public static TheoryData<string, string, long?> TwoCallsAndAnAnswer()
+    {
+        string[] calls = ["Abort", "Dispose", "DisposeAsync", "CompleteAsync", "CancelPendingFlush"];
+        return [.. from first in calls from second in calls from answer in new long?[] { null, 1000, -Libc.EIO } select (first, second, answer)];
+    }
+
+    [Theory]
+    [MemberData(nameof(EveryWay))]
+    public async Task CompleteAsync_EveryWay_TheFileIsThereWholeAndNothingElse(FileMode mode, FlushGuarantee guarantee, FilePipeBackend backend, int length)
+    {
+        string path = _folder.File("f");
+        if (mode == FileMode.Create)
+        {
+            _folder.File("f", s_old);
+        }
+
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode, FlushGuarantee = guarantee, Backend = backend, PreallocationSize = 4_000_000 });
+        await writer.WriteAsync(Pattern.Bytes(length), _stop);
+        Assert.Equal(mode == FileMode.Create ? s_old : null, File.Exists(path) ? await File.ReadAllBytesAsync(path, _stop) : null);
+        await writer.CompleteAsync();
+        Assert.True(Pattern.Bytes(length).AsSpan().SequenceEqual(File.ReadAllBytes(path)));
+        AssertNames("f");
+    }
+
+    [Fact]
+    public void Complete_Blocking_TheFileIsThere()
+    {
+        string path = _folder.File("f", s_old);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
+        Pattern.Fill(writer.GetSpan(10)[..10], 0);
+        writer.Advance(10);
+        writer.Complete();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
+    [Theory]
+    [InlineData("Abort")]
+    [InlineData("Dispose")]
+    [InlineData("DisposeAsync")]
+    [InlineData("Complete(exception)")]
+    [InlineData("CompleteAsync(exception)")]
+    public async Task GivenUp_LeavesTheOldFileAndNothingElse(string how)
+    {
+        foreach (bool isThere in new[] { true, false })
+        {
+            string path = _folder.File(isThere ? "old" : "new");
+            if (isThere)
+            {
+                File.WriteAllBytes(path, s_old);
+            }
+
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+            await writer.WriteAsync(Pattern.Bytes(1_000_000), _stop);
+            switch (how)
+            {
+                case "Abort":
+                    writer.Abort();
+                    await writer.CompleteAsync();
+                    break;
+                case "Dispose":
+                    writer.Dispose();
+                    break;
+                case "DisposeAsync":
+                    await writer.DisposeAsync();
+                    break;
+                case "Complete(exception)":
+                    writer.Complete(new IOException());
+                    break;
+                default:
+                    await writer.CompleteAsync(new IOException());
+                    break;
+            }
+
+            // Once more changes nothing.
+            writer.Dispose();
+            Assert.Equal(isThere, File.Exists(path));
+        }
+
+        Assert.Equal(s_old, File.ReadAllBytes(_folder.File("old")));
+        AssertNames("old");
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndGivenUp_SyncsNothing()
+    {
+        // Nobody is ever to see the file: no call is made for it that waits for the device.
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        RecordedCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, calls);
+        Pattern.Fill(writer.GetSpan(10)[..10], 0);
+        writer.Advance(10);
+        await writer.CompleteAsync(new IOException("the source broke"));
+        Assert.Equal("Make", calls.Order);
+        Assert.Equal(s_old, File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Dispose_AfterCompleteAsync_KeepsTheFile()
+    {
+        string path = _folder.File("f", s_old);
+        await using (FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }))
+        {
+            await writer.WriteAsync(Pattern.Bytes(10), _stop);
+            await writer.CompleteAsync();
+        }
+
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public void Create_NewButThere_ThrowsFileExists()
+    {
+        string path = _folder.File("f", s_old);
+        FileExistsException e = Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew }));
+        Assert.Equal(path, e.FileName);
+        Assert.Equal(s_old, File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
+    [Fact]
+    public async Task CompleteAsync_NewButThereByNow_ThrowsFileExistsAndKeepsTheOther()
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        File.WriteAllBytes(path, s_old);
+        FileExistsException e = await Assert.ThrowsAsync<FileExistsException>(async () => await writer.CompleteAsync());
+        Assert.Equal(path, e.FileName);
+        Assert.Equal(s_old, File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
+    [Fact]
+    public async Task CompleteAsync_TwoNewOnesAtOnce_OneWins()
+    {
+        for (int round = 0; round < 50; round++)
+        {
+            string path = _folder.File($"f{round}");
+            FilePipeWriter[] writers = [.. Enumerable.Range(0, 2).Select(_ => FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew }))];
+            for (int i = 0; i < 2; i++)
+            {
+                await writers[i].WriteAsync(new byte[] { (byte)i }, _stop);
+            }
+
+            bool[] wins = await Task.WhenAll(writers.Select(writer => Task.Run(
+                async () =>
+                {
+                    try
+                    {
+                        await writer.CompleteAsync();
+                        return true;
+                    }
+                    catch (FileExistsException)
+                    {
+                        return false;
+                    }
+                },
+                _stop)));
+            Assert.Single(wins, won => won);
+            Assert.Equal([(byte)wins.IndexOf(true)], File.ReadAllBytes(path));
+        }
+    }
+
+    [Fact]
+    public async Task CompleteAsync_WhileOthersReadTheOld_TheyReadItToItsEnd()
+    {
+        string path = _folder.File("f", Pattern.Bytes(200_000));
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine renames over no open file; the POSIX semantics of Windows 10 do.");
+        FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 4096 });
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        await writer.WriteAsync(new byte[10], _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(10, new FileInfo(path).Length);
+        using MemoryStream content = new();
+        await reader.CopyToAsync(content, _stop);
+        await reader.CompleteAsync();
+        Assert.Equal(-1, Pattern.FirstDifference(content.ToArray()));
+        Assert.Equal(200_000, content.Length);
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    public void Create_FolderOrNoFolderOrLongName_SaysSo(FlushGuarantee guarantee)
+    {
+        FilePipeWriterOptions options = new() { Replace = true, FlushGuarantee = guarantee };
+        Directory.CreateDirectory(_folder.File("folder"));
+        Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.File("folder"), options));
+        Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.File("folder") + Path.DirectorySeparatorChar, options));
+        Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(_folder.File("none/f"), options));
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create("", options));
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "The rest is Unix.");
+        Assert.Throws<PathTooLongException>(() => FilePipeWriter.Create(_folder.File(new string('x', 256)), options));
+        Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(_folder.File("f", s_old) + "/g", options));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_LongestName_IsThere()
+    {
+        string name = new('x', OperatingSystem.IsWindows() ? 120 : 255);
+        foreach (byte content in (byte[])[1, 2])
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File(name), new() { Replace = true });
+            await writer.WriteAsync(new[] { content }, _stop);
+            await writer.CompleteAsync();
+            Assert.Equal([content], File.ReadAllBytes(_folder.File(name)));
+        }
+
+        AssertNames(name);
+    }
+
+    [Fact]
+    public void Create_OptionsThatContradict_Throw()
+    {
+        foreach (FileMode mode in (FileMode[])[FileMode.Open, FileMode.OpenOrCreate, FileMode.Append, FileMode.Truncate])
+        {
+            Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, Mode = mode }));
+        }
+
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, Offset = 1 }));
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FileOptions = FileOptions.DeleteOnClose }));
+        using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Replace = true }));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_RelativeLinkInALinkedFolder_TheFileThatTheSystemMeansIsReplaced()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        Directory.CreateDirectory(_folder.File("real/inner"));
+        File.WriteAllBytes(_folder.File("real/target"), s_old);
+        File.CreateSymbolicLink(_folder.File("real/inner/link"), "../target");
+        Directory.CreateSymbolicLink(_folder.File("folder"), "real/inner");
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("folder/link"), new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.False(File.Exists(_folder.File("target")), "Another file than the one that the link means.");
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("real/target")));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_FileWithAnAccessList_TheGroupGetsNoMoreThanItHad()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Needs access lists.");
+        string path = _folder.File("f", s_old);
+
+        // acl(5): the owner and user 12345 may read and write, the group nothing; the mode shows the mask of the list in the group's place.
+        byte[] list = [2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 57, 48, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 16, 0, 6, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255];
+        Assert.SkipUnless(SetAccessList(path, list), "The file system has no access lists.");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(list, AccessListOf(path));
+
+        static unsafe bool SetAccessList(string path, byte[] list)
+        {
+            using SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
+            fixed (byte* first = list)
+            {
+                return Libc.FSetXAttr(handle, Libc.AccessList, first, list.Length, 0) == 0;
+            }
+        }
+
+        static unsafe byte[] AccessListOf(string path)
+        {
+            byte[] list = new byte[100];
+            fixed (byte* first = list)
+            {
+                return list[..(int)Math.Max(0, Libc.GetXAttr(path, Libc.AccessList, first, list.Length))];
+            }
+        }
+    }
+
+    [Fact]
+    public async Task CompleteAsync_SymbolicLink_ItsTargetIsReplaced()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        Directory.CreateDirectory(_folder.File("other"));
+        string target = _folder.File("other/target");
+        File.WriteAllBytes(target, s_old);
+        File.CreateSymbolicLink(_folder.File("second"), "other/target");
+        File.CreateSymbolicLink(_folder.File("first"), _folder.File("second"));
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("first"), new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(target));
+        Assert.Equal("other/target", new FileInfo(_folder.File("second")).LinkTarget);
+        Assert.Equal(_folder.File("second"), new FileInfo(_folder.File("first")).LinkTarget);
+        AssertNames("first", "second");
+
+        // One that leads nowhere yet; and a new file may not have the name of a link.
+        File.Delete(target);
+        writer = FilePipeWriter.Create(_folder.File("first"), new() { Replace = true });
+        await writer.CompleteAsync();
+        Assert.Equal(0, new FileInfo(target).Length);
+        Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(_folder.File("first"), new() { Replace = true, Mode = FileMode.CreateNew }));
+    }
+
+    [Theory]
+    [InlineData(UnixFileMode.UserRead | UnixFileMode.UserWrite)]
+    [InlineData(UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute | UnixFileMode.GroupRead | UnixFileMode.GroupWrite | UnixFileMode.OtherWrite)]
+    [UnsupportedOSPlatform("windows")]
+    public async Task CompleteAsync_PermissionsOfTheReplaced_AreKeptFromTheStart(UnixFileMode mode)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix.");
+        string path = _folder.File("f", s_old);
+        File.SetUnixFileMode(path, mode);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        Assert.Equal(mode, File.GetUnixFileMode(writer.OpenedFile.Handle));
+        await writer.CompleteAsync();
+        Assert.Equal(mode, File.GetUnixFileMode(path));
+
+        // A new one has those of any new file.
+        File.WriteAllBytes(_folder.File("ordinary"), []);
+        await FilePipeWriter.Create(_folder.File("new"), new() { Replace = true }).CompleteAsync();
+        Assert.Equal(File.GetUnixFileMode(_folder.File("ordinary")), File.GetUnixFileMode(_folder.File("new")));
+    }
+
+    [Fact]
+    public async Task Create_NotARegularFile_SaysSo()
+    {
+        ChildProcess.SkipUnlessLinux("mkfifo");
+        await ChildProcess.RunAsync($"mkfifo '{_folder.File("fifo")}'");
+        IOException e = Assert.Throws<IOException>(() => FilePipeWriter.Create(_folder.File("fifo"), new() { Replace = true }));
+        Assert.Contains("not a regular file", e.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Child_WithoutPermissionOrRoom_SaysSoAndLeavesNothing()
+    {
+        ChildProcess.SkipUnlessLinux("setpriv", "chmod", "mount");
+        string[] cases =
+        [
+            "mkdir ro && chmod 555 ro && TARGET=ro/f",
+            "mkdir rw && chmod 777 rw && echo old > rw/f && chmod 444 rw/f && TARGET=rw/f",
+        ];
+
+        // Others may not be able to enter the folder of the tests.
+        string child = _folder.File("child");
+        Directory.CreateDirectory(child);
+        foreach (string file in Directory.EnumerateFiles(AppContext.BaseDirectory))
+        {
+            if (Path.GetExtension(file) is ".dll" or ".json")
+            {
+                File.Copy(file, Path.Combine(child, Path.GetFileName(file)));
+            }
+        }
+
+        foreach (string prepared in cases)
+        {
+            string command = string.Join(' ', "dotnet", Path.Combine(child, "Pipelines.File.Child.dll"), "replace \"$TARGET\" 100000 1000 WriteBehind");
+            string asNobody = Environment.UserName == "root" ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
+            (int status, string output, string error) = await ChildProcess.RunAsync(
+                $"chmod 755 '{_folder.Path}' && chmod -R a+rX '{child}' && cd '{_folder.Path}' && {prepared} && HOME=/tmp DOTNET_EnableDiagnostics=0 {asNobody}{command}; S=$?; ls -A \"$(dirname $TARGET)\"; exit $S");
+            Assert.SkipWhen(error.Contains("setpriv", StringComparison.Ordinal) || error.Contains("not exist", StringComparison.Ordinal), "The program cannot be reached as nobody here.");
+            Assert.True(status == 3, output + error);
+            Assert.Contains("UnauthorizedAccessException", output, StringComparison.Ordinal);
+            Assert.DoesNotContain(".pipelines-file-", output, StringComparison.Ordinal);
+        }
+
+        if (Environment.UserName == "root")
+        {
+            string command = ChildProcess.Command("replace", "full/f", "4000000", "1000", "WriteBehind");
+            (int status, string output, string error) = await ChildProcess.RunAsync(
+                $"cd '{_folder.Path}' && mkdir full && mount -t tmpfs -o size=1m none full && echo old > full/f && {command}; S=$?; cat full/f; ls -A full; umount full; exit $S");
+            Assert.SkipWhen(error.Contains("mount:", StringComparison.Ordinal), "Nothing may be mounted here.");
+            Assert.True(status == 3, output + error);
+            Assert.Contains("No space left", output, StringComparison.Ordinal);
+            Assert.EndsWith("old\nf\n", output, StringComparison.Ordinal);
+        }
+    }
+
+    [Fact]
+    public async Task Child_TwoNewOnesAtOnceWithDelayedNaming_OneWins()
+    {
+        // Both have found no such file, and name theirs half a second later.
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f");
+        string command = $"strace -f -o /dev/null -e inject=linkat,renameat2:delay_enter=500000 {ChildProcess.Command("replacenew", path, "1000", "1000", "Written")}";
+        (int Status, string Output, string Error)[] results = await Task.WhenAll(ChildProcess.RunAsync(command), ChildProcess.RunAsync(command));
+        Assert.SkipWhen(results.Any(result => result.Error.Contains("PTRACE", StringComparison.Ordinal)), "strace may not trace here.");
+        Assert.Equal([0, 3], results.Select(result => result.Status).Order());
+        Assert.Contains(nameof(FileExistsException), results.Single(result => result.Status == 3).Output, StringComparison.Ordinal);
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
+    [Theory]
+    [InlineData(false, FileMode.Create, 0, 0, "Make Sync Link SyncFolder")]
+    [InlineData(false, FileMode.CreateNew, 0, 0, "Make Sync Link SyncFolder")]
+    [InlineData(true, FileMode.Create, 0, 0, "Make Sync Link Rename SyncFolder")]
+    [InlineData(true, FileMode.Create, 95, 0, "Make Sync Rename SyncFolder")]
+    [InlineData(false, FileMode.CreateNew, 95, 0, "Make Sync Rename SyncFolder")]
+    [InlineData(false, FileMode.CreateNew, 95, 22, "Make Sync LinkName Unlink SyncFolder")]
+    public async Task CompleteAsync_Durable_SyncsTheFileThenNamesItThenSyncsTheFolder(bool isThere, FileMode mode, int namelessError, int renameError, string order)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        if (isThere)
+        {
+            File.WriteAllBytes(path, s_old);
+        }
+
+        foreach (int length in (int[])[0, 100_000])
+        {
+            RecordedCalls calls = new() { NamelessError = namelessError, RenameNoReplaceError = renameError };
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 200_000 }, calls);
+            Pattern.Fill(writer.GetSpan(length)[..length], 0);
+            writer.Advance(length);
+            await writer.CompleteAsync();
+            Assert.Equal(order, calls.Order);
+            Assert.Equal(Pattern.Bytes(length), await File.ReadAllBytesAsync(path, _stop));
+            AssertNames("f");
+            if (!isThere)
+            {
+                File.Delete(path);
+            }
+        }
+    }
+
+    [Fact]
+    public async Task CompleteAsync_NameComesMeanwhile_IsReplaced()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        RecordedCalls calls = new() { BeforeName = () => File.WriteAllBytes(path, s_old) };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
+    [Fact]
+    public async Task CompleteAsync_FolderCameInItsPlace_ThrowsAndLeavesNothing()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, new RecordedCalls { BeforeName = () => Directory.CreateDirectory(path) });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await writer.CompleteAsync());
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await writer.CompleteAsync());
+        AssertNames("f");
+    }
+
+    [Fact]
+    public async Task CompleteAsync_SyncFails_LeavesTheOldFile()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncError = _ => 5 });
+        await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(s_old, File.ReadAllBytes(path));
+        AssertNames("f");
+    }
+
+    [Fact]
+    public async Task CompleteAsync_FolderSyncFails_ThrowsAndTheNewFileIsThere()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncFolderError = 5 });
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Contains("folder", e.Message, StringComparison.Ordinal);
+        Assert.Equal(0, new FileInfo(path).Length);
+        AssertNames("f");
+    }
+
+    [Fact]
+    public async Task Abort_WhileTheFileTakesItsName_IsTooLate()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        FilePipeWriter? writer = null;
+        writer = FilePipeWriter.Create(path, new() { Replace = true }, new RecordedCalls { BeforeName = () => writer!.Abort() });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_ManyTimes_LeavesNoHandleOpen()
+    {
+        ChildProcess.SkipUnlessLinux();
+        int Open() => Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget?.StartsWith(_folder.Path, StringComparison.Ordinal) == true);
+        for (int i = 0; i < 20; i++)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
+            if (i % 2 == 0)
+            {
+                await writer.CompleteAsync();
+            }
+            else
+            {
+                await writer.DisposeAsync();
+            }
+        }
+
+        Assert.Equal(0, Open());
+    }
+
+    [Theory]
+    [MemberData(nameof(TwoCallsAndAnAnswer))]
+    public async Task CompleteAsync_LastWriteStalls_WhateverComesMeanwhileTheFileIsTheOldOrTheNew(string first, string second, long? answer)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        string path = _folder.File("f", s_old);
+        using SemaphoreSlim begun = new(0);
+        using SemaphoreSlim goOn = new(0);
+        ScriptedCalls calls = new()
+        {
+            OnWrite = call =>
+            {
+                if (call > 1)
+                {
+                    return null;
+                }
+
+                begun.Release();
+                Assert.True(goOn.Wait(Eventually.Limit, CancellationToken.None));
+                return answer;
+            },
+        };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 }, calls);
+        Pattern.Bytes(5000).CopyTo(writer.GetMemory(5000));
+        writer.Advance(5000);
+        List<Task> completions = [writer.CompleteAsync().AsTask()];
+        Assert.True(await begun.WaitAsync(Eventually.Limit, _stop));
+        foreach (string call in new[] { first, second })
+        {
+            switch (call)
+            {
+                case "Abort":
+                    writer.Abort();
+                    break;
+                case "Dispose":
+                    writer.Dispose();
+                    break;
+                case "DisposeAsync":
+                    completions.Add(writer.DisposeAsync().AsTask());
+                    break;
+                case "CompleteAsync":
+                    completions.Add(writer.CompleteAsync().AsTask());
+                    break;
+                case "CancelPendingFlush":
+                    writer.CancelPendingFlush();
+                    break;
+            }
+        }
+
+        goOn.Release();
+        bool isAborted = first == "Abort" || second == "Abort";
+        Exception? error = null;
+        foreach (Task completion in completions)
+        {
+            error ??= await Record.ExceptionAsync(() => completion.WaitAsync(Eventually.Limit, _stop));
+        }
+
+        Assert.Equal(isAborted ? typeof(OperationCanceledException) : answer < 0 ? typeof(IOException) : null, error?.GetType());
+        Assert.Equal(isAborted || answer < 0 ? s_old : Pattern.Bytes(5000), await File.ReadAllBytesAsync(path, _stop));
+        AssertNames("f");
+    }
+
+    private void AssertNames(params string[] names)
+        => Assert.Equal(
+            names.Order(StringComparer.Ordinal),
+            Directory.EnumerateFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Where(name => name != "other").Order(StringComparer.Ordinal));
+}

@@ -1,0 +1,51 @@
+using System.ComponentModel;
+using System.Runtime.InteropServices;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>A FIFO with a write end that is open already, so that opening its read end does not wait; reading it ends when this is disposed.</summary>
+internal sealed partial class Fifo : IDisposable
+{
+    private readonly FileStream _writeEnd;
+
+    private Fifo(string path)
+    {
+        Path = path;
+
+        // Open for both: with nobody at the other end yet, open(2) for writing alone would wait.
+        _writeEnd = new FileStream(File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, bufferSize: 0);
+    }
+
+    public string Path { get; }
+
+    /// <summary>Skips the test where a FIFO cannot be opened so.</summary>
+    public static Fifo Create(TempFolder folder, string name = "fifo") => new(Make(folder, name));
+
+    /// <summary>One that nobody has open yet. Skips the test where there is none, or none that can be opened for both reading and writing.</summary>
+    public static string Make(TempFolder folder, string name = "fifo")
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: it opens a FIFO for both reading and writing (fifo(7)).");
+        string path = folder.File(name);
+        MakeAt(path);
+        return path;
+    }
+
+    public static void MakeAt(string path)
+    {
+        if (MakeFifo(path, 0b110_000_000) != 0)
+        {
+            throw new Win32Exception(Marshal.GetLastPInvokeError());
+        }
+    }
+
+    /// <summary>Whether everything that was written has been read.</summary>
+    public bool IsEmpty => !UnixCalls.Default.IsReady(_writeEnd.SafeFileHandle, Libc.POLLIN);
+
+    public void Write(ReadOnlySpan<byte> bytes) => _writeEnd.Write(bytes);
+
+    public void Dispose() => _writeEnd.Dispose();
+
+    [LibraryImport("libc", EntryPoint = "mkfifo", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int MakeFifo(string path, uint mode);
+}

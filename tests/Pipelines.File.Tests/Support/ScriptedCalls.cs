@@ -1,0 +1,140 @@
+using System.Collections.Concurrent;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>The system calls of the Unix back end with a script between: what a call answers instead, how much it may move, or what happens before it.</summary>
+internal sealed unsafe class ScriptedCalls : UnixCalls
+{
+    private int _reads;
+    private int _readsNoWait;
+    private int _writes;
+    private long _bytesWritten;
+    private int _syncs;
+    private int _uncached;
+
+    /// <summary>By the number of the call from 1: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.</summary>
+    public Func<int, long?>? OnRead { get; init; }
+
+    public Func<int, long?>? OnReadNoWait { get; init; }
+
+    public Func<int, long?>? OnWrite { get; init; }
+
+    /// <summary>Whether the file knows pwritev2(2) with RWF_NOWAIT. Where not, that call is answered so, and not counted.</summary>
+    public bool KnowsWriteNoWait { get; init; } = true;
+
+    public Func<int, long?>? OnSync { get; init; }
+
+    /// <summary>For calls with RWF_DONTCACHE, as the others.</summary>
+    public Func<int, long?>? OnUncached { get; init; }
+
+    /// <summary>By the offset: how many bytes from there on are in the page cache, or a negative errno.</summary>
+    public Func<long, long?>? OnCountCached { get; init; }
+
+    /// <summary>Calls with RWF_DONTCACHE.</summary>
+    public int Uncached => _uncached;
+
+    /// <summary>What was taken out of the page cache ("drop"), began to be written ("write") or was waited for ("wait"), and the offset, in order.</summary>
+    public ConcurrentQueue<(string Call, long Offset)> CacheCalls { get; } = new();
+
+    public int Reads => _reads;
+
+    public int ReadsNoWait => _readsNoWait;
+
+    public int Writes => _writes;
+
+    public long BytesWritten => Interlocked.Read(ref _bytesWritten);
+
+    public int Syncs => _syncs;
+
+    public FilePipeReader Read(string path, FilePipeReaderOptions? options = null)
+        => FilePipeReader.Create(Backend(path, FileMode.Open, FileAccess.Read), options ?? new(), leaveOpen: false);
+
+    public FilePipeWriter Write(string path, FilePipeWriterOptions? options = null)
+        => FilePipeWriter.Create(Backend(path, FileMode.Create, FileAccess.Write), options ?? new(), leaveOpen: false, isOpenedByPath: true);
+
+    /// <summary>A writer to a handle of the caller's, whose path nobody tells.</summary>
+    public FilePipeWriter Write(SafeFileHandle handle, FilePipeWriterOptions? options = null)
+        => FilePipeWriter.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false, isOpenedByPath: false);
+
+    /// <inheritdoc cref="Write(SafeFileHandle, FilePipeWriterOptions?)"/>
+    public FilePipeReader Read(SafeFileHandle handle, FilePipeReaderOptions? options = null)
+        => FilePipeReader.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false);
+
+    internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => Scripted(OnRead, ref _reads, vectors, ref count) ?? base.Read(file, vectors, count, offset);
+
+    internal override long ReadNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count) ?? base.ReadNoWait(file, vectors, count, offset);
+
+    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => Scripted(OnWrite, ref _writes, vectors, ref count) ?? Count(base.Write(file, vectors, count, offset));
+
+    internal override long WriteNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => !KnowsWriteNoWait ? -Libc.EOPNOTSUPP : Scripted(OnWrite, ref _writes, vectors, ref count) ?? base.WriteNoWait(file, vectors, count, offset);
+
+    internal override long ReadUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, bool mayWait)
+        => Scripted(OnUncached, ref _uncached, vectors, ref count) ?? base.ReadUncached(file, vectors, count, offset, mayWait);
+
+    internal override long WriteUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        => Scripted(OnUncached, ref _uncached, vectors, ref count) ?? Count(base.WriteUncached(file, vectors, count, offset));
+
+    internal override long CountCached(SafeFileHandle file, long offset, long length) => OnCountCached?.Invoke(offset) ?? base.CountCached(file, offset, length);
+
+    internal override void DropCached(SafeFileHandle file, long offset, long length)
+    {
+        CacheCalls.Enqueue(("drop", offset));
+        base.DropCached(file, offset, length);
+    }
+
+    internal override void WriteCached(SafeFileHandle file, long offset, long length, bool waits)
+    {
+        CacheCalls.Enqueue((waits ? "wait" : "write", offset));
+        base.WriteCached(file, offset, length, waits);
+    }
+
+    internal override long Sync(SafeFileHandle file)
+    {
+        int call = Interlocked.Increment(ref _syncs);
+        long? answer = OnSync?.Invoke(call);
+        return answer is < 0 ? answer.Value : base.Sync(file);
+    }
+
+    private long Count(long written)
+    {
+        Interlocked.Add(ref _bytesWritten, Math.Max(0, written));
+        return written;
+    }
+
+    private static long? Scripted(Func<int, long?>? script, ref int calls, Libc.IoVector* vectors, ref int count)
+    {
+        int call = Interlocked.Increment(ref calls);
+        long? answer = script?.Invoke(call);
+        if (answer is null or <= 0)
+        {
+            return answer;
+        }
+
+        // A short call: the real one, with less memory.
+        long left = answer.Value;
+        for (int i = 0; i < count; i++)
+        {
+            vectors[i].Length = (nint)Math.Min(vectors[i].Length, left);
+            left -= vectors[i].Length;
+            if (left == 0)
+            {
+                count = i + 1;
+            }
+        }
+
+        return null;
+    }
+
+    private UnixFile Backend(string path, FileMode mode, FileAccess access)
+    {
+        SafeFileHandle handle = File.OpenHandle(path, mode, access, FileShare.ReadWrite);
+        return new UnixFile(handle, path, FileProperties.Of(handle, path), this);
+    }
+}

@@ -1,0 +1,299 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Security.Cryptography;
+using FilePipelinesChild;
+using FsCheck;
+using FsCheck.Fluent;
+using Pipelines.File;
+using Pipelines.File.Testing;
+
+namespace FilePipelinesTests;
+
+/// <summary>A tap sees each byte once and in order, and the pipe behind it does what it would do without.</summary>
+public sealed class TapTests : IDisposable
+{
+    private const int Length = 100_000;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public enum Verb
+    {
+        Read,
+        ReadAtLeast,
+        TryRead,
+        CancelAndRead,
+    }
+
+    public sealed record ReadAct(Verb Verb, int Size, int Consumed, int Examined);
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public void TappedReader_AnyMixtureOfReads_DoesWhatThePlainOneDoesAndSeesWhatIsConsumed()
+    {
+        Gen<ReadAct> act = Gen.Zip(Gen.Elements(Enum.GetValues<Verb>()), Gen.Zip(Gen.Choose(0, 20_000), Gen.Zip(Gen.Choose(0, 100), Gen.Choose(0, 100))))
+            .Select(t => new ReadAct(t.Item1, t.Item2.Item1, t.Item2.Item2.Item1, Math.Max(t.Item2.Item2.Item1, t.Item2.Item2.Item2)));
+        Prop.ForAll(Gen.ListOf(act).Select(acts => acts.ToArray()).ToArbitrary(), CheckReads).Check(Config.QuickThrowOnFailure.WithMaxTest(200).WithEndSize(40));
+    }
+
+    private static void CheckReads(ReadAct[] acts)
+    {
+        byte[] content = Pattern.Bytes(Length);
+        TestPipeReader plain = new(content) { PieceSize = 7001, SegmentSize = 1000 };
+        TestPipeReader inner = new(content) { PieceSize = 7001, SegmentSize = 1000 };
+        List<byte> seen = [];
+        PipeReader tapped = inner.Tap(span => seen.AddRange(span));
+        foreach (ReadAct act in acts)
+        {
+            Assert.Equal(Play(plain, act), Play(tapped, act));
+            Assert.Equal(plain.Consumed, inner.Consumed);
+            Assert.Equal(content[..(int)inner.Consumed], seen);
+        }
+
+        static string Play(PipeReader reader, ReadAct act)
+        {
+            ReadResult result;
+            switch (act.Verb)
+            {
+                case Verb.TryRead:
+                    if (!reader.TryRead(out result))
+                    {
+                        return "none";
+                    }
+
+                    break;
+                case Verb.ReadAtLeast:
+                    result = reader.ReadAtLeastAsync(act.Size).AsTask().Result;
+                    break;
+                default:
+                    if (act.Verb == Verb.CancelAndRead)
+                    {
+                        reader.CancelPendingRead();
+                    }
+
+                    result = reader.ReadAsync().AsTask().Result;
+                    break;
+            }
+
+            long length = result.Buffer.Length;
+            byte[] hash = SHA256.HashData(result.Buffer.ToArray());
+            reader.AdvanceTo(result.Buffer.GetPosition(length * act.Consumed / 100), result.Buffer.GetPosition(length * act.Examined / 100));
+            return $"{result.IsCanceled} {result.IsCompleted} {length} {Convert.ToHexString(hash)}";
+        }
+    }
+
+    [Theory]
+    [InlineData("ToPipe")]
+    [InlineData("ToFile")]
+    [InlineData("ToStream")]
+    [InlineData("AsStream")]
+    [InlineData("Lines")]
+    [InlineData("AsyncLate")]
+    public async Task TappedReader_EveryWayToTheEnd_HashesTheWholeFile(string way)
+    {
+        byte[] content = Pattern.Bytes(Length);
+        using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
+        PipeReader inner = way == "AsyncLate" ? new TestPipeReader(content) { PieceSize = 999, IsLate = true } : FilePipeReader.Create(_folder.File("f", content), new() { BufferSize = 1000 });
+        PipeReader reader = inner.Tap(hash);
+        using PooledMemoryStream received = new();
+        switch (way)
+        {
+            case "ToPipe":
+                Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+                await reader.CopyToAsync(pipe.Writer, _stop);
+                await pipe.Writer.CompleteAsync();
+                await pipe.Reader.CopyToAsync(received, _stop);
+                break;
+            case "ToFile":
+                await using (FilePipeWriter copy = FilePipeWriter.Create(Path.Combine(_folder.Path, "copy")))
+                {
+                    await reader.CopyToAsync(copy, _stop);
+                }
+
+                received.Write(File.ReadAllBytes(Path.Combine(_folder.Path, "copy")));
+                break;
+            case "Lines":
+                await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+                {
+                    received.Write(line.ToArray());
+                }
+
+                received.SetLength(0);
+                received.Write(content);
+                break;
+            case "AsStream":
+                await using (Stream stream = reader.AsStream())
+                {
+                    await stream.CopyToAsync(received, 1234, _stop);
+                }
+
+                break;
+            default:
+                await reader.CopyToAsync(received, _stop);
+                break;
+        }
+
+        await reader.CompleteAsync();
+        Assert.Equal(content, received.ToArray());
+        Assert.Equal(SHA256.HashData(content), hash.GetHashAndReset());
+    }
+
+    [Fact]
+    public async Task TappedReader_CopyThatIsCanceled_RepeatsNothing()
+    {
+        byte[] content = Pattern.Bytes(Length);
+        List<byte> seen = [];
+        PipeReader reader = new TestPipeReader(content) { SegmentSize = 1000 }.Tap(span => seen.AddRange(span));
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 10_000, resumeWriterThreshold: 5000));
+        Task copy = reader.CopyToAsync(pipe.Writer, _stop);
+        pipe.Writer.CancelPendingFlush();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
+        using PooledMemoryStream received = new();
+        Task receiving = pipe.Reader.CopyToAsync(received, _stop);
+        await reader.CopyToAsync(pipe.Writer, _stop);
+        await pipe.Writer.CompleteAsync();
+        await receiving;
+        Assert.Equal(content, received.ToArray());
+        Assert.Equal(content, seen);
+    }
+
+    [Fact]
+    public async Task TappedReader_TapThrows_IsTheErrorOfAdvanceToAndNothingIsConsumed()
+    {
+        bool throws = true;
+        TestPipeReader inner = new(Pattern.Bytes(100));
+        PipeReader reader = inner.Tap(_ =>
+        {
+            if (throws)
+            {
+                throw new TimeoutException("tap");
+            }
+        });
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.Throws<TimeoutException>(() => reader.AdvanceTo(result.Buffer.End));
+        Assert.Equal(0, inner.Consumed);
+        throws = false;
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.Equal(100, inner.Consumed);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
+        await reader.CompleteAsync();
+        Assert.True(inner.IsCompleted);
+    }
+
+    [Fact]
+    public async Task TappedReader_CancelPendingRead_EndsTheWait()
+    {
+        Pipe pipe = new();
+        PipeReader reader = pipe.Reader.Tap(_ => { });
+        ValueTask<ReadResult> reading = reader.ReadAsync(_stop);
+        Assert.False(reading.IsCompleted);
+        reader.CancelPendingRead();
+        Assert.True((await reading).IsCanceled);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task TappedWriter_EveryWayToWrite_HashesWhatIsWritten(bool toFile)
+    {
+        byte[] content = Pattern.Bytes(Length);
+        string path = _folder.File("f");
+        using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+        PipeWriter inner = toFile ? FilePipeWriter.Create(path) : pipe.Writer;
+        PipeWriter writer = inner.Tap(hash);
+        Assert.True(writer.CanGetUnflushedBytes);
+
+        // More is written to the memory than is advanced over, in two steps and none.
+        content.AsSpan(0, 40).CopyTo(writer.GetSpan(100));
+        writer.Advance(30);
+        writer.Advance(10);
+        writer.Advance(0);
+        Assert.Equal(40, writer.UnflushedBytes);
+        content.AsMemory(40, 60).CopyTo(writer.GetMemory(60));
+        writer.Advance(60);
+        Assert.False((await writer.FlushAsync(_stop)).IsCompleted);
+        await writer.WriteAsync(content.AsMemory(100, 50_000), _stop);
+        await writer.AsStream(leaveOpen: true).WriteAsync(content.AsMemory(50_100, 900), _stop);
+        writer.Write(content.AsSpan(51_000, 1000));
+        using MemoryStream rest = new(content, 52_000, Length - 52_000);
+        await rest.CopyToAsync(writer.AsStream(leaveOpen: true), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(SHA256.HashData(content), hash.GetHashAndReset());
+        using PooledMemoryStream received = new();
+        if (!toFile)
+        {
+            await pipe.Reader.CopyToAsync(received, _stop);
+        }
+
+        Assert.Equal(content, toFile ? File.ReadAllBytes(path) : received.ToArray());
+    }
+
+    [Fact]
+    public async Task TappedWriter_FromAFileAndFromMemory_SeesTheCopy()
+    {
+        byte[] content = Pattern.Bytes(3_000_000);
+        string path = _folder.File("f", content);
+        using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
+        PipeWriter writer = FilePipeWriter.Create(Path.Combine(_folder.Path, "g")).Tap(hash);
+        FilePipeReader reader = FilePipeReader.Create(path);
+        await reader.CopyToAsync(writer, _stop);
+        await reader.CompleteAsync();
+        using PooledMemoryStream stream = new();
+        stream.Write(content);
+        stream.Position = 0;
+        await stream.CopyToAsync(writer, _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(SHA256.HashData([.. content, .. content]), hash.GetHashAndReset());
+    }
+
+    [Fact]
+    public async Task TappedWriter_TapThrows_IsTheErrorOfAdvanceAndNothingIsWritten()
+    {
+        Pipe pipe = new();
+        PipeWriter writer = pipe.Writer.Tap(_ => throw new TimeoutException("tap"));
+        writer.GetSpan(10).Clear();
+        Assert.Throws<TimeoutException>(() => writer.Advance(10));
+        Assert.Equal(0, writer.UnflushedBytes);
+        await Assert.ThrowsAsync<TimeoutException>(async () => await writer.WriteAsync(new byte[10], _stop));
+        await writer.CompleteAsync(new IOException("given up"));
+        await Assert.ThrowsAsync<IOException>(async () => await pipe.Reader.ReadAsync(_stop));
+    }
+
+    [Fact]
+    public async Task TappedWriter_AdvanceTooFar_IsRefusedByTheWriterAndNotSeen()
+    {
+        long seen = 0;
+        Pipe pipe = new();
+        PipeWriter writer = pipe.Writer.Tap(span => seen += span.Length);
+        int length = writer.GetSpan(10).Length;
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(length + 1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1));
+        Assert.Equal(0, seen);
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await writer.WriteAsync(new byte[10], new CancellationToken(canceled: true)));
+        Assert.Equal(0, seen);
+    }
+
+    [Fact]
+    public async Task TappedWriter_CancelPendingFlush_EndsTheWait()
+    {
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 10, resumeWriterThreshold: 5));
+        long seen = 0;
+        PipeWriter writer = pipe.Writer.Tap(span => seen += span.Length);
+        ValueTask<FlushResult> flush = writer.WriteAsync(new byte[100], _stop);
+        Assert.False(flush.IsCompleted);
+        writer.CancelPendingFlush();
+        Assert.True((await flush).IsCanceled);
+        Assert.Equal(100, seen);
+    }
+
+    [Fact]
+    public void Tap_OfNothing_Throws()
+    {
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).Tap(_ => { }));
+        Assert.Throws<ArgumentNullException>(() => ((PipeWriter)null!).Tap(_ => { }));
+        Assert.Throws<ArgumentNullException>(() => new Pipe().Reader.Tap((IncrementalHash)null!));
+        Assert.Throws<ArgumentNullException>(() => new Pipe().Writer.Tap((Action<ReadOnlySpan<byte>>)null!));
+    }
+}

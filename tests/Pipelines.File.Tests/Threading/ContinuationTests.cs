@@ -1,0 +1,220 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>Where a wait goes on: in the awaiter's SynchronizationContext or TaskScheduler unless ConfigureAwait(false) says otherwise, however it ends.</summary>
+public sealed class ContinuationTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly ManualResetEventSlim _gate = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public ContinuationTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    /// <summary>What ends a wait.</summary>
+    public enum Ending
+    {
+        BackEnd,
+        Cancel,
+        Token,
+        Complete,
+        Failure,
+    }
+
+    public void Dispose()
+    {
+        _gate.Set();
+        _folder.Dispose();
+    }
+
+    [Theory]
+    [InlineData(Ending.BackEnd, true)]
+    [InlineData(Ending.BackEnd, false)]
+    [InlineData(Ending.Cancel, true)]
+    [InlineData(Ending.Cancel, false)]
+    [InlineData(Ending.Token, true)]
+    [InlineData(Ending.Token, false)]
+    [InlineData(Ending.Complete, true)]
+    [InlineData(Ending.Complete, false)]
+    [InlineData(Ending.Failure, true)]
+    [InlineData(Ending.Failure, false)]
+    public async Task ReadAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(Ending end, bool continueOnCapturedContext)
+    {
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(end) };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        using CancellationTokenSource source = new();
+        using PumpContext context = new();
+        Task<bool> isThere = context.RunAsync(
+            async () =>
+            {
+                ValueTask<ReadResult> read = reader.ReadAsync(source.Token);
+                Assert.False(read.IsCompleted);
+                EndLater(end, reader.CancelPendingRead, source, () => reader.Complete());
+                try
+                {
+                    await read.ConfigureAwait(continueOnCapturedContext);
+                }
+                catch (Exception e) when (e is OperationCanceledException or InvalidOperationException or IOException)
+                {
+                }
+
+                return context.IsCurrentThread;
+            });
+        Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(Eventually.Limit, _stop));
+        _gate.Set();
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(Ending.BackEnd, true)]
+    [InlineData(Ending.BackEnd, false)]
+    [InlineData(Ending.Cancel, true)]
+    [InlineData(Ending.Cancel, false)]
+    [InlineData(Ending.Token, true)]
+    [InlineData(Ending.Token, false)]
+    [InlineData(Ending.Failure, true)]
+    [InlineData(Ending.Failure, false)]
+    public async Task FlushAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(Ending end, bool continueOnCapturedContext)
+    {
+        ScriptedCalls calls = new() { OnWrite = _ => Block(end) };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        using CancellationTokenSource source = new();
+        using PumpContext context = new();
+        Task<bool> isThere = context.RunAsync(
+            async () =>
+            {
+                ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(1000), source.Token);
+                Assert.False(flush.IsCompleted);
+                EndLater(end, writer.CancelPendingFlush, source, () => { });
+                try
+                {
+                    await flush.ConfigureAwait(continueOnCapturedContext);
+                }
+                catch (Exception e) when (e is OperationCanceledException or IOException)
+                {
+                }
+
+                return context.IsCurrentThread;
+            });
+        Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(Eventually.Limit, _stop));
+        _gate.Set();
+        _ = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
+    }
+
+    [Theory]
+    [InlineData(Ending.BackEnd, true)]
+    [InlineData(Ending.BackEnd, false)]
+    [InlineData(Ending.Cancel, true)]
+    [InlineData(Ending.Cancel, false)]
+    [InlineData(Ending.Token, true)]
+    [InlineData(Ending.Token, false)]
+    [InlineData(Ending.Failure, true)]
+    [InlineData(Ending.Failure, false)]
+    public async Task ReadAndFlush_UnderATaskScheduler_GoOnThereUnlessConfiguredOtherwise(Ending end, bool continueOnCapturedContext)
+    {
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(end), OnWrite = _ => Block(end) };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        FilePipeWriter writer = calls.Write(_folder.File("g"), new() { FlushGuarantee = FlushGuarantee.Written });
+        using CancellationTokenSource source = new();
+        TaskScheduler scheduler = new ConcurrentExclusiveSchedulerPair().ExclusiveScheduler;
+        Task<int> timesThere = Task.Factory.StartNew(
+            async () =>
+            {
+                int there = 0;
+                ValueTask<ReadResult> read = reader.ReadAsync(source.Token);
+                ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(1000), source.Token);
+                Assert.False(read.IsCompleted || flush.IsCompleted);
+                EndLater(
+                    end,
+                    () =>
+                    {
+                        reader.CancelPendingRead();
+                        writer.CancelPendingFlush();
+                    },
+                    source,
+                    () => { });
+                try
+                {
+                    await read.ConfigureAwait(continueOnCapturedContext);
+                }
+                catch (Exception e) when (e is OperationCanceledException or IOException)
+                {
+                }
+
+                there += TaskScheduler.Current == scheduler ? 1 : 0;
+                try
+                {
+                    await flush.ConfigureAwait(continueOnCapturedContext);
+                }
+                catch (Exception e) when (e is OperationCanceledException or IOException)
+                {
+                }
+
+                return there + (TaskScheduler.Current == scheduler ? 1 : 0);
+            },
+            _stop,
+            TaskCreationOptions.None,
+            scheduler).Unwrap();
+        Assert.Equal(continueOnCapturedContext ? 2 : 0, await timesThere.WaitAsync(Eventually.Limit, _stop));
+        _gate.Set();
+        await reader.CompleteAsync();
+        _ = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
+    }
+
+    [Fact]
+    public async Task CompleteAsync_UnderASynchronizationContext_GoesOnThere()
+    {
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(Ending.BackEnd), OnWrite = _ => Block(Ending.BackEnd) };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        FilePipeWriter writer = calls.Write(_folder.File("g"));
+        using PumpContext context = new();
+        Task<bool> isThere = context.RunAsync(
+            async () =>
+            {
+                Task read = reader.ReadAsync(_stop).AsTask();
+                await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+                ValueTask released = reader.CompleteAsync();
+                ValueTask written = writer.CompleteAsync();
+                Assert.False(released.IsCompleted || written.IsCompleted);
+                EndLater(Ending.BackEnd, () => { }, null!, () => { });
+                await released;
+                bool isThere = context.IsCurrentThread;
+                await written;
+                await Assert.ThrowsAsync<InvalidOperationException>(() => read);
+                return isThere && context.IsCurrentThread;
+            });
+        Assert.True(await isThere.WaitAsync(Eventually.Limit, _stop));
+    }
+
+    private void EndLater(Ending end, Action cancel, CancellationTokenSource source, Action complete) => Task.Run(
+        () =>
+        {
+            // By now, or a little later, the awaiter has asked to be told: both are to go on in the same place.
+            Thread.Sleep(20);
+            switch (end)
+            {
+                case Ending.Cancel:
+                    cancel();
+                    break;
+                case Ending.Token:
+                    source.Cancel();
+                    break;
+                case Ending.Complete:
+                    complete();
+                    break;
+                default:
+                    _gate.Set();
+                    break;
+            }
+        },
+        CancellationToken.None);
+
+    private long? Block(Ending end)
+    {
+        _gate.Wait(TestContext.Current.CancellationToken);
+        return end == Ending.Failure ? -Libc.EIO : null;
+    }
+}

@@ -1,0 +1,132 @@
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>Operations that wait in poll(2), and cancellations that come for another one.</summary>
+public sealed class DescriptorPollerTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task Cancel_OfAnOperationThatServesAnotherFileByNow_LeavesItAlone()
+    {
+        using Fifo mine = Fifo.Create(_folder, "mine");
+        using Fifo other = Fifo.Create(_folder, "other");
+        UnixFile backend = Open(mine.Path);
+        UnixFile otherBackend = Open(other.Path);
+
+        // Operations are pooled: this one was the other owner's when the other asked for the cancellation.
+        FileRequest operation = otherBackend.Rent();
+        operation.Begin(FileRequestKind.Read, 0);
+        Cancellation late = new(operation);
+        operation.Return();
+        FileRequest mineNow = backend.Rent();
+        Assert.Same(operation, mineNow);
+        operation.Begin(FileRequestKind.Read, 0);
+        byte[] buffer = new byte[10];
+        operation.Add(buffer, address: 0);
+        operation.Pin();
+        Task run = backend.RunAsync(operation).AsTask();
+        late.Request(otherBackend);
+        Assert.False(run.IsCompleted);
+        mine.Write(Pattern.Bytes(10));
+        await run.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(10, operation.Transferred);
+        Assert.Equal(Pattern.Bytes(10), buffer);
+        operation.Return();
+        backend.Release(closeHandle: true);
+        otherBackend.Release(closeHandle: true);
+    }
+
+    [Fact]
+    public async Task Cancel_OfAWaitingOperation_ReportsItAsCanceled()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        UnixFile backend = Open(fifo.Path);
+        (FileRequest operation, Task run) = Begin(backend);
+        backend.Cancel(operation, operation.Generation);
+        await run.WaitAsync(Eventually.Limit, _stop);
+        Assert.True(operation.IsCanceled);
+        operation.Return();
+        backend.Release(closeHandle: true);
+    }
+
+    [Fact]
+    public async Task Cancel_OfAnOperationOnItsWay_RefusesThatUseOnly()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        UnixFile backend = Open(fifo.Path);
+        FileRequest operation = backend.Rent();
+        operation.Begin(FileRequestKind.Read, 0);
+        operation.Add(new byte[10], address: 0);
+        operation.Pin();
+        backend.Cancel(operation, operation.Generation);
+        Task run = backend.RunAsync(operation).AsTask();
+        Assert.True(run.IsCompleted && operation.IsCanceled);
+        operation.Clear();
+
+        // The next use is another one.
+        operation.Begin(FileRequestKind.Read, 0);
+        operation.Add(new byte[10], address: 0);
+        operation.Pin();
+        run = backend.RunAsync(operation).AsTask();
+        fifo.Write(Pattern.Bytes(10));
+        await run.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(10, operation.Transferred);
+        operation.Return();
+        backend.Release(closeHandle: true);
+    }
+
+    [Fact]
+    public void StartAndCancel_FasterThanThePollThreadLooks_GoOn()
+    {
+        // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its pipe.
+        using Fifo fifo = Fifo.Create(_folder);
+        UnixFile backend = Open(fifo.Path);
+        List<FileRequest> idle = [.. Enumerable.Range(0, 3000).Select(_ => Begin(backend).Request)];
+        long cycles = 0;
+        Thread[] threads = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
+        {
+            long end = Environment.TickCount64 + 3000;
+            while (Environment.TickCount64 < end)
+            {
+                        (FileRequest operation, Task run) = Begin(backend);
+                backend.Cancel(operation, operation.Generation);
+                run.Wait(CancellationToken.None);
+                operation.Return();
+                Interlocked.Increment(ref cycles);
+            }
+        })
+        { IsBackground = true })];
+        Array.ForEach(threads, t => t.Start());
+        Assert.All(threads, t => Assert.True(t.Join(Eventually.Limit), $"Stuck after {Interlocked.Read(ref cycles)} cycles."));
+        foreach (FileRequest operation in idle)
+        {
+            backend.Cancel(operation, operation.Generation);
+            Assert.True(operation.IsCanceled);
+            operation.Return();
+        }
+
+        backend.Release(closeHandle: true);
+    }
+
+    private static (FileRequest Request, Task Run) Begin(UnixFile backend)
+    {
+        FileRequest operation = backend.Rent();
+        operation.Begin(FileRequestKind.Read, 0);
+        operation.Add(new byte[1], address: 0);
+        operation.Pin();
+        return (operation, backend.RunAsync(operation).AsTask());
+    }
+
+    private static UnixFile Open(string path)
+    {
+        SafeFileHandle handle = File.OpenHandle(path);
+        return new UnixFile(handle, path, FileProperties.Of(handle, path));
+    }
+}

@@ -1,0 +1,135 @@
+using System.Globalization;
+using System.Runtime.InteropServices;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>Waits for descriptors.</summary>
+public sealed partial class DescriptorWaitTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task TryAdd_NumberThatMeansAnotherFileSinceAnEarlierWait_IsToldOfItsOwnFile()
+    {
+        using Fifo earlier = Fifo.Create(_folder, "earlier");
+        using Fifo later = Fifo.Create(_folder, "later");
+        DescriptorPoller poller = new();
+        using SafeFileHandle owner = File.OpenHandle(earlier.Path);
+        using SafeFileHandle other = File.OpenHandle(later.Path);
+        using SafeFileHandle borrowed = new(owner.DangerousGetHandle(), ownsHandle: false);
+        Waiter first = new();
+        Assert.True(poller.TryAdd(first.Wait, borrowed, Libc.POLLIN));
+
+        // The owner's close(2) and somebody's open(2) that gets the same number.
+        Assert.True(Duplicate((int)other.DangerousGetHandle(), (int)owner.DangerousGetHandle()) >= 0);
+        using SafeFileHandle reused = new(owner.DangerousGetHandle(), ownsHandle: false);
+        Waiter second = new();
+        Assert.True(poller.TryAdd(second.Wait, reused, Libc.POLLIN));
+        later.Write([1]);
+        await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
+        _ = poller.TryCancel(first.Wait, 0);
+    }
+
+    [Fact]
+    public async Task TryAdd_MoreWaitsThanFilesMayBeOpen_WakesWhoIsReady()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux tells how many files a process may have open.");
+        string limit = File.ReadLines("/proc/self/limits").Single(line => line.StartsWith("Max open files", StringComparison.Ordinal)).Split(' ', StringSplitOptions.RemoveEmptyEntries)[3];
+        Assert.SkipUnless(int.TryParse(limit, CultureInfo.InvariantCulture, out int most) && most <= 30_000, "So many waits would take too long.");
+        using Fifo fifo = Fifo.Create(_folder);
+        using Fifo idle = Fifo.Create(_folder, "idle");
+        using SafeFileHandle handle = File.OpenHandle(fifo.Path);
+        using SafeFileHandle idleHandle = File.OpenHandle(idle.Path);
+        DescriptorPoller poller = new();
+        Waiter[] waiters = [.. Enumerable.Range(0, most + 1).Select(_ => new Waiter())];
+        Assert.All(waiters, waiter => Assert.True(poller.TryAdd(waiter.Wait, idleHandle, Libc.POLLIN)));
+        Waiter last = new();
+        Assert.True(poller.TryAdd(last.Wait, handle, Libc.POLLIN));
+        fifo.Write([1]);
+        await last.Ready.Task.WaitAsync(Eventually.Limit, _stop);
+        idle.Write([1]);
+        await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(Eventually.Limit, _stop);
+        Assert.All(waiters, waiter => Assert.Equal(1, waiter.Times));
+    }
+
+    [Fact]
+    public void TryAdd_DescriptorClosedUnderAnEarlierWait_Throws()
+    {
+        // The lowest free number is given away first, so that nobody else gets this one.
+        const int Number = 1000;
+        using Fifo fifo = Fifo.Create(_folder);
+        using SafeFileHandle handle = File.OpenHandle(fifo.Path);
+        using SafeFileHandle borrowed = new(Number, ownsHandle: false);
+        Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
+        DescriptorPoller poller = new();
+        Waiter first = new();
+        Waiter second = new();
+        Assert.True(poller.TryAdd(first.Wait, borrowed, Libc.POLLIN));
+        Assert.Equal(0, Libc.Close(Number));
+        Assert.Throws<IOException>(() => poller.TryAdd(second.Wait, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryCancel(first.Wait, 0));
+        Assert.False(poller.TryCancel(second.Wait, 0));
+    }
+
+    [Fact]
+    public async Task TryCancel_AgainstReadiness_EndsEachWaitOnce()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        using SafeFileHandle handle = File.OpenHandle(fifo.Path);
+        DescriptorPoller poller = new();
+        for (int round = 0; round < 300; round++)
+        {
+            Waiter[] waiters = [.. Enumerable.Range(0, 8).Select(_ => new Waiter())];
+            Task<int> canceled = Task.Run(() =>
+            {
+                foreach (Waiter waiter in waiters)
+                {
+                    Assert.True(poller.TryAdd(waiter.Wait, handle, Libc.POLLIN, waiter == waiters[5] ? 1 : -1));
+                }
+
+                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter.Wait, 0) && waiter.End());
+            });
+            Thread.SpinWait(round * 10);
+            fifo.Write([1]);
+            _ = await canceled;
+            await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(Eventually.Limit, _stop);
+            Assert.All(waiters, waiter => Assert.Equal(1, waiter.Times));
+            byte[] drained = new byte[1];
+            using FileStream reader = new(new SafeFileHandle(handle.DangerousGetHandle(), ownsHandle: false), FileAccess.Read, bufferSize: 0);
+            Assert.Equal(1, reader.Read(drained));
+        }
+    }
+
+    [LibraryImport("libc", EntryPoint = "dup2", SetLastError = true)]
+    private static partial int Duplicate(int descriptor, int number);
+
+    private sealed class Waiter : IDescriptorWaiter
+    {
+        private int _times;
+
+        public Waiter() => Wait = new DescriptorWait(this);
+
+        public DescriptorWait Wait { get; }
+
+        public TaskCompletionSource Ready { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public int Times => Volatile.Read(ref _times);
+
+        int IDescriptorWaiter.Generation => 0;
+
+        void IDescriptorWaiter.OnReady() => End();
+
+        public bool End()
+        {
+            Interlocked.Increment(ref _times);
+            Ready.TrySetResult();
+            return true;
+        }
+    }
+}

@@ -1,0 +1,246 @@
+using System.Buffers;
+using System.Collections.Concurrent;
+using System.Diagnostics;
+using System.Diagnostics.Metrics;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>Calls that wait, and the process around them: its pool, its threads, its end.</summary>
+[Collection("whole process")]
+public sealed class WaitingProcessTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task Calls_WhileThePoolIsBusy_GoOnAndCompleteWhenItIsFree()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("starve", _folder.Path));
+        Assert.True(exitCode == 0, output + error);
+        Assert.Equal("written on the device opened read done", string.Join(' ', output.Split('\n', StringSplitOptions.RemoveEmptyEntries)));
+    }
+
+    [Fact]
+    public async Task Completions_WhileThePoolIsBusy_TakeTurnsWithItsOtherWorkItemsWhenItIsFree()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("turns", _folder.Path)).WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0, output + error);
+        Assert.Equal("1 work item\n1 before another\n20 in all\n", output);
+    }
+
+    [Fact]
+    public async Task Complete_EveryPoolThreadWaitsForTheSameLock_NeedsNoneOfThem()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("underlock", _folder.Path)).WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0, output + error);
+    }
+
+    [Fact]
+    public async Task ProcessExit_WithCallsUnderWay_DoesNotWaitForThem()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        string fifo = Fifo.Make(_folder);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("leave", fifo)).WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0 && output == "left\n", output + error);
+    }
+
+    [Fact]
+    public async Task ThousandReads_OfADeviceThatStalls_TakeNoThousandThreads()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        using ManualResetEventSlim stall = new();
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => -Libc.EAGAIN,
+            OnRead = _ =>
+            {
+                stall.Wait(CancellationToken.None);
+                return null;
+            },
+        };
+        string path = _folder.File("f", Pattern.Bytes(100));
+        using SafeFileHandle handle = File.OpenHandle(path);
+        FilePipeReader[] readers =
+        [
+            .. Enumerable.Range(0, 1000).Select(_ => FilePipeReader.Create(new UnixFile(handle, path, FileProperties.Of(handle, path), calls), new() { BufferSize = 128 }, leaveOpen: true)),
+        ];
+        Task<ReadResult>[] reads = [.. readers.Select(reader => reader.ReadAsync(_stop).AsTask())];
+        await Task.Delay(300, _stop);
+        Assert.InRange(WaitingThreads.Shared.ThreadCount, 1, 64);
+        Assert.All(reads, read => Assert.False(read.IsCompleted));
+
+        // Another device, and another kind of call, are served meanwhile.
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(_folder.File("other"), new() { FlushGuarantee = FlushGuarantee.Durable }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        await writer.CompleteAsync();
+        stall.Set();
+        foreach (Task<ReadResult> read in reads)
+        {
+            Assert.Equal(100, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
+        }
+
+        foreach (FilePipeReader reader in readers)
+        {
+            await reader.CompleteAsync();
+        }
+    }
+
+    [Fact]
+    public async Task CallersCode_NeverRunsOnAThreadOfTheLibrarys()
+    {
+        ConcurrentDictionary<string, string> seen = new();
+        using MeterListener listener = new();
+        listener.InstrumentPublished = (instrument, listener) =>
+        {
+            if (instrument.Meter.Name == "Pipelines.File")
+            {
+                listener.EnableMeasurementEvents(instrument);
+            }
+        };
+        listener.SetMeasurementEventCallback<long>((instrument, _, _, _) => See(instrument.Name));
+        listener.SetMeasurementEventCallback<double>((instrument, _, _, _) => See(instrument.Name));
+        listener.Start();
+        using WatchedPool pool = new(() => See("pool"));
+        Context context = new(() => See("context"));
+        Task work = Task.Factory.StartNew(WorkAsync, _stop, TaskCreationOptions.None, new Scheduler(() => See("scheduler"))).Unwrap();
+        await work.WaitAsync(Eventually.Limit, _stop);
+        foreach (MemoryPool<byte>? memory in (MemoryPool<byte>?[])[null, pool])
+        {
+            await InContextAsync(context, memory);
+        }
+
+        // Nobody is told before this asks.
+        Assert.DoesNotContain(seen.Keys, name => name.StartsWith("pipelines.file.", StringComparison.Ordinal));
+        listener.RecordObservableInstruments();
+        Assert.Contains("pipelines.file.waiting.time", seen.Keys);
+        Assert.Contains("pipelines.file.syncs", seen.Keys);
+        Assert.Contains("pool", seen.Keys);
+        Assert.Contains("context", seen.Keys);
+        Assert.Contains("scheduler", seen.Keys);
+        Assert.All(seen, pair => Assert.True(pair.Value.Length == 0, $"{pair.Key} on {pair.Value}"));
+
+        void See(string what)
+        {
+            string thread = Thread.CurrentThread.Name ?? "";
+            bool isOurs = thread.StartsWith(WaitingThreads.ThreadName, StringComparison.Ordinal) || thread.StartsWith(DescriptorPoller.ThreadName, StringComparison.Ordinal);
+            seen.AddOrUpdate(what, isOurs ? thread : "", (_, before) => before.Length > 0 || !isOurs ? before : thread);
+        }
+
+        async Task WorkAsync()
+        {
+            await UseAsync(null);
+            await UseAsync(pool);
+        }
+
+        async Task InContextAsync(Context context, MemoryPool<byte>? memory)
+        {
+            SynchronizationContext? before = SynchronizationContext.Current;
+            SynchronizationContext.SetSynchronizationContext(context);
+            Task use = UseAsync(memory);
+            SynchronizationContext.SetSynchronizationContext(before);
+            await use.WaitAsync(Eventually.Limit, _stop).ConfigureAwait(false);
+        }
+    }
+
+    private async Task UseAsync(MemoryPool<byte>? pool)
+    {
+        string path = _folder.File(Guid.NewGuid().ToString("N"));
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new() { Pool = pool, MinimumBufferSize = 1000, PauseWriterThreshold = 4000 }, _stop);
+        for (int i = 0; i < 50; i++)
+        {
+            await writer.WriteAsync(Pattern.Bytes(1000, i * 1000), _stop);
+            await writer.FlushAsync(i % 10 == 0 ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind, _stop);
+        }
+
+        await writer.CompleteAsync();
+        FilePipeReader reader = OperatingSystem.IsWindows()
+            ? await FilePipeReader.OpenAsync(path, new() { Pool = pool, BufferSize = 1000, PauseReadAheadThreshold = 4000 }, _stop)
+            : new ScriptedCalls { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => 1000 }.Read(path, new() { Pool = pool, BufferSize = 1000 });
+        while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
+        {
+            reader.AdvanceTo(result.Buffer.End);
+        }
+
+        await reader.CompleteAsync();
+        if (!OperatingSystem.IsLinux())
+        {
+            return;
+        }
+
+        using Fifo fifo = Fifo.Create(_folder, Guid.NewGuid().ToString("N"));
+        FilePipeReader fifoReader = await FilePipeReader.OpenAsync(fifo.Path, new() { Pool = pool }, _stop);
+        ValueTask<ReadResult> read = fifoReader.ReadAsync(_stop);
+        await Task.Delay(30, _stop);
+        fifo.Write(Pattern.Bytes(10));
+        Assert.Equal(10, (await read).Buffer.Length);
+        await fifoReader.CompleteAsync();
+    }
+
+    private sealed class Context(Action seen) : SynchronizationContext
+    {
+        public override void Post(SendOrPostCallback d, object? state)
+        {
+            seen();
+            ThreadPool.QueueUserWorkItem(_ =>
+            {
+                SetSynchronizationContext(this);
+                d(state);
+            });
+        }
+    }
+
+    private sealed class Scheduler(Action seen) : TaskScheduler
+    {
+        protected override void QueueTask(Task task)
+        {
+            seen();
+            ThreadPool.QueueUserWorkItem(_ => TryExecuteTask(task));
+        }
+
+        protected override bool TryExecuteTaskInline(Task task, bool taskWasPreviouslyQueued) => false;
+
+        protected override IEnumerable<Task> GetScheduledTasks() => [];
+    }
+
+    private sealed class WatchedPool(Action seen) : MemoryPool<byte>
+    {
+        public override int MaxBufferSize => int.MaxValue;
+
+        public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
+        {
+            seen();
+            return new Owner(new byte[Math.Max(1, minBufferSize)], seen);
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+        }
+
+        private sealed unsafe class Owner(byte[] array, Action seen) : MemoryManager<byte>
+        {
+            public override Span<byte> GetSpan() => array;
+
+            public override MemoryHandle Pin(int elementIndex = 0)
+            {
+                seen();
+                System.Runtime.InteropServices.GCHandle handle = System.Runtime.InteropServices.GCHandle.Alloc(array, System.Runtime.InteropServices.GCHandleType.Pinned);
+                return new MemoryHandle((byte*)handle.AddrOfPinnedObject() + elementIndex, handle, this);
+            }
+
+            public override void Unpin() => seen();
+
+            protected override void Dispose(bool disposing) => seen();
+        }
+    }
+}

@@ -1,0 +1,275 @@
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>The threads for calls that wait, with calls that do as they are told.</summary>
+public sealed class WaitingThreadsTests
+{
+    [Fact]
+    public async Task Queue_MoreCallsThanTheLimit_PerformsThemAllWithNoMoreThreads()
+    {
+        WaitingThreads threads = new(limit: 9);
+        using ManualResetEventSlim stall = new();
+        Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(WaitKind.Sync, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Array.ForEach(calls, threads.Queue);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 5);
+        Assert.Equal(5, threads.ThreadCount);
+        Assert.Equal(995, threads.QueuedCount);
+
+        // Another kind is not held up.
+        Call read = new(WaitKind.Read, static () => { });
+        threads.Queue(read);
+        await read.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.InRange(threads.ThreadCount, 5, 9);
+        Assert.Equal(995, threads.QueuedCount);
+        stall.Set();
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Queue_EveryKindStalled_StillPerformsOneOfEach()
+    {
+        WaitingThreads threads = new(limit: 5);
+        using ManualResetEventSlim stall = new();
+        List<Call> calls = [];
+        foreach (WaitKind kind in Enum.GetValues<WaitKind>())
+        {
+            for (int i = 0; i < 10; i++)
+            {
+                calls.Add(new Call(kind, () => stall.Wait(TestContext.Current.CancellationToken)));
+                threads.Queue(calls[^1]);
+            }
+        }
+
+        await Eventually.TrueAsync(() => calls.GroupBy(call => ((IWaitingCall)call).WaitKind).All(kind => kind.Any(call => call.HasBegun)));
+
+        // The application's pool may have taken the write.
+        Assert.InRange(threads.ThreadCount, 4, 5);
+        stall.Set();
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Queue_CallsThatAllStall_GetAThreadEach()
+    {
+        WaitingThreads threads = new(limit: 16);
+        using ManualResetEventSlim stall = new();
+        Call[] calls = [.. Enumerable.Range(0, 12).Select(_ => new Call(WaitKind.Read, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Array.ForEach(calls, threads.Queue);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
+        stall.Set();
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Queue_OneCallAfterTheOther_PerformsEach()
+    {
+        // The thread is awake, spins, or sleeps when the next one comes.
+        WaitingThreads threads = new(limit: 8);
+        for (int i = 0; i < 20_000; i++)
+        {
+            Call call = new((WaitKind)(i / 1000 % 5), static () => { });
+            threads.Queue(call);
+            await call.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+            Thread.SpinWait(i % 1000);
+        }
+
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Threads_StayAwakeForTheNextCall_EndAllTheSame()
+    {
+        // Without a hop in between, so that most of the calls come soon after the one before.
+        WaitingThreads threads = new(limit: 8);
+        using ManualResetEventSlim performed = new();
+        for (int i = 0; i < 10_000; i++)
+        {
+            performed.Reset();
+            threads.Queue(new Call(WaitKind.Sync, performed.Set));
+            Assert.True(performed.Wait(Eventually.Limit, TestContext.Current.CancellationToken));
+        }
+
+        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
+    }
+
+    [Fact]
+    public async Task Queue_ByTheCallThatIsPerformed_GoesOnOnTheSameThread()
+    {
+        WaitingThreads threads = new(limit: 8);
+        Repeated call = new(threads, WaitKind.Sync, times: 1000, static () => { });
+        threads.Queue(call);
+        await call.Done.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.Single(call.Threads);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0);
+        Assert.Equal(1, threads.ThreadCount);
+    }
+
+    [Fact]
+    public async Task Queue_ByTheCallThatIsPerformed_WaitsBehindOthers()
+    {
+        WaitingThreads threads = new(limit: 5);
+        using ManualResetEventSlim begun = new();
+        using ManualResetEventSlim go = new();
+        Repeated endless = new(threads, WaitKind.Read, times: int.MaxValue, () =>
+        {
+            begun.Set();
+            go.Wait(TestContext.Current.CancellationToken);
+        });
+        threads.Queue(endless);
+        begun.Wait(TestContext.Current.CancellationToken);
+
+        // A limit of 5 leaves one thread to each kind.
+        Call other = new(WaitKind.Read, static () => { });
+        threads.Queue(other);
+        Assert.False(other.HasBegun);
+        go.Set();
+        await other.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        endless.IsOver = true;
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Threads_Idle_EndAfterSomeSeconds()
+    {
+        WaitingThreads threads = new(limit: 8);
+        Call[] calls = [.. Enumerable.Range(0, 100).Select(_ => new Call(WaitKind.Sync, static () => { }))];
+        Array.ForEach(calls, threads.Queue);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
+        Call again = new(WaitKind.Open, static () => { });
+        threads.Queue(again);
+        await again.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public async Task Queue_FromManyThreads_PerformsEachCallOnce()
+    {
+        WaitingThreads threads = new(limit: 6);
+        Call[] calls = [.. Enumerable.Range(0, 40_000).Select(i => new Call((WaitKind)(i % 4), static () => Thread.SpinWait(20)))];
+        await Task.WhenAll(Enumerable.Range(0, 4).Select(part => Task.Run(() =>
+        {
+            for (int i = part; i < calls.Length; i += 4)
+            {
+                threads.Queue(calls[i]);
+                if (i % 1000 == part)
+                {
+                    // So that the threads become idle now and then.
+                    Thread.Sleep(1);
+                }
+            }
+        })));
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.All(calls, call => Assert.Equal(1, call.Times));
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
+    }
+
+    [Fact]
+    public async Task Queue_WhileAThreadIsOnItsWayThatCannotBeStarted_IsPerformedByTheIdleOne()
+    {
+        using ManualResetEventSlim begins = new();
+        using ManualResetEventSlim fails = new();
+        using ManualResetEventSlim stall = new();
+        int started = 0;
+        WaitingThreads threads = new(limit: 16, (thread, parameter) =>
+        {
+            if (Interlocked.Increment(ref started) == 1)
+            {
+                thread.UnsafeStart(parameter);
+                return;
+            }
+
+            begins.Set();
+            fails.Wait(CancellationToken.None);
+            throw new InsufficientMemoryException();
+        });
+        Call first = new(WaitKind.Sync, () => stall.Wait(CancellationToken.None));
+        Call second = new(WaitKind.Sync, static () => { });
+        Call third = new(WaitKind.Sync, static () => { });
+        threads.Queue(first);
+        await Eventually.TrueAsync(() => first.HasBegun);
+        Task queued = Task.Factory.StartNew(() => threads.Queue(second), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        begins.Wait(TestContext.Current.CancellationToken);
+
+        // The only thread performs both, and becomes idle.
+        stall.Set();
+        await second.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        await Eventually.TrueAsync(() => threads.UnderWayCount == 0);
+        threads.Queue(third);
+        fails.Set();
+        await queued;
+        await third.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.Equal(1, threads.ThreadCount);
+    }
+
+    [Fact]
+    public async Task Queue_NoThreadCanBeStarted_PerformsOnTheApplicationsPool()
+    {
+        WaitingThreads threads = new(limit: 16, static (_, _) => throw new InsufficientMemoryException());
+        Call[] calls = [.. Enum.GetValues<WaitKind>().Select(static kind => new Call(kind, static () => { }))];
+        Array.ForEach(calls, threads.Queue);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.Equal(0, threads.ThreadCount);
+    }
+
+    private sealed class Call(WaitKind kind, Action perform) : IWaitingCall
+    {
+        private int _times;
+
+        public TaskCompletionSource Performed { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public int Times => Volatile.Read(ref _times);
+
+        public bool HasBegun => Times > 0;
+
+        WaitKind IWaitingCall.WaitKind => kind;
+
+        IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+        long IWaitingCall.QueuedAt { get; set; }
+
+        void IWaitingCall.Perform()
+        {
+            Interlocked.Increment(ref _times);
+            perform();
+            Performed.TrySetResult();
+        }
+    }
+
+    /// <summary>A call that queues itself again.</summary>
+    private sealed class Repeated(WaitingThreads threads, WaitKind kind, int times, Action perform) : IWaitingCall
+    {
+        private int _times;
+        private volatile bool _isOver;
+
+        public TaskCompletionSource Done { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public HashSet<Thread> Threads { get; } = [];
+
+        public bool IsOver
+        {
+            set => _isOver = value;
+        }
+
+        WaitKind IWaitingCall.WaitKind => kind;
+
+        IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+        long IWaitingCall.QueuedAt { get; set; }
+
+        void IWaitingCall.Perform()
+        {
+            Threads.Add(Thread.CurrentThread);
+            perform();
+            if (++_times < times && !_isOver)
+            {
+                threads.Queue(this);
+            }
+            else
+            {
+                Done.SetResult();
+            }
+        }
+    }
+}

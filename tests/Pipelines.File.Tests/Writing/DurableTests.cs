@@ -1,0 +1,298 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>What is synced, when, and what a sync that fails means.</summary>
+public sealed class DurableTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public DurableTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>A writer on a file that it has just made, with calls that are written down.</summary>
+    internal static FilePipeWriter Write(RecordedCalls calls, string path, FilePipeWriterOptions options)
+    {
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite);
+        calls.KnowNew(handle, path);
+        UnixFile backend = new(handle, path, FileProperties.Of(handle, path), calls) { IsNew = true };
+        return FilePipeWriter.Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+    }
+
+    [Fact]
+    public async Task FlushAsync_DurableOnANewFile_SyncsTheFolderOnceWithTheFirstSync()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.Equal("Make Sync SyncFolder", calls.Order);
+        await writer.WriteAsync(Pattern.Bytes(10, 10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal("Make Sync SyncFolder Sync", calls.Order);
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndEmpty_SyncsFileAndFolder()
+    {
+        RecordedCalls calls = new();
+        await Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable }).CompleteAsync();
+        Assert.Equal("Make Sync SyncFolder", calls.Order);
+    }
+
+    [Fact]
+    public async Task FlushAsync_Durable_OneWaitingThreadWritesAndSyncs()
+    {
+        Thread? writes = null;
+        Thread? syncs = null;
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                // Long enough for the loop to have begun to wait for it.
+                Thread.Sleep(50);
+                writes = Thread.CurrentThread;
+                return null;
+            },
+            OnSync = _ =>
+            {
+                syncs = Thread.CurrentThread;
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.StartsWith(WaitingThreads.ThreadName, writes?.Name, StringComparison.Ordinal);
+        Assert.Same(writes, syncs);
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task FlushAsync_FolderSyncFails_ThrowsThenAndLater()
+    {
+        RecordedCalls calls = new() { SyncFolderError = 5 };
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new());
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.Durable, _stop));
+        Assert.Contains("folder", e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
+    [Fact]
+    public async Task FlushAsync_SyncHasFailedOnce_EveryLaterFlushFailsWithoutAnotherSync()
+    {
+        // After a failed writeback the pages are clean: the next fdatasync would succeed, and the bytes are not on the device.
+        RecordedCalls calls = new() { SyncError = call => call == 2 ? 5 : 0 };
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10, 10), _stop));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.WriteBehind, _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10, 20), _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+        Assert.Equal(2, calls.Syncs);
+        Assert.Equal(20, new FileInfo(_folder.File("f")).Length);
+    }
+
+    [Fact]
+    public async Task FlushAsync_GuaranteeOfOneFlush_HoldsForEverythingSoFarAndForThatFlushOnly()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new());
+        for (int i = 0; i < 10; i++)
+        {
+            await writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop);
+        }
+
+        Assert.Equal(0, calls.Syncs);
+        await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        Assert.Equal(100, new FileInfo(_folder.File("f")).Length);
+        Assert.Equal(0, calls.Syncs);
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        Assert.Equal(1, calls.Syncs);
+
+        // Nothing has come since: nothing to sync.
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        await writer.WriteAsync(Pattern.Bytes(10, 100), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(1, calls.Syncs);
+    }
+
+    [Fact]
+    public async Task FlushAsync_LessThanTheOption_GetsTheOption()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Pattern.Fill(writer.GetSpan(10)[..10], 0);
+        writer.Advance(10);
+        await writer.FlushAsync(FlushGuarantee.WriteBehind, _stop);
+        Assert.Equal(1, calls.Syncs);
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(async () => await writer.FlushAsync((FlushGuarantee)3, _stop));
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task CompleteAsync_Durable_OneWaitingThreadMakesTheLastWriteAndItsSync()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        List<Thread> threads = [];
+        ScriptedCalls calls = new() { OnWrite = Called, OnSync = Called };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Pattern.Bytes(100).CopyTo(writer.GetMemory(100));
+        writer.Advance(100);
+        await writer.CompleteAsync();
+        Assert.Equal(2, threads.Count);
+        Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads.Distinct()).Name, StringComparison.Ordinal);
+
+        long? Called(int call)
+        {
+            threads.Add(Thread.CurrentThread);
+            return null;
+        }
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CompleteAsync_CloseTellsOfLostBytes_ThrowsAndWithReplaceKeepsTheOldFile(bool replaces)
+    {
+        const int QuotaExceeded = 122;
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        RecordedCalls calls = new() { CloseError = QuotaExceeded };
+        FilePipeWriter writer;
+        if (replaces)
+        {
+            File.WriteAllText(path, "old");
+            writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        }
+        else
+        {
+            writer = Write(calls, path, new());
+        }
+
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.True(writer.OpenedFile.Handle.IsClosed);
+        Assert.True(!replaces || File.ReadAllText(path) == "old");
+    }
+
+    [Fact]
+    public async Task Create_DurableNewFile_OpensItsFolderBeforehand()
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Assert.Equal(1, calls.FoldersOpened);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(1, calls.FoldersOpened);
+        Assert.Equal("Make Sync SyncFolder", calls.Order);
+    }
+
+    [Theory]
+    [InlineData(10 * 1024 * 1024, 0)]
+    [InlineData(10 * 1024 * 1024, 4096)]
+    [InlineData(100_000, 4096)]
+    public async Task WriteAsync_DurableAndLarge_IsOneSync(int length, int segmentSize)
+    {
+        RecordedCalls calls = new();
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        if (segmentSize == 0)
+        {
+            await writer.WriteAsync(Pattern.Bytes(length), _stop);
+        }
+        else
+        {
+            using PooledMemoryStream content = new();
+            for (int index = 0; index < length; index += segmentSize)
+            {
+                content.Write(Pattern.Bytes(Math.Min(segmentSize, length - index), index));
+            }
+
+            content.Position = 0;
+            await content.CopyToAsync(writer, _stop);
+            Assert.Equal(length, content.Position);
+        }
+
+        Assert.Equal(1, calls.Syncs);
+        await writer.CompleteAsync();
+        Assert.Equal(1, calls.Syncs);
+        Assert.True(Pattern.Bytes(length).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndPreallocated_TheLengthIsSynced()
+    {
+        RecordedCalls calls = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = Write(calls, path, new() { FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.Equal(1, calls.Syncs);
+        await writer.CompleteAsync();
+        Assert.Equal(2, calls.Syncs);
+        Assert.Equal(10, new FileInfo(path).Length);
+    }
+
+    [Fact]
+    public async Task CompleteAsync_DurableAndPreallocated_WhatOthersAppendBehindTheTrimmedEndStays()
+    {
+        // The file is as long as its bytes when it is synced last: from there on it is cut no more, by the closing either.
+        string path = _folder.File("f");
+        RecordedCalls calls = new()
+        {
+            SyncError = _ =>
+            {
+                if (new FileInfo(path).Length == 10)
+                {
+                    using SafeFileHandle other = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite);
+                    RandomAccess.Write(other, Pattern.Bytes(5, 10), 10);
+                }
+
+                return 0;
+            },
+        };
+        FilePipeWriter writer = Write(calls, path, new() { FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 });
+
+        // As the opening by path does it.
+        using (SafeFileHandle room = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            RandomAccess.SetLength(room, 100_000);
+        }
+
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(15), await File.ReadAllBytesAsync(path, _stop));
+    }
+
+    [Theory]
+    [InlineData(false, 1)]
+    [InlineData(true, 0)]
+    public async Task Durable_ByPath_SyncsTheFolderIfItHasMadeTheFile(bool isThere, int folderSyncs)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f");
+        if (isThere)
+        {
+            File.WriteAllBytes(path, [1]);
+        }
+
+        string trace = _folder.File("trace");
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"strace -f -y -o '{trace}' -e trace=fdatasync,fsync {ChildProcess.Command("write", path, "5000", "1000", "Durable")}");
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + error);
+        string[] syncs = [.. File.ReadLines(trace).Where(line => line.Contains("sync(", StringComparison.Ordinal))];
+        Assert.Equal(5, syncs.Count(line => line.Contains("fdatasync(", StringComparison.Ordinal) && line.Contains($"<{path}>", StringComparison.Ordinal)));
+        Assert.Equal(folderSyncs, syncs.Count(line => line.Contains(" fsync(", StringComparison.Ordinal) && line.Contains($"<{_folder.Path}>", StringComparison.Ordinal)));
+        if (!isThere)
+        {
+            Assert.Contains(" fsync(", syncs[1], StringComparison.Ordinal);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.Memory;
+
+namespace FilePipelinesTests;
+
+/// <summary>How a writer ends, what it opens, and what it refuses.</summary>
+public sealed class WriterCompletionTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(FileOptions.None, FlushGuarantee.WriteBehind)]
+    [InlineData(FileOptions.Asynchronous, FlushGuarantee.WriteBehind)]
+    [InlineData(FileOptions.Asynchronous, FlushGuarantee.Durable)]
+    public async Task Complete_PortableOnAHandle_WritesEverythingAndClosesIt(FileOptions options, FlushGuarantee guarantee)
+    {
+        await Task.Yield();
+        string path = _folder.File("f");
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write, options: options);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { Backend = FilePipeBackend.Portable, FlushGuarantee = guarantee });
+        Pattern.Fill(writer.GetSpan(300_000)[..300_000], 0);
+        writer.Advance(300_000);
+        writer.Complete();
+        Assert.True(handle.IsClosed);
+        Assert.Equal(300_000, new FileInfo(path).Length);
+        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
+    }
+
+    [Fact]
+    public async Task Complete_PortableOnAHandleThatMayNotBeWritten_ThrowsAndClosesIt()
+    {
+        Assert.SkipWhen(OperatingSystem.IsLinux(), "Linux tells what a handle is open for, so that no writer is made.");
+        await Task.Yield();
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f", [1]));
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { Backend = FilePipeBackend.Portable });
+        writer.GetSpan(1)[0] = 1;
+        writer.Advance(1);
+        Assert.Throws<UnauthorizedAccessException>(() => writer.Complete());
+        Assert.True(handle.IsClosed);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Complete_WritesWhatWasNotFlushedAndClosesTheFile(bool isAsync)
+    {
+        string path = _folder.File("f");
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(handle);
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        Pattern.Fill(writer.GetSpan(500)[..500], 1000);
+        writer.Advance(500);
+        if (isAsync)
+        {
+            await writer.CompleteAsync();
+        }
+        else
+        {
+            writer.Complete();
+        }
+
+        Assert.True(handle.IsClosed);
+        Assert.Equal(Pattern.Bytes(1500), File.ReadAllBytes(path));
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.FlushAsync(_stop));
+
+        // Once more changes nothing.
+        await writer.CompleteAsync();
+        writer.Complete();
+    }
+
+    [Fact]
+    public async Task Complete_WithAnException_DropsOnlyWhatWasNotFlushed()
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        writer.Advance(writer.GetMemory(500).Length);
+        await writer.CompleteAsync(new InvalidOperationException("the source broke"));
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Complete_LeaveOpen_LeavesTheHandleOpen()
+    {
+        using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.ReadWrite);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { LeaveOpen = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.False(handle.IsClosed);
+        Assert.Equal(10, RandomAccess.GetLength(handle));
+    }
+
+    [Fact]
+    public async Task Create_ExistingFile_TruncatesThatOne()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        using SafeFileHandle earlier = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Share = FileShare.ReadWrite });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(10, RandomAccess.GetLength(earlier));
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Create_LinkToAFileThatIsNotThere_MakesThatFile()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Windows lets only some users make symbolic links.");
+        File.CreateSymbolicLink(_folder.File("link"), _folder.File("target"));
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("link"));
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("target")));
+    }
+
+    [Fact]
+    public async Task Create_NewFile_IsNotTruncated()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string trace = _folder.File("trace");
+        string path = _folder.File("f");
+
+        // The runtime itself sets the length of memory files.
+        const string truncated = @"ftruncate\(\d+, 0\)";
+        string command = $"strace -f -o '{trace}' -e trace=ftruncate {ChildProcess.Command("write", path, "1000", "1000", "Written")}";
+        (int status, string output, string error) = await ChildProcess.RunAsync(command);
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + error);
+        Assert.DoesNotMatch(truncated, await File.ReadAllTextAsync(trace, _stop));
+
+        // The one that is there by now is.
+        (status, output, error) = await ChildProcess.RunAsync(command);
+        Assert.True(status == 0, output + error);
+        Assert.Matches(truncated, await File.ReadAllTextAsync(trace, _stop));
+    }
+
+    [Fact]
+    public async Task Create_Append_GoesOnAtTheEnd()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append });
+        Assert.Equal(100, writer.Position);
+        await writer.WriteAsync(Pattern.Bytes(50, 100), _stop);
+        Assert.Equal(150, writer.Position);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(150), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Create_OffsetInAnExistingFile_ReplacesInPlace()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 40 });
+        await writer.WriteAsync(new byte[20], _stop);
+        await writer.CompleteAsync();
+        byte[] expected = Pattern.Bytes(100);
+        expected.AsSpan(40, 20).Clear();
+        Assert.Equal(expected, File.ReadAllBytes(path));
+    }
+
+    [Theory]
+    [InlineData(10)]
+    [InlineData(100_000)]
+    [InlineData(300_000)]
+    public async Task Create_Preallocated_EndsAsLongAsWhatWasWritten(int written)
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 200_000 });
+        await writer.WriteAsync(Pattern.Bytes(written), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(written), File.ReadAllBytes(path));
+    }
+
+    [Theory]
+    [InlineData(5_000_000, 0)]
+    [InlineData(20_000_000, 0)]
+    [InlineData(5_000_000, 1000)]
+    [InlineData(0, 1000)]
+    public async Task Create_PreallocatedWithAnOffset_KeepsNeitherLengthNorSpaceThatNothingWasWrittenTo(long offset, int written)
+    {
+        ChildProcess.SkipUnlessLinux("stat");
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.CreateNew, PreallocationSize = 10_000_000, Offset = offset });
+        await writer.WriteAsync(Pattern.Bytes(written), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(written == 0 ? 0 : offset + written, new FileInfo(path).Length);
+        (_, string blocks, _) = await ChildProcess.RunAsync($"stat -c %b '{path}'");
+
+        // Blocks of 512 bytes.
+        Assert.InRange(long.Parse(blocks, System.Globalization.CultureInfo.InvariantCulture), 0, ((written == 0 ? 0 : offset + written) / 512) + 64);
+    }
+
+    [Fact]
+    public void Create_BadInput_ThrowsTypedErrorsThatNameTheFile()
+    {
+        string missing = _folder.File(Path.Combine("no", "such", "folder"));
+        Assert.Contains(missing, Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(missing)).Message, StringComparison.Ordinal);
+        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.Path)).Message, StringComparison.Ordinal);
+        string absent = _folder.File("absent");
+        Assert.Equal(absent, Assert.Throws<FileNotFoundException>(() => FilePipeWriter.Create(absent, new() { Mode = FileMode.Open })).FileName);
+        string present = _folder.File("present", [1]);
+        Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(present, new() { Mode = FileMode.CreateNew }));
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(""));
+        Assert.Throws<ArgumentNullException>(() => FilePipeWriter.Create((string)null!));
+        Assert.Throws<ArgumentNullException>(() => FilePipeWriter.Create((SafeFileHandle)null!));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { MinimumBufferSize = 0 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { PauseWriterThreshold = 10, ResumeWriterThreshold = 11 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { Offset = -1 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { Backend = (FilePipeBackend)99 }));
+        Assert.Equal([1], File.ReadAllBytes(present));
+    }
+
+    [Fact]
+    public void Advance_BeyondTheMemory_Throws()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1));
+        int length = writer.GetMemory(10).Length;
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(length + 1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
+        writer.Complete();
+        Assert.Empty(File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task PipeWriterCreate_TheBclsFactory_MakesAFilePipeWriter()
+    {
+        PipeWriter writer = PipeWriter.Create(_folder.File("f"));
+        Assert.IsType<FilePipeWriter>(writer);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task CopyToAsync_FromAStream_WritesEverythingAndGivesAllMemoryBack()
+    {
+        CheckedPool pool = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Pool = pool });
+        using MemoryStream source = new(Pattern.Bytes(300_000));
+        await source.CopyToAsync(writer, _stop);
+        Assert.Equal(300_000, writer.Position);
+        await writer.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(Pattern.Bytes(300_000), File.ReadAllBytes(path));
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Complete_WithMemoryThatNobodyAdvancedOver_GivesItBack(bool isAsync)
+    {
+        CheckedPool pool = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool });
+        _ = writer.GetMemory(100);
+        if (isAsync)
+        {
+            await writer.CompleteAsync();
+        }
+        else
+        {
+            writer.Complete();
+        }
+
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task Complete_OnManyPoolThreadsWithTheSharedPool_WaitsForNoWorkItem()
+    {
+        // More than the pool has threads, each of which would wait for another.
+        Task[] completions = [.. Enumerable.Range(0, 64).Select(number => Task.Run(
+            () =>
+            {
+                FilePipeWriter writer = FilePipeWriter.Create(_folder.File($"f{number}"), new() { Pool = System.Buffers.MemoryPool<byte>.Shared });
+                Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
+                writer.Advance(1000);
+                writer.Complete();
+            },
+            _stop))];
+        await Task.WhenAll(completions).WaitAsync(TimeSpan.FromSeconds(10), _stop);
+        Assert.All(Enumerable.Range(0, 64), number => Assert.Equal(1000, new FileInfo(_folder.File($"f{number}")).Length));
+    }
+
+    [Fact]
+    public void GetMemory_MoreThanAnArray_IsRefusedAndChangesNothing()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(int.MaxValue));
+        Pattern.Fill(writer.GetSpan(10)[..10], 0);
+        writer.Advance(10);
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(int.MaxValue));
+        writer.Complete();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task Create_Truncate_CutsTheFileAtTheOffset()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100));
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 40, Truncate = true });
+        Assert.Equal(40, new FileInfo(path).Length);
+        Assert.Equal(40, writer.Position);
+        await writer.WriteAsync(Pattern.Bytes(5, 40), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(45), File.ReadAllBytes(path));
+        await FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 60, Truncate = true }).CompleteAsync();
+        Assert.Equal(45, new FileInfo(path).Length);
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(path, new() { Truncate = true }));
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Append, Truncate = true }));
+        using SafeFileHandle handle = File.OpenHandle(path, access: FileAccess.ReadWrite);
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Truncate = true }));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Create_UnixCreateMode_IsThatOfANewFile(bool replaces)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix permissions.");
+        const UnixFileMode OwnerOnly = UnixFileMode.UserRead | UnixFileMode.UserWrite;
+        string path = _folder.File("f");
+        await FilePipeWriter.Create(path, new() { UnixCreateMode = OwnerOnly, Replace = replaces }).CompleteAsync();
+        Assert.True(OperatingSystem.IsWindows() || File.GetUnixFileMode(path) == OwnerOnly);
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(path, new() { UnixCreateMode = OwnerOnly, Mode = FileMode.Open }));
+        using SafeFileHandle handle = File.OpenHandle(path, access: FileAccess.ReadWrite);
+        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { UnixCreateMode = OwnerOnly }));
+    }
+
+    [Fact]
+    public void Options_ValueThatIsWrongByItself_ThrowsWhereItIsSet()
+    {
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Mode = 0 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Share = (FileShare)64 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { FileOptions = (FileOptions)1 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { PreallocationSize = -1 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Offset = -1 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { MinimumBufferSize = 0 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { PauseWriterThreshold = -1 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { ResumeWriterThreshold = -1 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { FlushGuarantee = (FlushGuarantee)3 });
+    }
+
+    [Fact]
+    public void OpenStandardOutput_Replace_IsRefused()
+        => Assert.Equal(nameof(FilePipeWriterOptions.Replace), Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(new() { Replace = true })).ParamName);
+
+    [Fact]
+    public async Task OpenAsync_TruncateOfAFifo_IsRefused()
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        using Fifo fifo = Fifo.Create(_folder);
+        using Microsoft.Win32.SafeHandles.SafeFileHandle readEnd = File.OpenHandle(fifo.Path);
+        FilePipeWriterOptions options = new() { Mode = FileMode.Open, Truncate = true };
+        await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeWriter.OpenAsync(fifo.Path, options, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+    }
+
+    [Fact]
+    public async Task Complete_GivesEverySegmentBack()
+    {
+        for (int round = 0; round < 3; round++)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = 4096 });
+            for (int i = 0; i < 500; i++)
+            {
+                await writer.WriteAsync(Pattern.Bytes(5000), _stop);
+            }
+
+            await writer.CompleteAsync();
+        }
+
+        Assert.InRange(SegmentPool.Shared.RetainedBytes, 4096, SegmentPool.Shared.MaxRetainedBytes);
+    }
+
+    [Fact]
+    public async Task SixtyFourWritersAtOnce_LoseNothing()
+    {
+        await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
+        {
+            string path = _folder.File($"f{number}");
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { PauseWriterThreshold = 20_000, MinimumBufferSize = 1000 + number });
+            for (int index = 0; index < 400_000; index += 1000)
+            {
+                await writer.WriteAsync(Pattern.Bytes(1000, index), stop);
+                if (index % 7000 == 0)
+                {
+                    writer.CancelPendingFlush();
+                }
+            }
+
+            await writer.CompleteAsync();
+            byte[] content = await File.ReadAllBytesAsync(path, stop);
+            Assert.Equal(400_000, content.Length);
+            Assert.Equal(-1, Pattern.FirstDifference(content));
+        });
+    }
+}

@@ -1,0 +1,383 @@
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>A write that fails, is short or is interrupted: an unbroken prefix in the file, and the failure reported.</summary>
+public sealed class WriterFailureTests : IDisposable
+{
+    private const int Total = 40_000;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public WriterFailureTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
+    public void Dispose() => _folder.Dispose();
+
+    public static TheoryData<int, FlushGuarantee> EveryCall()
+    {
+        TheoryData<int, FlushGuarantee> data = [];
+        foreach (FlushGuarantee guarantee in Enum.GetValues<FlushGuarantee>())
+        {
+            for (int call = 1; call <= 12; call++)
+            {
+                data.Add(call, guarantee);
+            }
+        }
+
+        return data;
+    }
+
+    [Theory]
+    [InlineData(1, true, FlushGuarantee.WriteBehind)]
+    [InlineData(1, false, FlushGuarantee.WriteBehind)]
+    [InlineData(3, true, FlushGuarantee.WriteBehind)]
+    [InlineData(3, false, FlushGuarantee.WriteBehind)]
+    [InlineData(1, false, FlushGuarantee.Durable)]
+    [InlineData(3, true, FlushGuarantee.Durable)]
+    public async Task Complete_EagainFromAFileThatCanSeek_IsAnErrorAndTheFileHoldsWhatCameBefore(int call, bool isAsync, FlushGuarantee guarantee)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnWrite = number => number == call ? -Libc.EAGAIN : 1000 };
+        string path = _folder.File("f");
+        FilePipeWriter writer = calls.Write(path, new() { MinimumBufferSize = 500, Pool = pool, FlushGuarantee = guarantee });
+        Pattern.Fill(writer.GetSpan(10_000)[..10_000], 0);
+        writer.Advance(10_000);
+        Exception? thrown = isAsync ? await Record.ExceptionAsync(async () => await writer.CompleteAsync()) : Record.Exception(() => writer.Complete());
+        Assert.Contains(path, Assert.IsType<IOException>(thrown).Message, StringComparison.Ordinal);
+        Assert.True(writer.OpenedFile.Handle.IsClosed);
+        Assert.Equal(Pattern.Bytes((call - 1) * 1000), File.ReadAllBytes(path));
+        Assert.Equal(call, calls.Writes);
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+    }
+
+    [Theory]
+    [MemberData(nameof(EveryCall))]
+    public async Task Write_FailsAtCall_FileHoldsAnUnbrokenPrefixAndEveryLaterCallThrows(int failing, FlushGuarantee guarantee)
+    {
+        // Short writes before the failure make the calls many, and move the failure into the middle of a segment.
+        ScriptedCalls calls = new() { OnWrite = call => call >= failing ? -Libc.EIO : 3333 };
+        string path = _folder.File("f");
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = guarantee, MinimumBufferSize = 1000 });
+        IOException? first = null;
+        for (int index = 0; index < Total; index += 1000)
+        {
+            Pattern.Fill(writer.GetSpan(1000)[..1000], index);
+            writer.Advance(1000);
+            try
+            {
+                await writer.FlushAsync(_stop);
+                Assert.Null(first);
+            }
+            catch (IOException e)
+            {
+                first = e;
+            }
+        }
+
+        IOException last = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Contains(path, last.Message, StringComparison.Ordinal);
+        Assert.Equal(Libc.EIO, last.HResult);
+        Assert.Equal(failing, calls.Writes);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(calls.BytesWritten, content.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+        Assert.Equal(content.Length, writer.Position);
+
+        // Again, and again by the blocking way.
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Throws<IOException>(() => writer.Complete());
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Written)]
+    public async Task Write_ShortAndInterrupted_IsContinued(FlushGuarantee guarantee)
+    {
+        ScriptedCalls calls = new() { OnWrite = call => call % 3 == 0 ? -Libc.EINTR : 1 + (call % 7) };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee, MinimumBufferSize = 10 });
+        for (int index = 0; index < 3000; index += 30)
+        {
+            await writer.WriteAsync(Pattern.Bytes(30, index), _stop);
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(3000), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Theory]
+    [InlineData(0, false, false)]
+    [InlineData(0, true, false)]
+    [InlineData(0, false, true)]
+    [InlineData(3, false, false)]
+    [InlineData(3, true, false)]
+    [InlineData(3, false, true)]
+    public async Task Complete_HoweverItEnds_GivesTheMemoryBackOnce(int failing, bool blocks, bool drops)
+    {
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == failing ? -Libc.EIO : 3333 };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool });
+        for (int index = 0; index < Total; index += 1000)
+        {
+            Pattern.Fill(writer.GetSpan(1000)[..1000], index);
+            writer.Advance(1000);
+            if (index % 3000 == 0)
+            {
+                _ = await Record.ExceptionAsync(async () => await writer.FlushAsync(_stop));
+            }
+        }
+
+        Exception? reason = drops ? new InvalidOperationException() : null;
+        Exception? failure = blocks ? Record.Exception(() => writer.Complete(reason)) : await Record.ExceptionAsync(async () => await writer.CompleteAsync(reason));
+        Assert.Equal(failing == 0 ? null : typeof(IOException), failure?.GetType());
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+        Assert.True(writer.OpenedFile.Handle.IsClosed);
+    }
+
+    [Fact]
+    public async Task Write_Failed_GivesBackWhatWasHandedOverBeforeTheFlushEnds()
+    {
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(Eventually.Limit);
+                return -5;
+            },
+        };
+        CheckedPool pool = new();
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 4096, FlushGuarantee = FlushGuarantee.Written });
+        Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100_000), _stop).AsTask();
+        Assert.True(pool.Rented > 1);
+        gate.Set();
+        await Assert.ThrowsAsync<IOException>(() => flush.WaitAsync(Eventually.Limit, _stop));
+
+        // The one that takes the next bytes is the caller's.
+        Assert.Equal(1, pool.Rented);
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task Write_FailedAndStillFed_KeepsNoMoreThanWhatIsNotFlushed()
+    {
+        CheckedPool pool = new();
+        ScriptedCalls calls = new() { OnWrite = _ => -Libc.EIO };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
+        for (int i = 0; i < 50; i++)
+        {
+            await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(5000), _stop));
+            Assert.InRange(pool.Rented, 0, 6);
+        }
+
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task Sync_Fails_IsThrownByTheFlushAndByComplete()
+    {
+        ScriptedCalls calls = new() { OnSync = _ => -Libc.EIO };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop));
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+    }
+
+    [Fact]
+    public async Task Write_ToAFullDevice_ThrowsWithTheNameOfTheFile()
+    {
+        Assert.SkipUnless(File.Exists("/dev/full"), "There is no /dev/full.");
+        FilePipeWriter writer = FilePipeWriter.Create("/dev/full", new() { Mode = FileMode.Open });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Contains("/dev/full", e.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Write_ToAHandleThatIsOpenForReading_ThrowsAndNamesTheFile()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        using SafeFileHandle handle = File.OpenHandle(path);
+        UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(async () =>
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(handle);
+            await writer.WriteAsync(Pattern.Bytes(10), _stop);
+            await writer.CompleteAsync();
+        });
+        if (OperatingSystem.IsLinux())
+        {
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        }
+
+        Assert.Equal([1, 2, 3], File.ReadAllBytes(path));
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Write_HandleIsClosedUnderneath_ThrowsAndCompleteEnds(bool isFifo)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        using SafeFileHandle readEnd = File.OpenHandle(fifo.Path);
+        SafeFileHandle handle = File.OpenHandle(isFifo ? fifo.Path : _folder.File("f"), isFifo ? FileMode.Open : FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { FlushGuarantee = FlushGuarantee.Written });
+        handle.Dispose();
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+    }
+
+    [Fact]
+    public async Task Complete_LengthCannotBeSet_ThrowsAndClosesTheFile()
+    {
+        ChildProcess.SkipUnlessLinux("chattr");
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 100_000 });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        using System.Diagnostics.Process forbid = ChildProcess.Start($"chattr +a '{path}'");
+        await forbid.WaitForExitAsync(_stop);
+        Assert.SkipUnless(forbid.ExitCode == 0, "The temporary folder's file system, or this user, cannot make a file append-only.");
+        try
+        {
+            UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+            Assert.Equal(0, OpenHandles.Of(path));
+        }
+        finally
+        {
+            using System.Diagnostics.Process allow = ChildProcess.Start($"chattr -a '{path}'");
+            await allow.WaitForExitAsync(CancellationToken.None);
+        }
+    }
+
+    [Fact]
+    public async Task Write_TmpfsFillsUp_FileHoldsAnUnbrokenPrefix()
+    {
+        ChildProcess.SkipUnlessLinux("mount", "umount");
+        string mount = _folder.File("small");
+        Directory.CreateDirectory(mount);
+        (int status, _, string error) = await ChildProcess.RunAsync($"mount -t tmpfs -o size=256k tmpfs '{mount}'");
+        Assert.SkipUnless(status == 0, $"A tmpfs cannot be mounted here: {error}");
+        try
+        {
+            string path = Path.Combine(mount, "f");
+            FilePipeWriter writer = FilePipeWriter.Create(path);
+            IOException e = await Assert.ThrowsAsync<IOException>(async () =>
+            {
+                for (int index = 0; index < 1 << 20; index += 1000)
+                {
+                    await writer.WriteAsync(Pattern.Bytes(1000, index), _stop);
+                }
+
+                await writer.CompleteAsync();
+            });
+            Assert.Contains(path, e.Message, StringComparison.Ordinal);
+            await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+            byte[] content = File.ReadAllBytes(path);
+            Assert.Equal(256 * 1024, content.Length);
+            Assert.Equal(-1, Pattern.FirstDifference(content));
+        }
+        finally
+        {
+            await ChildProcess.RunAsync($"umount '{mount}'");
+        }
+    }
+
+    [Theory]
+    [InlineData("WriteBehind")]
+    [InlineData("Written")]
+    public async Task Write_PastTheFileSizeLimit_FileHoldsAnUnbrokenPrefix(string guarantee)
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        string path = _folder.File("f");
+
+        // 64 blocks of 512 bytes; the signal that goes with the limit would end the process (setrlimit(2)).
+        (int status, string output, _) = await ChildProcess.RunAsync($"trap '' XFSZ; ulimit -f 64; DOTNET_EnableWriteXorExecute=0 exec {ChildProcess.Command("write", path, "100000", "1000", guarantee)}");
+        Assert.Equal(3, status);
+        Assert.Contains(path, output, StringComparison.Ordinal);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(64 * 512, content.Length);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+    }
+
+    [Fact]
+    public async Task Write_KilledInTheMiddle_WhatWasFlushedAsWrittenIsInTheFile()
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        string path = _folder.File("f");
+        using System.Diagnostics.Process child = ChildProcess.Start("exec " + ChildProcess.Command("write", path, "2000000000", "1234", "Written"));
+        long flushed = 0;
+        for (int lines = 0; lines < 500; lines++)
+        {
+            string line = await child.StandardOutput.ReadLineAsync(_stop) ?? throw new InvalidOperationException("The child has ended.");
+            flushed = long.Parse(line.Split(' ')[1], System.Globalization.CultureInfo.InvariantCulture);
+        }
+
+        child.Kill();
+        await child.WaitForExitAsync(_stop);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.True(content.Length >= flushed, $"{content.Length} of at least {flushed} bytes");
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+    }
+
+    [Theory]
+    [InlineData("error=EIO:when=1", 3)]
+    [InlineData("error=EIO:when=3", 3)]
+    [InlineData("error=ENOSPC:when=2+", 3)]
+    [InlineData("error=EINTR:when=2", 0)]
+    public async Task Write_SystemCallInjected_EndsAsItShould(string injection, int expectedStatus)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f");
+        string trace = _folder.File("trace");
+
+        string command = $"strace -f -o '{trace}' -e trace=pwritev -e inject=pwritev:{injection} {ChildProcess.Command("write", path, "50000", "1000", "Written")}";
+        (int status, string output, string error) = await ChildProcess.RunAsync(command);
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == expectedStatus, output + error);
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+        if (expectedStatus == 0)
+        {
+            Assert.Equal(50_000, content.Length);
+        }
+    }
+
+    [Fact]
+    public async Task GetMemory_PoolThrows_CompleteGivesTheOtherMemoryBack()
+    {
+        CheckedPool pool = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 16 });
+        writer.GetMemory(10);
+        writer.Advance(10);
+        pool.Limit = 1;
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory(16));
+        await writer.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task Durable_FiftyFlushesOfOneCaller_MakeOneSyncEach()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string trace = _folder.File("trace");
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"strace -f -o '{trace}' -e trace=fdatasync {ChildProcess.Command("write", _folder.File("f"), "50000", "1000", "Durable")}");
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + error);
+
+        // One caller that waits for each flush: each needs a sync of its own, and Complete none.
+        Assert.Equal(50, File.ReadLines(trace).Count(line => line.Contains("fdatasync(", StringComparison.Ordinal)));
+    }
+}

@@ -1,0 +1,130 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using FilePipelinesChild;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>A writer that two threads use at once, or that is told of bytes that it has not given.</summary>
+public sealed class WriterOverlapTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task WriteAsync_TwoThreadsAtOnce_ThrowsAndDamagesNoLine()
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { PauseWriterThreshold = 1L << 40, MinimumBufferSize = 1000 });
+        using Barrier barrier = new(2);
+        int refused = 0;
+        List<string>[] written = [[], []];
+        Thread[] threads = [.. Enumerable.Range(0, 2).Select(thread => new Thread(() =>
+        {
+            barrier.SignalAndWait();
+            for (int i = 0; i < 50_000; i++)
+            {
+                string line = $"thread {thread} line {i}";
+                try
+                {
+                    ValueTask<FlushResult> flush = writer.WriteAsync(Encoding.ASCII.GetBytes(line + "\n"));
+                    Assert.True(flush.IsCompletedSuccessfully);
+                    written[thread].Add(line);
+                }
+                catch (InvalidOperationException e)
+                {
+                    Assert.StartsWith("Another call of this writer is under way", e.Message, StringComparison.Ordinal);
+                    Interlocked.Increment(ref refused);
+                }
+            }
+        }))];
+        Array.ForEach(threads, thread => thread.Start());
+        Array.ForEach(threads, thread => thread.Join());
+        await writer.CompleteAsync();
+
+        // Those that were taken, whole, and those that were refused, not at all.
+        string[] lines = await File.ReadAllLinesAsync(path, _stop);
+        Assert.Equal(written[0].Concat(written[1]).Order(StringComparer.Ordinal), lines.Order(StringComparer.Ordinal));
+        Assert.Equal(100_000, lines.Length + refused);
+    }
+
+    [Fact]
+    public async Task AnyCall_WhileALargeWriteIsUnderWay_Throws()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(CancellationToken.None);
+                return null;
+            },
+        };
+        string path = _folder.File("f");
+        FilePipeWriter writer = calls.Write(path);
+        byte[] data = Pattern.Bytes(5_000_000);
+        Task<FlushResult> large = writer.WriteAsync(data, _stop).AsTask();
+        Assert.False(large.IsCompleted);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(new byte[] { 1 }, _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(data, _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.FlushAsync(_stop));
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
+        Assert.Throws<InvalidOperationException>(() => writer.GetSpan());
+        Assert.Throws<InvalidOperationException>(() => writer.Advance(0));
+        gate.Set();
+        await large;
+        await writer.WriteAsync(Pattern.Bytes(10, 5_000_000), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(5_000_010), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task WriteAsync_WhatThrows_LeavesTheWriterUsable()
+    {
+        CheckedPool pool = new() { Limit = 0 };
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool });
+        foreach (int size in new[] { 10, 200_000 })
+        {
+            pool.Limit = 0;
+            await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(new byte[size], _stop));
+            pool.Limit = int.MaxValue;
+            await writer.WriteAsync(new byte[size], _stop);
+        }
+
+        await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task FlushAsync_SeveralPending_AreServed()
+    {
+        // Many wait for one sync: that is no mistake.
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        List<Task> flushes = [];
+        for (int i = 0; i < 20; i++)
+        {
+            flushes.Add(writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop).AsTask());
+        }
+
+        await Task.WhenAll(flushes);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
+    public async Task Advance_WrongCount_ThrowsAndSaysWhichMistakeItIs()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
+        Assert.Contains("0 that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1)).Message, StringComparison.Ordinal);
+        int room = writer.GetMemory().Length;
+        Assert.Contains("cannot go back", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1)).Message, StringComparison.Ordinal);
+        Assert.Contains($"{room} that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(room + 1)).Message, StringComparison.Ordinal);
+        Assert.Equal(0, writer.UnflushedBytes);
+        writer.Write("x"u8);
+        await writer.CompleteAsync();
+        Assert.Equal("x"u8.ToArray(), File.ReadAllBytes(_folder.File("f")));
+    }
+}
