@@ -1,20 +1,23 @@
 namespace Pipelines.File;
 
-/// <summary>What the page cache of the system, which all programs share, keeps of a file that is read or written.</summary>
+/// <summary>What the page cache of the system keeps of a file that is read or written. All programs share this cache.</summary>
 public enum FileCaching
 {
-    /// <summary>What the system thinks best: mostly all of it, for as long as nobody else needs the memory. The default.</summary>
+    /// <summary>The system decides: usually it keeps all of the file until another program needs the memory. This is the default.</summary>
     Keep,
 
     /// <summary>
-    /// As little as can be, for a large file that is read or written once: what other programs have in the cache stays there. Pages of the file that were cached before stay as well. A hint, which
-    /// changes nothing but where the system can do it: Linux, for regular files, unless <see cref="FilePipeBackend.Portable"/> is asked for.
+    /// The cache keeps as little of the file as possible, and so keeps the files of other programs. Use it for a large file that is read or
+    /// written once. Pages of the file that were cached before stay. It is a hint: it has an effect on regular files on Linux, unless
+    /// <see cref="FilePipeBackend.Portable"/> is used.
     /// </summary>
     /// <remarks>
-    /// <para>Reading: pages are dropped behind the position in steps of 8 MiB (posix_fadvise(2), POSIX_FADV_DONTNEED) where none of the step's were cached before (cachestat(2), Linux 6.5). Where some
-    /// were, or the system does not tell, each read has RWF_DONTCACHE (preadv2(2), Linux 6.14), by which the kernel tells page by page. Where it has neither, all are dropped.</para>
-    /// <para>Writing: writes of 64 KiB and more have RWF_DONTCACHE, which has the kernel write them to the device at once and then drop them. Where that is not known, and for smaller writes, each
-    /// step of 8 MiB is given to the device when it is full, and dropped when the next one is (sync_file_range(2)). Up to 16 MiB of a file stay that no sync follows.</para>
+    /// <para>Reading: the pages behind the position are dropped in steps of 8 MiB (posix_fadvise(2), POSIX_FADV_DONTNEED) if none of a step
+    /// was cached before (cachestat(2), Linux 6.5). If some pages were cached, or the system does not tell, each read uses RWF_DONTCACHE
+    /// (preadv2(2), Linux 6.14), and the kernel decides page by page. If the kernel has neither call, all pages are dropped.</para>
+    /// <para>Writing: writes of 64 KiB and more use RWF_DONTCACHE, so the kernel writes them to the device at once and then drops them. For
+    /// smaller writes, and if the kernel does not know the flag, each step of 8 MiB is sent to the device when it is full, and dropped when
+    /// the next one is full (sync_file_range(2)). If no sync follows, up to 16 MiB of a file stay in the cache.</para>
     /// </remarks>
     DropBehind,
 }

@@ -1,26 +1,29 @@
 namespace Pipelines.File;
 
-/// <summary>A file of that name exists, and was not to be replaced. The file is as it was.</summary>
-/// <remarks>A type of its own, so that a program can tell this (HTTP's 409) from a disk that is full or fails, which is another <see cref="IOException"/>.</remarks>
+/// <summary>A file of that name exists already and was not replaced. The file is as it was.</summary>
+/// <remarks>
+/// It has a type of its own, so that a program can answer it with HTTP status 409. A full or failing disk throws another
+/// <see cref="IOException"/>.
+/// </remarks>
 public sealed class FileExistsException : IOException
 {
     /// <summary>ERROR_FILE_EXISTS of Win32, as an HRESULT: what .NET has for it on Windows, and here on every system.</summary>
     private const int FileExists = unchecked((int)0x80070050);
 
-    /// <summary>Makes one that does not know the file.</summary>
+    /// <summary>Creates an exception without a file name.</summary>
     public FileExistsException()
         : this("A file of that name exists.", fileName: null)
     {
     }
 
-    /// <summary>Makes one with a message of the caller's.</summary>
+    /// <summary>Creates an exception with a message.</summary>
     /// <param name="message">The error message.</param>
     public FileExistsException(string? message)
         : this(message, fileName: null)
     {
     }
 
-    /// <summary>Makes one with a message and a cause of the caller's.</summary>
+    /// <summary>Creates an exception with a message and a cause.</summary>
     /// <param name="message">The error message.</param>
     /// <param name="innerException">The cause.</param>
     public FileExistsException(string? message, Exception? innerException)
@@ -28,10 +31,10 @@ public sealed class FileExistsException : IOException
     {
     }
 
-    /// <summary>Makes one for a file.</summary>
+    /// <summary>Creates an exception for a file.</summary>
     /// <param name="message">The error message.</param>
-    /// <param name="fileName">The file's name.</param>
-    /// <param name="innerException">What the system said, or <see langword="null"/>.</param>
+    /// <param name="fileName">The name of the file that exists.</param>
+    /// <param name="innerException">The error of the system, or <see langword="null"/>.</param>
     public FileExistsException(string? message, string? fileName, Exception? innerException = null)
         : base(message, innerException)
     {
@@ -39,7 +42,7 @@ public sealed class FileExistsException : IOException
         HResult = FileExists;
     }
 
-    /// <summary>The name of the file that exists, as the caller gave it; <see langword="null"/> where nobody knows.</summary>
+    /// <summary>The path of the file that exists, as it was given or as a full path; <see langword="null"/> if it is unknown.</summary>
     public string? FileName { get; }
 
     /// <summary>Makes one for <paramref name="path"/>.</summary>

@@ -9,10 +9,14 @@ namespace Pipelines.File;
 public sealed partial class FilePipeReader
 {
     /// <summary>
-    /// Copies what is buffered and the rest of the file to <paramref name="destination"/>, read straight into its own memory, with a flush after every read.
-    /// Ends at the end of the file, or when the destination's reader is gone (<see cref="FlushResult.IsCompleted"/>); completes neither side. Bytes that the destination has got are consumed
-    /// here, also where the copy is canceled or fails, so that another copy goes on behind them.
+    /// Copies the rest of the file to <paramref name="destination"/>, with a flush after every read. The bytes are read straight into the
+    /// destination's memory.
     /// </summary>
+    /// <remarks>
+    /// The copy ends at the end of the file, or when the destination's reader has gone (<see cref="FlushResult.IsCompleted"/>). It
+    /// completes neither side. If it is canceled or fails, the bytes that the destination has are consumed, so another copy continues after
+    /// them.
+    /// </remarks>
     /// <inheritdoc/>
     public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
@@ -26,8 +30,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Copies what is buffered and the rest of the file to <paramref name="destination"/>. Bytes that it was given are consumed here, also where the copy is canceled or fails, so that another
-    /// copy goes on behind them.
+    /// Copies the rest of the file to <paramref name="destination"/>. If the copy is canceled or fails, the bytes that were given to the
+    /// destination are consumed, so another copy continues after them.
     /// </summary>
     /// <inheritdoc/>
     public override Task CopyToAsync(Stream destination, CancellationToken cancellationToken = default)

@@ -10,8 +10,8 @@ namespace Pipelines.File;
 public sealed partial class FilePipeReader
 {
     /// <summary>
-    /// Makes the pending, or else the next, read return at once with <see cref="ReadResult.IsCanceled"/>, also while the system call underneath goes on.
-    /// Nothing that the call reads is lost: a later read returns it. A pending copy ends with <see cref="OperationCanceledException"/>.
+    /// Makes the pending read, or else the next one, return at once with <see cref="ReadResult.IsCanceled"/>. Bytes that the system is
+    /// still reading are not lost: a later read returns them. A pending copy ends with <see cref="OperationCanceledException"/>.
     /// </summary>
     public override void CancelPendingRead()
     {
@@ -35,11 +35,14 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Ends the reader and closes the file. A pending read ends at once with <see cref="InvalidOperationException"/>; its memory and the handle are released
-    /// when the system is done with them, for which this does not wait. A buffer that the caller still has then stays as it is, and is given to nobody else until
-    /// the caller's next <see cref="AdvanceTo(SequencePosition)"/>, which throws; without one it is left to the garbage collector.
+    /// Ends the reader and closes the file. A pending read ends at once with <see cref="InvalidOperationException"/>. This method does not
+    /// wait for a system call that still runs; the call's end releases memory and handle.
     /// </summary>
-    /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
+    /// <remarks>
+    /// A buffer that you still hold is not reused: it stays as it is until your next <see cref="AdvanceTo(SequencePosition)"/>, which
+    /// throws. Without that call the garbage collector takes the memory.
+    /// </remarks>
+    /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override void Complete(Exception? exception = null)
     {
         AfterLock after = new() { IsOnCallersThread = true };
@@ -66,10 +69,10 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// As <see cref="Complete"/>, and completes when memory and handle are released: when the system call that is under way, if any, has ended. Only one that can neither
-    /// be given up nor ends by itself (<see cref="FilePipeBackend.Portable"/>, a pipe) is not waited for.
+    /// Ends the reader as <see cref="Complete"/> does, and completes when memory and handle are released. A system call that still runs is
+    /// waited for, unless it can neither be canceled nor ends by itself (<see cref="FilePipeBackend.Portable"/>, a pipe).
     /// </summary>
-    /// <param name="exception">Ignored: there is nobody on the other side to be told.</param>
+    /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override ValueTask CompleteAsync(Exception? exception = null)
     {
         Complete(exception);

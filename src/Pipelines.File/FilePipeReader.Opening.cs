@@ -8,17 +8,23 @@ namespace Pipelines.File;
 // How a reader comes to its file.
 public sealed partial class FilePipeReader
 {
-    /// <summary>Opens a file for reading and puts a reader on it, which closes it when it is completed.</summary>
-    /// <param name="path">The file: absolute, or relative to the current directory. FIFOs, devices and files of /proc work.</param>
-    /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
+    /// <summary>Opens a file and returns a reader for it. The reader closes the file when it is completed.</summary>
+    /// <param name="path">
+    /// The path of the file, absolute or relative to the current directory. FIFOs, devices and files of /proc work, too.
+    /// </param>
+    /// <param name="options">How to read; <see langword="null"/> means the defaults.</param>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="FileNotFoundException">There is no such file.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
-    /// <exception cref="UnauthorizedAccessException">The caller may not read it, or it is a directory.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">Two options do not fit together.</exception>
+    /// <exception cref="FileNotFoundException">The file does not exist.</exception>
+    /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
     /// <exception cref="NotSupportedException"><see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
-    /// <exception cref="IOException">Opening it failed otherwise, for example because another process has it open exclusively.</exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
+    /// </exception>
+    /// <exception cref="IOException">
+    /// The file cannot be opened for another reason, for example because another process has opened it exclusively.
+    /// </exception>
     public static FilePipeReader Create(string path, FilePipeReaderOptions? options = null)
     {
         options ??= FilePipeReaderOptions.Default;
@@ -28,12 +34,12 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// As <see cref="Create(string, FilePipeReaderOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
-    /// a thread.
+    /// Opens a file without blocking the caller, and returns a reader for it. A thread of the library opens the file; a FIFO waits for its
+    /// other side without a thread.
     /// </summary>
-    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
-    /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
-    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
+    /// <param name="path">The path of the file, absolute or relative to the current directory at the time of the call.</param>
+    /// <param name="options">How to read; <see langword="null"/> means the defaults.</param>
+    /// <param name="cancellationToken">Ends the wait at once. If the system opens the file after that, it is closed again.</param>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     /// <inheritdoc cref="Create(string, FilePipeReaderOptions?)" path="/exception"/>
     public static ValueTask<FilePipeReader> OpenAsync(string path, FilePipeReaderOptions? options = null, CancellationToken cancellationToken = default)
@@ -53,18 +59,23 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Puts a reader on an open file, which it closes when it is completed unless <see cref="FilePipeReaderOptions.LeaveOpen"/> says otherwise. Where this throws,
-    /// the file stays open.
+    /// Returns a reader for an open file. The reader closes the handle when it is completed, unless
+    /// <see cref="FilePipeReaderOptions.LeaveOpen"/> is set. If this method throws, the handle stays open.
     /// </summary>
-    /// <param name="handle">The file, open for reading. A file that can seek is read from <see cref="FilePipeReaderOptions.Offset"/>, wherever its own position is.</param>
-    /// <param name="options">How to read; <see langword="null"/> for the defaults.</param>
+    /// <param name="handle">
+    /// A handle that is open for reading. The reader ignores the position of a file that can seek, and begins at
+    /// <see cref="FilePipeReaderOptions.Offset"/>.
+    /// </param>
+    /// <param name="options">How to read; <see langword="null"/> means the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid, or an option is set that is for paths.</exception>
+    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid, or an option is set that needs a path.</exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="UnauthorizedAccessException">It is a directory, or is not open for reading.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">Two options do not fit together.</exception>
+    /// <exception cref="UnauthorizedAccessException">The handle is that of a folder, or is not open for reading.</exception>
     /// <exception cref="NotSupportedException"><see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
+    /// </exception>
     public static FilePipeReader Create(SafeFileHandle handle, FilePipeReaderOptions? options = null)
     {
         options ??= FilePipeReaderOptions.Default;
@@ -74,23 +85,33 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Puts a reader on the standard input of this process, which may be a file, a pipe, a terminal or a socket. It reads from where the shell, or whoever read before, has left off,
-    /// and leaves a file at the first byte that was not consumed, so that <c>(read header; program; cat) &lt; file</c> reads every line once; it never closes it.
+    /// Returns a reader for the standard input of this process, which may be a file, a pipe, a terminal or a socket. The reader never
+    /// closes it.
     /// </summary>
-    /// <remarks>Not the same as <c>FilePipeReader.Create("/dev/stdin")</c>, which opens the file behind it anew, from its beginning, and fails for a socket.</remarks>
-    /// <param name="options">How to read; <see langword="null"/> for the defaults. What is for a path, and <see cref="FilePipeReaderOptions.Offset"/>, cannot be set.</param>
-    /// <exception cref="ArgumentException">An option is set that the shell has decided.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="UnauthorizedAccessException">It is a directory, or is not open for reading.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
-    /// <exception cref="IOException">There is no standard input.</exception>
+    /// <remarks>
+    /// <para>It begins where the shell, or whoever read before, has stopped, and leaves a file at the first byte that was not consumed. So
+    /// <c>(read header; program; cat) &lt; file</c> reads every line once.</para>
+    /// <para><c>FilePipeReader.Create("/dev/stdin")</c> is different: it opens the file behind it again, from its beginning, and fails for
+    /// a socket.</para>
+    /// </remarks>
+    /// <param name="options">
+    /// How to read; <see langword="null"/> means the defaults. <see cref="FilePipeReaderOptions.Offset"/> and options that need a path
+    /// cannot be set.
+    /// </param>
+    /// <exception cref="ArgumentException"><see cref="FilePipeReaderOptions.Offset"/> or an option that needs a path is set.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">Two options do not fit together.</exception>
+    /// <exception cref="UnauthorizedAccessException">Standard input is a folder, or is not open for reading.</exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
+    /// </exception>
+    /// <exception cref="IOException">This process has no standard input.</exception>
     public static FilePipeReader OpenStandardInput(FilePipeReaderOptions? options = null)
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
         options.ValidateForHandle();
         return options.Offset != 0
-            ? throw new ArgumentException("Where standard input is read from is for whoever started this process: Offset cannot be set.", nameof(options))
+            ? throw new ArgumentException("Offset cannot be set for standard input: it is read from where the shell, or whoever read before, has stopped.", nameof(options))
             : Create(FileOpening.OpenStandard(options.Backend, isOutput: false), options, leaveOpen: true);
     }
 

@@ -10,13 +10,14 @@ using Pipelines.File.Threading;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeReader"/> that reads a file without a <see cref="FileStream"/>: one system call fills several pieces of pooled memory, and what the system has in its
-/// cache is there when <see cref="ReadAsync"/> returns; only a read that has to wait for the device is made on another thread.
+/// A <see cref="PipeReader"/> that reads a file directly, without a <see cref="FileStream"/>. A read that the page cache can answer
+/// completes synchronously; a read that has to wait for the device is made on another thread.
 /// </summary>
 /// <remarks>
-/// It behaves as <c>PipeReader.Create(new FileStream(…))</c> does. One caller uses it at a time; <see cref="CancelPendingRead"/> and <see cref="Complete"/> may come from
-/// any thread. An I/O error is an <see cref="IOException"/> (or <see cref="UnauthorizedAccessException"/>) that names the path where it is known, and every
-/// later read throws it again.
+/// <para>It behaves like <c>PipeReader.Create(new FileStream(…))</c>. One caller uses it at a time. Any thread may call
+/// <see cref="CancelPendingRead"/> and <see cref="Complete"/>.</para>
+/// <para>If reading fails, the read throws an <see cref="IOException"/> or <see cref="UnauthorizedAccessException"/> that names the path if
+/// it is known, and every later read throws it again.</para>
 /// </remarks>
 public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisposable
 {
@@ -63,9 +64,11 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// The file offset, in bytes, of the first byte that is not consumed yet. A file that cannot seek counts from 0. In a loop over ReadLinesAsync it is behind the lines of earlier reads:
-    /// it moves with each read, and not with each line.
+    /// The file offset, in bytes, of the first byte that is not consumed yet. In a file that cannot seek it counts from 0.
     /// </summary>
+    /// <remarks>
+    /// A loop over <c>ReadLinesAsync</c> or <c>ReadLineBatchesAsync</c> advances it once for each read, not for each line.
+    /// </remarks>
     public long Position
     {
         get
@@ -78,19 +81,21 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// The length of the file, bytes, when it was opened, for percentages: of the whole file, whatever <see cref="FilePipeReaderOptions.Offset"/> and
-    /// <see cref="FilePipeReaderOptions.Length"/> say. <see langword="null"/> where nobody knows it before everything is read: pipes, devices, files of /proc.
+    /// The length of the whole file, in bytes, at the moment when it was opened; for example to show a percentage.
+    /// <see cref="FilePipeReaderOptions.Offset"/> and <see cref="FilePipeReaderOptions.Length"/> do not change it. It is
+    /// <see langword="null"/> if the length is unknown until everything is read: pipes, devices, files of /proc.
     /// </summary>
     public long? Length => OpenedFile.Properties.KnownLength;
 
-    /// <summary>How the system is asked for bytes: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
+    /// <summary>The back end that reads the file. It shows what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => OpenedFile.Kind;
 
     /// <summary>
-    /// Which file this is, whatever its name. With <see cref="Position"/> a checkpoint: what is needed to go on after a restart, and to find the file again where it was renamed
-    /// meanwhile. <see langword="default"/> where the system does not tell: other than on Linux and Windows.
+    /// The identity of the file, which stays the same when the file is renamed. Together with <see cref="Position"/> it is a checkpoint: a
+    /// program that is started again can find the file and continue there. It is <see langword="default"/> on systems other than Linux and
+    /// Windows.
     /// </summary>
-    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell: on Windows, unless it was followed.</exception>
+    /// <exception cref="ObjectDisposedException">On Windows: the file is closed, and was not followed.</exception>
     public FileIdentity Identity => OpenedFile.Identity;
 
     internal OpenedFile OpenedFile => _buffer.File;
@@ -99,15 +104,15 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private WaitingReads Waiting => _waiting ??= new WaitingReads(this, _buffer);
 
     /// <summary>
-    /// Gives what is buffered and not consumed, with at least one byte that was not examined before, or <see cref="ReadResult.IsCompleted"/> at the end of the file. What the system has in
-    /// its cache is there when this returns; a read that waits for the device, or for the other side of a pipe, completes later. <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>
-    /// says what of it was used.
+    /// Reads more of the file. The result holds all bytes that are not consumed, with at least one byte that was not examined before, or
+    /// has <see cref="ReadResult.IsCompleted"/> set at the end of the file. Call
+    /// <see cref="AdvanceTo(SequencePosition, SequencePosition)"/> to say which bytes you have used.
     /// </summary>
-    /// <param name="cancellationToken">Ends the wait at once, and not the reading: what the system still reads comes with a later read.</param>
+    /// <param name="cancellationToken">Ends the wait at once. Bytes that the system is still reading come with a later read.</param>
     /// <exception cref="InvalidOperationException">Another read is pending, or the reader is completed. Nothing has changed.</exception>
-    /// <exception cref="IOException">Reading has failed, now or earlier.</exception>
-    /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
-    /// <exception cref="OperationCanceledException">The token was canceled. The reader can be used on.</exception>
+    /// <exception cref="IOException">Reading has failed, in this read or an earlier one.</exception>
+    /// <exception cref="UnauthorizedAccessException">The system has denied access, in this read or an earlier one.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled. The reader can still be used.</exception>
     /// <inheritdoc/>
     public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => ReadCoreAsync(0, cancellationToken);
 
@@ -115,7 +120,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)
         => ReadCoreAsync(minimumSize, cancellationToken);
 
-    /// <summary>Gives what is buffered and not examined yet. It makes no system call of its own.</summary>
+    /// <summary>Returns the bytes that are buffered and not examined yet. It makes no system call.</summary>
     /// <inheritdoc/>
     public override bool TryRead(out ReadResult result)
     {
@@ -130,7 +135,9 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
 
     /// <inheritdoc/>
-    /// <exception cref="InvalidOperationException">A position is not one of the buffer that the last read returned, or the reader is completed. Nothing has changed.</exception>
+    /// <exception cref="InvalidOperationException">
+    /// A position does not belong to the buffer of the last read, or the reader is completed. Nothing has changed.
+    /// </exception>
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
         AfterLock after = default;

@@ -3,7 +3,11 @@ using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
-/// <summary>How a <see cref="FilePipeReader"/> reads. An instance is immutable and may be shared by any number of readers. A value that is out of its range throws <see cref="ArgumentOutOfRangeException"/> when it is set; values that do not go together, when a reader is made.</summary>
+/// <summary>
+/// How a <see cref="FilePipeReader"/> reads. An instance is immutable, and any number of readers may share it. An option throws
+/// <see cref="ArgumentOutOfRangeException"/> when it is set to a value that is out of range. Options that do not fit together throw when a
+/// reader is created.
+/// </summary>
 /// <example>
 /// <code>
 /// using Pipelines.File;
@@ -40,49 +44,57 @@ public sealed record FilePipeReaderOptions
     internal static FilePipeReaderOptions Default { get; } = new();
 
     /// <summary>
-    /// Bytes of one segment at least, which is one piece of memory of <see cref="ReadResult.Buffer"/>: 1 to 1 GiB, 65,536 by default. The library's own pool gives pieces of 65,536 bytes or
-    /// more, so that a parser meets few boundaries; a file that is smaller gets a smaller one. A value under 512, for tests of parsers, and one with a <see cref="Pool"/>, is the most that a segment
-    /// has. On Windows, and with <see cref="FilePipeBackend.Portable"/>, a call fills a single segment, which then has 262,144 bytes at least.
+    /// The minimum size of one segment of the buffer, in bytes: 1 to 1 GiB; 65,536 by default. Segments of the library's own pool have at
+    /// least 65,536 bytes, or the length of the file if that is less, so a parser meets few boundaries. Below 512, and with a
+    /// <see cref="Pool"/>, the option is the maximum size instead; tests of parsers use that.
     /// </summary>
+    /// <remarks>
+    /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, which then has at least 262,144 bytes.
+    /// </remarks>
     public int BufferSize
     {
         get => _bufferSize;
         init => _bufferSize = Within(value, 1, MaxBufferSize, nameof(BufferSize));
     }
 
-    /// <summary>The file offset of the first byte to read, in bytes; 0 by default. Anything but 0 throws <see cref="NotSupportedException"/> for a file that cannot seek.</summary>
+    /// <summary>
+    /// The file offset of the first byte to read, in bytes; 0 by default. Any other value throws <see cref="NotSupportedException"/> if the
+    /// file cannot seek.
+    /// </summary>
     public long Offset
     {
         get => _offset;
         init => _offset = Within(value, 0, long.MaxValue, nameof(Offset));
     }
 
-    /// <summary>Read at most this many bytes and end there; <see langword="null"/>, the default, reads to the end of the file.</summary>
+    /// <summary>The maximum number of bytes to read; <see langword="null"/>, the default, reads to the end of the file.</summary>
     public long? Length
     {
         get => _hasLength ? _length : null;
         init => (_hasLength, _length) = (value is not null, Within(value.GetValueOrDefault(), 0, long.MaxValue, nameof(Length)));
     }
 
-    /// <summary>Leaves a handle that the caller passed open when the reader is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
+    /// <summary>
+    /// Whether a handle that you passed stays open when the reader is completed; <see langword="false"/> by default. The reader always
+    /// closes a file that it has opened by path.
+    /// </summary>
     /// <remarks>
-    /// Windows: a handle for overlapped I/O (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>) belongs to the runtime's completion port for ever from the first operation on, and the port takes
-    /// what arrives for its own. Overlapped calls of the caller's on the same handle, now or later, need an event of their own in the overlapped with its low bit set, which keeps
-    /// their completions from the port (GetQueuedCompletionStatus). With <see cref="FilePipeBackend.Overlapped"/> a call that succeeds at once queues no completion at all from then on
-    /// (SetFileCompletionNotificationModes), and no <see cref="FileStream"/> or <see cref="RandomAccess"/> call can use the handle any more.
+    /// On Windows the first operation binds a handle for overlapped I/O to the runtime's completion port for as long as the handle exists.
+    /// docs/windows.md says what this means for your own calls on the handle.
     /// </remarks>
     public bool LeaveOpen { get; init; }
 
     /// <summary>
-    /// Where memory comes from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused. A file whose reads cannot be given up
-    /// (<see cref="FilePipeBackend.Portable"/>, a pipe) gets the library's own in any case, as the system may write to it after <see cref="FilePipeReader.CompleteAsync"/>.
+    /// The pool that memory comes from; <see langword="null"/>, the default, is the library's own pool, which pins its memory once and
+    /// reuses it. A read that the system cannot cancel (<see cref="FilePipeBackend.Portable"/>, a pipe) always uses the library's pool,
+    /// because the system may still write to the memory after <see cref="FilePipeReader.CompleteAsync"/>.
     /// </summary>
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>
-    /// Reads ahead, on another thread, while the program works on what it has: how many bytes may be buffered before the reading ahead pauses. 0, the default, reads
-    /// only when the program asks. A read that was begun below this is finished, so up to 262,144 bytes more may be buffered. A copy into a <see cref="PipeWriter"/> reads into the writer's memory,
-    /// and nothing ahead.
+    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off. Another thread reads ahead
+    /// while your program works on the bytes that it has. A read that has begun is finished, so up to 262,144 bytes more may be buffered. A
+    /// copy into a <see cref="PipeWriter"/> does not read ahead.
     /// </summary>
     public long PauseReadAheadThreshold
     {
@@ -91,8 +103,8 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// Reading ahead goes on when the program has left no more than this many bytes in the buffer; 0, the default, is half of <see cref="PauseReadAheadThreshold"/>, without which it
-    /// cannot be set.
+    /// The number of buffered bytes at which reading ahead resumes; 0, the default, means half of <see cref="PauseReadAheadThreshold"/>. It
+    /// must not exceed that threshold.
     /// </summary>
     public long ResumeReadAheadThreshold
     {
@@ -101,21 +113,25 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// Waits at the end of the file for more, instead of completing; <see langword="false"/> by default. The reader completes, after every byte, when the file has become shorter than what was
-    /// read, and when its name means another file, or none: it was renamed, deleted or replaced. Then a loop around <see cref="FilePipeReader.Create(string, FilePipeReaderOptions?)"/> goes on
-    /// with the next file.
+    /// Whether the reader waits for more at the end of the file, instead of completing; <see langword="false"/> by default. It completes,
+    /// after the last byte, when the file was renamed, deleted or replaced, or became shorter than the bytes that were read. A loop that
+    /// calls <see cref="FilePipeReader.Create(string, FilePipeReaderOptions?)"/> again then continues with the next file.
     /// </summary>
     /// <remarks>
-    /// <para>As a writer may go on with a file that was renamed, it is read until nothing has come for a fifth of <see cref="FollowInterval"/> if the file that has its name now holds bytes, and for four
-    /// intervals if that is empty or missing. What comes later is not read. A file that is cut and grows past what was read between two looks cannot be told from one that has only grown.</para>
-    /// <para>A handle of the caller's has no name here: it waits for growing and shrinking only. A FIFO, a device and a file that the system makes up (/proc) have an end of their own, and are read as ever.</para>
+    /// <para>A writer may continue to write to a renamed file. So the reader reads it until nothing has come for a fifth of
+    /// <see cref="FollowInterval"/> if the new file of that name holds bytes, and for four intervals if the new file is empty or missing.
+    /// Bytes that come later are not read. A file that is truncated and grows past the old position between two looks cannot be
+    /// distinguished from one that has only grown.</para>
+    /// <para>A handle has no name: the reader notices only that the file grows or shrinks. FIFOs, devices and files of /proc have an end of
+    /// their own, so the option has no effect on them.</para>
     /// </remarks>
     public bool Follow { get; init; }
 
     /// <summary>
-    /// How often a followed file is looked at where the system does not tell of changes: on network file systems, where it has no watch left (inotify(7),
-    /// /proc/sys/fs/inotify/max_user_watches), and everywhere but on Linux. 250 ms by default; 1 ms to 24 days. Elsewhere growth is noticed at once, and its name is looked at after
-    /// four intervals, which finds a folder above it that was renamed.
+    /// How often the reader looks at a followed file when the system does not report changes: on network file systems, if no inotify watch
+    /// is left (/proc/sys/fs/inotify/max_user_watches), and on systems other than Linux. 250 ms by default; 1 ms to 24 days. On Linux the
+    /// reader notices growth at once, and checks the name after four intervals, which finds out whether a folder above the file was
+    /// renamed.
     /// </summary>
     public TimeSpan FollowInterval
     {
@@ -124,9 +140,10 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default, and
-    /// <see cref="FileShare.ReadWrite"/> with <see cref="FileShare.Delete"/> where it is followed. Windows enforces it; elsewhere only
-    /// .NET programs look at it, and only <see cref="FileShare.None"/> keeps them out. With a handle it cannot be set.
+    /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
+    /// <see cref="FileShare.Read"/>, and <see cref="FileShare.ReadWrite"/> with <see cref="FileShare.Delete"/> for a followed file. Windows
+    /// enforces it. On Linux and macOS it is a lock that only .NET programs respect, and only <see cref="FileShare.None"/> keeps them out.
+    /// It cannot be set for a handle.
     /// </summary>
     public FileShare Share
     {
@@ -135,9 +152,9 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set. Windows: FILE_FLAG_NO_BUFFERING (0x20000000), and a handle that is open with it,
-    /// throw <see cref="NotSupportedException"/>.
+    /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> changes
+    /// nothing, because the library chooses how it opens the file. The option cannot be set for a handle. FILE_FLAG_NO_BUFFERING
+    /// (0x20000000) throws <see cref="NotSupportedException"/> on Windows.
     /// </summary>
     public FileOptions FileOptions
     {
@@ -146,8 +163,8 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// What the system's page cache keeps of what is read; <see cref="FileCaching.Keep"/> by default. <see cref="FileCaching.DropBehind"/>, for a large file that is read once, is a hint
-    /// that only Linux takes.
+    /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that is read once,
+    /// <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than Linux.
     /// </summary>
     public FileCaching Caching
     {
@@ -156,8 +173,8 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// How the system is asked for bytes; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best way that there is. One that this system lacks throws
-    /// <see cref="PlatformNotSupportedException"/>.
+    /// The back end that reads the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this system
+    /// does not have throws <see cref="PlatformNotSupportedException"/> when the file is opened.
     /// </summary>
     public FilePipeBackend Backend
     {
@@ -182,7 +199,7 @@ public sealed record FilePipeReaderOptions
     {
         if (Length > long.MaxValue - Offset)
         {
-            throw new ArgumentOutOfRangeException(nameof(Length), Length, "Offset and Length together are beyond the longest file.");
+            throw new ArgumentOutOfRangeException(nameof(Length), Length, "The sum of Offset and Length is larger than the longest file that is possible.");
         }
 
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
@@ -191,8 +208,8 @@ public sealed record FilePipeReaderOptions
                 nameof(ResumeReadAheadThreshold),
                 ResumeReadAheadThreshold,
                 PauseReadAheadThreshold == 0
-                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so nothing is read ahead that could resume. Set it to the bytes that may be read ahead."
-                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes) and resumes when fewer are left, not when more are.");
+                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so the reader does not read ahead. Set it to the number of bytes that may be read ahead."
+                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes), so it cannot resume at more bytes than that.");
         }
     }
 
@@ -202,7 +219,7 @@ public sealed record FilePipeReaderOptions
         string? option = (_share ?? FileShare.Read) != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
         if (option is not null)
         {
-            throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);
+            throw new ArgumentException($"{option} can be set only for a file that is opened by path, not for a handle.", option);
         }
     }
 

@@ -9,12 +9,19 @@ namespace Pipelines.File;
 public sealed partial class FilePipeWriter
 {
     /// <summary>
-    /// Writes out everything, closes the file, and throws if any byte could not be written. Blocks until then: prefer <see cref="CompleteAsync"/>.
+    /// Writes everything, closes the file, and throws if a byte could not be written. It blocks the thread until then: prefer
+    /// <see cref="CompleteAsync"/>.
     /// </summary>
-    /// <remarks>Memory of <see cref="GetMemory"/> that nobody has advanced over goes back to <see cref="FilePipeWriterOptions.Pool"/>, and must not be used any more.</remarks>
-    /// <param name="exception">Anything but <see langword="null"/> drops what was not flushed; what was flushed is written all the same. <see cref="Abort"/> drops that, too.</param>
+    /// <remarks>
+    /// Memory of <see cref="GetMemory"/> that you have not advanced over goes back to <see cref="FilePipeWriterOptions.Pool"/>. Do not use
+    /// it any more.
+    /// </remarks>
+    /// <param name="exception">
+    /// If it is not <see langword="null"/>, bytes that were not flushed are dropped. Flushed bytes are written all the same; only
+    /// <see cref="Abort"/> drops them, too.
+    /// </param>
     /// <exception cref="IOException">A write has failed, now or earlier. The file is closed.</exception>
-    /// <exception cref="OperationCanceledException"><see cref="Abort"/> came meanwhile.</exception>
+    /// <exception cref="OperationCanceledException"><see cref="Abort"/> was called in the meantime.</exception>
     public override void Complete(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, performsHere: true);
@@ -22,7 +29,7 @@ public sealed partial class FilePipeWriter
         ThrowIfNotWhole(wasAborted);
     }
 
-    /// <summary>Writes out everything, closes the file, and throws if any byte could not be written.</summary>
+    /// <summary>Writes everything, closes the file, and throws if a byte could not be written.</summary>
     /// <inheritdoc cref="Complete"/>
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
@@ -32,10 +39,15 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Gives up at once: pending flushes, and whoever waits for the writer's completion, get an <see cref="OperationCanceledException"/>, what is not written is dropped,
-    /// and the file is closed when the system is done with it. <see cref="CompleteAsync"/> afterwards only waits for that, unless it may never come (a terminal that is stopped,
-    /// a pipe of <see cref="FilePipeBackend.Portable"/>). May come from any thread, and does not throw. Memory of <see cref="GetMemory"/> that is in use stays the caller's.
+    /// Gives up at once: bytes that are not written are dropped, and pending flushes end with <see cref="OperationCanceledException"/>. Any
+    /// thread may call it, and it does not throw.
     /// </summary>
+    /// <remarks>
+    /// The file is closed when the system is done with it. A pending <see cref="CompleteAsync"/> throws
+    /// <see cref="OperationCanceledException"/>; a later one only waits until the file is closed. It does not wait for a write that may
+    /// never end: to a terminal that is stopped, or to a pipe of <see cref="FilePipeBackend.Portable"/>. Memory of <see cref="GetMemory"/>
+    /// that you hold stays yours.
+    /// </remarks>
     public void Abort()
     {
         PendingResult<FlushResult>? flushes;
@@ -66,8 +78,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Completes a writer that is not completed; with <see cref="FilePipeWriterOptions.Replace"/> gives up as <see cref="Abort"/> does, so that only
-    /// <see cref="CompleteAsync"/> makes the file appear.
+    /// Completes the writer if it is not completed. With <see cref="FilePipeWriterOptions.Replace"/> it gives up instead, as
+    /// <see cref="Abort"/> does, so only <see cref="CompleteAsync"/> makes the file appear.
     /// </summary>
     /// <inheritdoc cref="Complete"/>
     public void Dispose()
@@ -119,7 +131,7 @@ public sealed partial class FilePipeWriter
             if (exception is null && _file.IsUnfinished && isUnderWay)
             {
                 // What is there is a part of what was to be: the name is for the whole only.
-                _loop.FailLocked(new InvalidOperationException("The writer was completed while a write or a copy into it was under way, so its file is not whole and has not got its name. Await that first."));
+                _loop.FailLocked(new InvalidOperationException("The writer was completed while a write or a copy into it was running, so its file is not whole and did not get its name. Await the write first."));
             }
             else if (exception is null)
             {

@@ -7,31 +7,38 @@ namespace Pipelines.File;
 /// <content>How a writer comes to its file.</content>
 public sealed partial class FilePipeWriter
 {
-    /// <summary>Opens or makes a file and puts a writer on it, which closes it when it is completed.</summary>
-    /// <param name="path">The file: absolute, or relative to the current directory. FIFOs and devices work.</param>
-    /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
+    /// <summary>Opens or creates a file and returns a writer for it. The writer closes the file when it is completed.</summary>
+    /// <param name="path">The path of the file, absolute or relative to the current directory. FIFOs and devices work, too.</param>
+    /// <param name="options">How to write; <see langword="null"/> means the defaults.</param>
     /// <exception cref="ArgumentException">
-    /// <paramref name="path"/> is empty or <see langword="null"/>, <see cref="FilePipeWriterOptions.PreallocationSize"/> goes with a mode that makes no file, or <see cref="FilePipeWriterOptions.Offset"/> with
-    /// one that empties it or appends.
+    /// <paramref name="path"/> is empty or <see langword="null"/>, or two options contradict each other.
     /// </exception>
-    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="FileNotFoundException">There is no such file, and the mode makes none.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
-    /// <exception cref="UnauthorizedAccessException">The caller may not write it, or it is a directory.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <see cref="FilePipeWriterOptions.ResumeWriterThreshold"/> exceeds <see cref="FilePipeWriterOptions.PauseWriterThreshold"/>.
+    /// </exception>
+    /// <exception cref="FileNotFoundException">
+    /// The file does not exist, and <see cref="FilePipeWriterOptions.Mode"/> does not create it.
+    /// </exception>
+    /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not write the file, or the path is that of a folder.</exception>
     /// <exception cref="NotSupportedException"><see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
-    /// <exception cref="FileExistsException">With <see cref="FileMode.CreateNew"/>: there is a file of that name.</exception>
-    /// <exception cref="IOException">Opening it failed otherwise: it exists already, another process has it open, the disk has no room to preallocate.</exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeWriterOptions.Backend"/> that the options name.
+    /// </exception>
+    /// <exception cref="FileExistsException">The mode is <see cref="FileMode.CreateNew"/>, and a file of that name exists.</exception>
+    /// <exception cref="IOException">
+    /// The file cannot be opened for another reason: another process has opened it, or the disk has no room to preallocate.
+    /// </exception>
     public static FilePipeWriter Create(string path, FilePipeWriterOptions? options = null)
         => new(WriterFile.Open(path, options ??= FilePipeWriterOptions.Default), options);
 
     /// <summary>
-    /// As <see cref="Create(string, FilePipeWriterOptions?)"/>, without holding up the caller: the file is opened by a thread of the library's own. A FIFO waits for its other side without
-    /// a thread.
+    /// Opens or creates a file without blocking the caller, and returns a writer for it. A thread of the library opens the file; a FIFO
+    /// waits for its other side without a thread.
     /// </summary>
-    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
-    /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
-    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
+    /// <param name="path">The path of the file, absolute or relative to the current directory at the time of the call.</param>
+    /// <param name="options">How to write; <see langword="null"/> means the defaults.</param>
+    /// <param name="cancellationToken">Ends the wait at once. If the system opens the file after that, it is closed again.</param>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     /// <inheritdoc cref="Create(string, FilePipeWriterOptions?)" path="/exception"/>
     public static ValueTask<FilePipeWriter> OpenAsync(string path, FilePipeWriterOptions? options = null, CancellationToken cancellationToken = default)
@@ -51,33 +58,53 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Puts a writer on an open file, which it closes when it is completed unless <see cref="FilePipeWriterOptions.LeaveOpen"/> says otherwise. Where this throws,
-    /// the file stays open.
+    /// Returns a writer for an open file. The writer closes the handle when it is completed, unless
+    /// <see cref="FilePipeWriterOptions.LeaveOpen"/> is set. If this method throws, the handle stays open.
     /// </summary>
-    /// <param name="handle">The file, open for writing. A file that can seek is written from <see cref="FilePipeWriterOptions.Offset"/>, wherever its own position is.</param>
-    /// <param name="options">How to write; <see langword="null"/> for the defaults.</param>
+    /// <param name="handle">
+    /// A handle that is open for writing. The writer ignores the position of a file that can seek, and begins at
+    /// <see cref="FilePipeWriterOptions.Offset"/>.
+    /// </param>
+    /// <param name="options">How to write; <see langword="null"/> means the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException">
-    /// <paramref name="handle"/> is invalid, an option is set that is for paths, or <see cref="FilePipeWriterOptions.Offset"/> with a handle that appends.
+    /// <paramref name="handle"/> is invalid, an option is set that needs a path, or <see cref="FilePipeWriterOptions.Offset"/> is set and
+    /// the handle appends.
     /// </exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <see cref="FilePipeWriterOptions.ResumeWriterThreshold"/> exceeds <see cref="FilePipeWriterOptions.PauseWriterThreshold"/>.
+    /// </exception>
+    /// <exception cref="UnauthorizedAccessException">The handle is that of a folder, or is not open for writing.</exception>
     /// <exception cref="NotSupportedException"><see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeWriterOptions.Backend"/> that the options name.
+    /// </exception>
     public static FilePipeWriter Create(SafeFileHandle handle, FilePipeWriterOptions? options = null)
         => new(WriterFile.Attach(handle, options ??= FilePipeWriterOptions.Default), options);
 
     /// <summary>
-    /// Puts a writer on the standard output of this process, which may be a file, a pipe, a terminal or a socket. It writes where the shell has left off, or appends where the shell
-    /// appends (<c>&gt;&gt;</c>), so that <c>(echo header; program) &gt; file</c> keeps both; it never closes it.
+    /// Returns a writer for the standard output of this process, which may be a file, a pipe, a terminal or a socket. The writer never
+    /// closes it.
     /// </summary>
-    /// <remarks>Not the same as <c>FilePipeWriter.Create("/dev/stdout")</c>, which opens the file behind it anew, and empties it. <see cref="Console"/> has no part in it: flush what you have written there first.</remarks>
-    /// <param name="options">How to write; <see langword="null"/> for the defaults. What is for a path, and <see cref="FilePipeWriterOptions.Offset"/>, cannot be set.</param>
-    /// <exception cref="ArgumentException">An option is set that the shell has decided.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
-    /// <exception cref="IOException">There is no standard output.</exception>
+    /// <remarks>
+    /// <para>It writes where the shell has stopped, and appends if the shell appends (<c>&gt;&gt;</c>). So
+    /// <c>(echo header; program) &gt; file</c> keeps both.</para>
+    /// <para><c>FilePipeWriter.Create("/dev/stdout")</c> is different: it opens the file behind it again, and empties it. The writer does
+    /// not know <see cref="Console"/>: flush what you have written there first.</para>
+    /// </remarks>
+    /// <param name="options">
+    /// How to write; <see langword="null"/> means the defaults. <see cref="FilePipeWriterOptions.Mode"/>,
+    /// <see cref="FilePipeWriterOptions.Offset"/> and options that need a path cannot be set.
+    /// </param>
+    /// <exception cref="ArgumentException">An option is set that cannot be set for standard output.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <see cref="FilePipeWriterOptions.ResumeWriterThreshold"/> exceeds <see cref="FilePipeWriterOptions.PauseWriterThreshold"/>.
+    /// </exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeWriterOptions.Backend"/> that the options name.
+    /// </exception>
+    /// <exception cref="IOException">This process has no standard output.</exception>
     public static FilePipeWriter OpenStandardOutput(FilePipeWriterOptions? options = null)
         => new(WriterFile.OpenStandardOutput(options ??= FilePipeWriterOptions.Default), options);
 

@@ -19,17 +19,18 @@ public sealed partial class FilePipeWriter
     private const int MinStreamRead = 4 * 1024;
 
     /// <summary>
-    /// Writes <paramref name="source"/> and flushes. What is shorter than 256 KiB is copied first; of what is longer, the system writes the caller's memory where the file can seek, so that the
-    /// call completes when that is done, whatever the guarantee.
+    /// Writes <paramref name="source"/> and flushes. Fewer than 256 KiB are copied first. From 256 KiB on the system reads your memory
+    /// directly if the file can seek, so the call completes when the bytes are written, whatever the guarantee.
     /// </summary>
     /// <remarks>
-    /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once: all of it up to 1 MiB or <see cref="FilePipeWriterOptions.PauseWriterThreshold"/>,
-    /// whichever is less. Of more it keeps what is written when the system's call under way ends, and of the rest as much as that threshold allows, unflushed. <see cref="Position"/> and
-    /// <see cref="UnflushedBytes"/> tell how much that is; the rest was not taken.
+    /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. A source of up to 1 MiB, or up
+    /// to <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> if that is less, is kept whole. Of a larger one, the call keeps the
+    /// bytes that are written when the running system call ends, and of the rest as many as that threshold allows, unflushed.
+    /// <see cref="Position"/> and <see cref="UnflushedBytes"/> tell how many bytes these are.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
-    /// <param name="source">The bytes. They must not change until the call has completed.</param>
-    /// <param name="cancellationToken">Ends the wait, as the remarks say.</param>
+    /// <param name="source">The bytes. Do not change them until the call has completed.</param>
+    /// <param name="cancellationToken">Ends the wait; the remarks say which bytes are written then.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
         => WriteAsync(new ReadOnlySequence<byte>(source), cancellationToken);
 
@@ -65,7 +66,10 @@ public sealed partial class FilePipeWriter
 
     internal void EndCopy() => _calls.EndCopy();
 
-    /// <summary>Reads the stream straight into the writer's memory, to its end, with a flush after each read. A durable file is synced once, in the end.</summary>
+    /// <summary>
+    /// Reads the stream to its end, straight into the writer's memory, and flushes after each read. A <see cref="FlushGuarantee.Durable"/>
+    /// writer is synced once, at the end.
+    /// </summary>
     protected override async Task CopyFromAsync(Stream source, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(source);

@@ -10,14 +10,17 @@ using Pipelines.File.Writing;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeWriter"/> that writes a file without a <see cref="FileStream"/>: a flush returns at once, and another thread writes what has gathered, in order, in few large
-/// writes. Only when more waits to be written than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows, a flush waits for it.
+/// A <see cref="PipeWriter"/> that writes a file directly, without a <see cref="FileStream"/>. A flush returns at once, and another thread
+/// writes the collected bytes, in order, in a few large writes. A flush waits only when more bytes are unwritten than
+/// <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows.
 /// </summary>
 /// <remarks>
-/// <para>One caller uses it at a time; a second call meanwhile throws <see cref="InvalidOperationException"/> and changes nothing. <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
-/// <see cref="Abort"/> may come from any thread, and several flushes may be pending.</para>
-/// <para>The first write that fails is thrown, with the path, by the pending and every later flush and by <see cref="CompleteAsync"/>; nothing after the failed byte is
-/// written, so the file holds an unbroken prefix. A flush that is canceled ends the wait only: its bytes are written exactly once.</para>
+/// <para>One caller uses it at a time; a second call at the same time throws <see cref="InvalidOperationException"/> and changes nothing.
+/// Several flushes may be pending. Any thread may call <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
+/// <see cref="Abort"/>.</para>
+/// <para>If a write fails, the pending flushes, every later flush and <see cref="CompleteAsync"/> throw its error, with the path. Nothing
+/// is written after the failed byte, so the file holds an unbroken prefix. Canceling a flush ends only the wait: its bytes are written
+/// exactly once.</para>
 /// </remarks>
 public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisposable
 {
@@ -59,10 +62,13 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// The file offset, in bytes, behind everything that was flushed so far; after a failure or <see cref="Abort"/>, behind everything that was written. A file that cannot
-    /// seek counts from 0. A file that others append to as well: behind this writer's own bytes, as far as the system tells where it has put them (after each write on Linux; elsewhere
-    /// as if nobody else wrote).
+    /// The file offset, in bytes, after everything that was flushed so far. After a failure or <see cref="Abort"/> it is the offset after
+    /// everything that was written. In a file that cannot seek it counts from 0.
     /// </summary>
+    /// <remarks>
+    /// If other programs append to the file, too, it is the offset after this writer's own bytes: exactly after each write on Linux; on
+    /// other systems as if no other program wrote.
+    /// </remarks>
     public long Position
     {
         get
@@ -74,13 +80,15 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
     }
 
-    /// <summary>How the system is asked to write: what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
+    /// <summary>The back end that writes the file. It shows what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _file.Opened.Kind;
 
     /// <inheritdoc/>
     public override bool CanGetUnflushedBytes => true;
 
-    /// <summary>Bytes that the writer has taken (<see cref="Advance"/>) and no flush has covered yet; 0 after the writer is completed.</summary>
+    /// <summary>
+    /// The number of bytes that were advanced over (<see cref="Advance"/>) and not flushed yet. It is 0 after the writer is completed.
+    /// </summary>
     public override long UnflushedBytes => IsCompleted ? 0 : _queue.Advanced - _queue.Flushed;
 
     internal OpenedFile OpenedFile => _file.Opened;
@@ -93,10 +101,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     private bool IsCompleted => _loop.IsCompleted;
 
-    /// <summary>Memory for the next bytes, which <see cref="Advance"/> takes.</summary>
+    /// <summary>Returns memory for the next bytes. Write into it, and then call <see cref="Advance"/>.</summary>
     /// <inheritdoc/>
-    /// <param name="sizeHint">The least bytes that are wanted; 0 for whatever there is, never none.</param>
-    /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way on another thread.</exception>
+    /// <param name="sizeHint">The minimum number of bytes that you need; 0 means any number, at least 1.</param>
+    /// <exception cref="InvalidOperationException">The writer is completed, or another thread is in a call of the writer.</exception>
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
         _calls.ThrowIfAny();
@@ -106,10 +114,15 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <inheritdoc cref="GetMemory"/>
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
-    /// <summary>Takes bytes that were written into the memory of <see cref="GetMemory"/> or <see cref="GetSpan"/>. They go to the file with the next flush.</summary>
-    /// <param name="bytes">Number of bytes written into the memory.</param>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative, or more than there is left of that memory. Nothing has changed.</exception>
-    /// <exception cref="InvalidOperationException">Another call of the writer is under way on another thread. Nothing has changed.</exception>
+    /// <summary>
+    /// Adds the bytes that you have written into the memory of <see cref="GetMemory"/> or <see cref="GetSpan"/>. The next flush sends them
+    /// to the file.
+    /// </summary>
+    /// <param name="bytes">The number of bytes that you have written into the memory.</param>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <paramref name="bytes"/> is negative, or more than that memory has left. Nothing has changed.
+    /// </exception>
+    /// <exception cref="InvalidOperationException">Another thread is in a call of the writer. Nothing has changed.</exception>
     public override void Advance(int bytes)
     {
         _calls.ThrowIfAny();
@@ -117,21 +130,23 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Has everything written that the writer has taken so far, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds for it: by default at once, while less
-    /// than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes wait to be written.
+    /// Sends everything that was added so far to the file, and completes when <see cref="FilePipeWriterOptions.FlushGuarantee"/> holds for
+    /// it. By default it completes at once, as long as fewer than <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes wait to be
+    /// written.
     /// </summary>
-    /// <param name="cancellationToken">Ends the wait, not the writing.</param>
-    /// <exception cref="InvalidOperationException">The writer is completed, or another call of it is under way.</exception>
-    /// <exception cref="IOException">A write has failed, now or earlier.</exception>
-    /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> came.</exception>
+    /// <param name="cancellationToken">Ends the wait. The bytes are written all the same.</param>
+    /// <exception cref="InvalidOperationException">The writer is completed, or another call of the writer is running.</exception>
+    /// <exception cref="IOException">A write has failed, in this flush or an earlier one.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> was called.</exception>
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);
 
     /// <summary>
-    /// As <see cref="FlushAsync(CancellationToken)"/>, with the stronger of two guarantees for everything so far: <paramref name="guarantee"/> and <see cref="FilePipeWriterOptions.FlushGuarantee"/>.
+    /// Flushes as <see cref="FlushAsync(CancellationToken)"/> does, with the stronger of two guarantees: <paramref name="guarantee"/> and
+    /// <see cref="FilePipeWriterOptions.FlushGuarantee"/>.
     /// </summary>
-    /// <param name="guarantee">What holds at least when the flush completes.</param>
-    /// <param name="cancellationToken">Ends the wait, not the writing.</param>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="guarantee"/> is none.</exception>
+    /// <param name="guarantee">What holds, at least, for all bytes added so far when the flush completes.</param>
+    /// <param name="cancellationToken">Ends the wait. The bytes are written all the same.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="guarantee"/> is not a <see cref="FlushGuarantee"/>.</exception>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     public ValueTask<FlushResult> FlushAsync(FlushGuarantee guarantee, CancellationToken cancellationToken = default)
     {
@@ -143,7 +158,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         return FlushAsExactlyAsync(guarantee > _options.FlushGuarantee ? guarantee : _options.FlushGuarantee, cancellationToken);
     }
 
-    /// <summary>Makes the pending flushes, or else the next one, return at once with <see cref="FlushResult.IsCanceled"/>. What they flushed is written all the same.</summary>
+    /// <summary>
+    /// Makes the pending flushes, or else the next one, return at once with <see cref="FlushResult.IsCanceled"/>. Their bytes are written
+    /// all the same.
+    /// </summary>
     public override void CancelPendingFlush()
     {
         FlushResult result = new(isCanceled: true, isCompleted: false);
@@ -237,8 +255,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         if (!_queue.TryAdvance(bytes, out int room) && !IsCompleted)
         {
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
-                ? "Advance takes the number of bytes that were written into the memory of GetMemory or GetSpan; it cannot go back."
-                : $"Advance was told of more bytes than the {room} that are left of the memory of the last GetMemory or GetSpan. Ask for memory again before more is written into it.");
+                ? "Advance takes the number of bytes that you have written into the memory of GetMemory or GetSpan; it cannot go back."
+                : $"Advance was called with more bytes than the {room} that are left of the last GetMemory or GetSpan. Call GetMemory or GetSpan again before you write more.");
         }
     }
 
@@ -264,7 +282,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         if (!isAppended)
         {
             ThrowIfCompleted();
-            throw new InvalidOperationException($"The memory pool has given less than the {sizeHint} bytes that it was asked for.");
+            throw new InvalidOperationException($"The memory pool returned less than the {sizeHint} bytes that it was asked for.");
         }
 
         return segment.Buffer[moved..];

@@ -2,8 +2,11 @@ using System.Buffers;
 
 namespace Pipelines.File;
 
-/// <summary>How a <see cref="FilePipeWriter"/> writes. An instance is immutable and may be shared by any number of writers. A value that is wrong by itself throws
-/// <see cref="ArgumentOutOfRangeException"/> where it is set, options that contradict each other throw where they are used.</summary>
+/// <summary>
+/// How a <see cref="FilePipeWriter"/> writes. An instance is immutable, and any number of writers may share it. An option throws
+/// <see cref="ArgumentOutOfRangeException"/> when it is set to a value that is out of range. Options that contradict each other throw when
+/// a writer is created.
+/// </summary>
 /// <example>
 /// <code>
 /// using Pipelines.File;
@@ -32,12 +35,15 @@ public sealed record FilePipeWriterOptions
     internal static FilePipeWriterOptions Default { get; } = new();
 
     /// <summary>
-    /// How a file that is given by path is opened or made; <see cref="FileMode.Create"/> by default, which empties a file that is there. With <see cref="FileMode.Append"/> every
-    /// write goes to the end of the file, whoever else appends to it (O_APPEND, FILE_APPEND_DATA); the bytes of one flush, up to 65,536, go out in one write, and several flushes
-    /// share 4,096 bytes at most. A process that is killed may leave a part of a write. With a handle only
-    /// Append can be set: the writer then begins at the end.
+    /// How a file that is given by path is opened or created; <see cref="FileMode.Create"/> by default, which empties an existing file. For
+    /// a handle only <see cref="FileMode.Append"/> can be set: the writer then begins at the end of the file.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is none of <see cref="FileMode"/>.</exception>
+    /// <remarks>
+    /// With <see cref="FileMode.Append"/> every write goes to the end of the file, whoever else appends to it (O_APPEND, FILE_APPEND_DATA).
+    /// The bytes of one flush, up to 65,536, go out in one write; small flushes share writes of up to 4,096 bytes. A process that is killed
+    /// may leave a part of a write.
+    /// </remarks>
+    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileMode"/>.</exception>
     public FileMode Mode
     {
         get;
@@ -45,10 +51,11 @@ public sealed record FilePipeWriterOptions
     } = FileMode.Create;
 
     /// <summary>
-    /// What others may do meanwhile with a file that is opened by path, as for <see cref="FileStream"/>; <see cref="FileShare.Read"/> by default. Windows enforces it; elsewhere only
-    /// .NET programs look at it, and only <see cref="FileShare.None"/> keeps them out. With a handle it cannot be set.
+    /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
+    /// <see cref="FileShare.Read"/>. Windows enforces it. On Linux and macOS it is a lock that only .NET programs respect, and only
+    /// <see cref="FileShare.None"/> keeps them out. It cannot be set for a handle.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is none of <see cref="FileShare"/>.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileShare"/>.</exception>
     public FileShare Share
     {
         get;
@@ -56,11 +63,11 @@ public sealed record FilePipeWriterOptions
     } = FileShare.Read;
 
     /// <summary>
-    /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> may be given
-    /// and changes nothing: the file is opened as the library needs it. With a handle they cannot be set. Windows: FILE_FLAG_NO_BUFFERING (0x20000000), and a handle that is open with it,
-    /// throw <see cref="NotSupportedException"/>.
+    /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> changes
+    /// nothing, because the library chooses how it opens the file. The option cannot be set for a handle. FILE_FLAG_NO_BUFFERING
+    /// (0x20000000) throws <see cref="NotSupportedException"/> on Windows.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It has bits that are none of <see cref="System.IO.FileOptions"/>.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value has bits that are not <see cref="System.IO.FileOptions"/>.</exception>
     public FileOptions FileOptions
     {
         get;
@@ -68,10 +75,10 @@ public sealed record FilePipeWriterOptions
     }
 
     /// <summary>
-    /// Bytes to reserve on the device for a file that is made by path, 0 (none) by default. The final length of the file is what was written,
-    /// whatever was reserved. With a handle it cannot be set.
+    /// The number of bytes to reserve on the device for a file that is created by path; 0, the default, reserves none. The reserved space
+    /// does not change the final length of the file. The option cannot be set for a handle.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long PreallocationSize
     {
         get;
@@ -83,30 +90,37 @@ public sealed record FilePipeWriterOptions
     }
 
     /// <summary>
-    /// Whether the file is written beside its name and appears under it, whole, in <see cref="FilePipeWriter.CompleteAsync"/>; <see langword="false"/> by default. For a file that is
-    /// given by path, with <see cref="FileMode.Create"/>, which replaces what is there, or <see cref="FileMode.CreateNew"/>, for which it is a <see cref="FileExistsException"/>.
+    /// Whether the file appears under its name, whole, only when <see cref="FilePipeWriter.CompleteAsync"/> is called;
+    /// <see langword="false"/> by default. Until then an existing file of that name stays as it is. <see cref="FileMode.Create"/> replaces
+    /// an existing file; <see cref="FileMode.CreateNew"/> throws <see cref="FileExistsException"/> if there is one. Other modes, and
+    /// handles, do not allow this option.
     /// </summary>
     /// <remarks>
-    /// <para>Whoever opens the name gets the old file or the whole new one, at every moment. <see cref="FilePipeWriter.Abort"/>, Dispose without
-    /// <see cref="FilePipeWriter.CompleteAsync"/>, <see cref="FilePipeWriter.Complete"/> with an exception, and every error leave what was there, and nothing else. With
-    /// <see cref="FlushGuarantee.Durable"/> file and name are on the device when <see cref="FilePipeWriter.CompleteAsync"/> returns: the file is synced, then renamed, then its folder is
-    /// synced; without, a power failure soon after may leave the old file, and on some file systems an empty one.</para>
-    /// <para>A stream of <see cref="System.IO.Pipelines.PipeWriter.AsStream"/> completes the writer when it is closed, also on the way out of an exception: pass leaveOpen, and complete the
-    /// writer where all has gone well.</para>
-    /// <para>A symbolic link stays, and its target is replaced. The permission bits of the file that is replaced are kept from the start, its owner and group where the process
-    /// may give files away; access control lists and extended attributes are not, and other hard links to it keep the old file. A file that may not be written is not
-    /// replaced. <see cref="Share"/> has no meaning: nobody knows the name.</para>
-    /// <para>On Linux the unfinished file has no name (O_TMPFILE of open(2)) where the file system can do that, so that a process that is killed leaves nothing, but for the instant in
-    /// which it replaces another. Elsewhere, and then, its name is <c>.pipelines-file-</c> and 16 hexadecimal digits, in the folder of the file.</para>
+    /// <para>A program that opens the file gets the old content or the whole new content, at every moment. The old file stays after
+    /// <see cref="FilePipeWriter.Abort"/>, after Dispose without <see cref="FilePipeWriter.CompleteAsync"/>, after
+    /// <see cref="FilePipeWriter.Complete"/> with an exception, and after an error.</para>
+    /// <para>With <see cref="FlushGuarantee.Durable"/>, content and name are on the device when <see cref="FilePipeWriter.CompleteAsync"/>
+    /// returns: the file is synced, then renamed, then its folder is synced. Without it, a power failure soon after may leave the old file,
+    /// and on some file systems an empty one.</para>
+    /// <para>A stream of <see cref="System.IO.Pipelines.PipeWriter.AsStream"/> completes the writer when the stream is closed, also after
+    /// an exception. Pass leaveOpen, and complete the writer when everything has gone well.</para>
+    /// <para>A symbolic link stays, and its target is replaced. The new file gets the permission bits of the replaced one from the first
+    /// byte on, on Linux its POSIX access list, too, and its owner and group if the process may give files away. Other extended attributes
+    /// are lost, and other hard links keep the old file. A file without write permission is not replaced. <see cref="Share"/> has no
+    /// effect, because no other program knows the unfinished file.</para>
+    /// <para>On Linux the unfinished file has no name (O_TMPFILE of open(2)) if the file system supports that, so a process that is killed
+    /// leaves nothing. On other systems, and for the moment in which it replaces another file, it is called <c>.pipelines-file-</c> and 16
+    /// hexadecimal digits, in the same folder.</para>
     /// </remarks>
     public bool Replace { get; init; }
 
     /// <summary>
-    /// The file offset where the first byte goes, in bytes; <see langword="null"/>, the default, is 0, or the end of the file for <see cref="FileMode.Append"/>, with which it cannot be
-    /// set. Anything but 0 needs a <see cref="Mode"/> that keeps or makes the file: <see cref="FileMode.Open"/>, <see cref="FileMode.OpenOrCreate"/>,
-    /// <see cref="FileMode.CreateNew"/>. It throws <see cref="NotSupportedException"/> for a file that cannot seek.
+    /// The file offset where the first byte is written, in bytes; <see langword="null"/>, the default, means 0, or the end of the file for
+    /// <see cref="FileMode.Append"/>. It cannot be set with that mode. A value other than 0 needs <see cref="FileMode.Open"/>,
+    /// <see cref="FileMode.OpenOrCreate"/> or <see cref="FileMode.CreateNew"/> as the <see cref="Mode"/>, and throws
+    /// <see cref="NotSupportedException"/> if the file cannot seek.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long? Offset
     {
         get;
@@ -118,18 +132,20 @@ public sealed record FilePipeWriterOptions
     }
 
     /// <summary>
-    /// Cuts the file at <see cref="Offset"/> when it is opened, so that nothing older lies behind what is written; <see langword="false"/> by default. For the recovery of a journal. For a file
-    /// that is given by path with <see cref="FileMode.Open"/> or <see cref="FileMode.OpenOrCreate"/>; a file that is shorter stays as long as it is. It throws
-    /// <see cref="NotSupportedException"/> for a file that cannot seek.
+    /// Whether the file is cut at <see cref="Offset"/> when it is opened, so that no old bytes remain after the new ones;
+    /// <see langword="false"/> by default. A journal uses it for recovery. It needs a path and <see cref="FileMode.Open"/> or
+    /// <see cref="FileMode.OpenOrCreate"/>, and throws <see cref="NotSupportedException"/> if the file cannot seek. A file that is shorter
+    /// keeps its length.
     /// </summary>
     public bool Truncate { get; init; }
 
     /// <summary>
-    /// The permissions of a file that is made by path, less the umask, on Unix; <see langword="null"/>, the default, is 0666. One that is there keeps its own, also with
-    /// <see cref="Replace"/>. With a handle, and with a mode that makes no file, it cannot be set.
+    /// The Unix permissions of a file that is created by path, reduced by the umask; <see langword="null"/>, the default, means 0666. An
+    /// existing file keeps its permissions, also with <see cref="Replace"/>. The option cannot be set for a handle, or with a mode that
+    /// does not create files.
     /// </summary>
-    /// <exception cref="PlatformNotSupportedException">Windows.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">It has bits that are none of <see cref="UnixFileMode"/>.</exception>
+    /// <exception cref="PlatformNotSupportedException">The system is Windows.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value has bits that are not <see cref="UnixFileMode"/>.</exception>
     public UnixFileMode? UnixCreateMode
     {
         get;
@@ -144,8 +160,11 @@ public sealed record FilePipeWriterOptions
         }
     }
 
-    /// <summary>The least bytes of a new piece of memory, 1 to 1 GiB; 65,536 by default. A larger sizeHint of <see cref="FilePipeWriter.GetMemory"/> gets a larger piece.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is out of that range.</exception>
+    /// <summary>
+    /// The minimum size of a new piece of memory, in bytes: 1 to 1 GiB; 65,536 by default. A larger sizeHint of
+    /// <see cref="FilePipeWriter.GetMemory"/> gets a larger piece.
+    /// </summary>
+    /// <exception cref="ArgumentOutOfRangeException">The value is out of that range.</exception>
     public int MinimumBufferSize
     {
         get;
@@ -157,23 +176,27 @@ public sealed record FilePipeWriterOptions
         }
     } = DefaultMinimumBufferSize;
 
-    /// <summary>Where memory comes from; <see langword="null"/>, the default, is the library's own pool, whose memory is pinned once and reused.</summary>
+    /// <summary>
+    /// The pool that memory comes from; <see langword="null"/>, the default, is the library's own pool, which pins its memory once and
+    /// reuses it.
+    /// </summary>
     public MemoryPool<byte>? Pool { get; init; }
 
-    /// <summary>Leaves a handle that the caller passed open when the writer is completed; <see langword="false"/> by default. Files opened by path are always closed.</summary>
+    /// <summary>
+    /// Whether a handle that you passed stays open when the writer is completed; <see langword="false"/> by default. The writer always
+    /// closes a file that it has opened by path.
+    /// </summary>
     /// <remarks>
-    /// Windows: a handle for overlapped I/O (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>) belongs to the runtime's completion port for ever from the first operation on, and the port takes
-    /// what arrives for its own. Overlapped calls of the caller's on the same handle, now or later, need an event of their own in the overlapped with its low bit set, which keeps
-    /// their completions from the port (GetQueuedCompletionStatus). With <see cref="FilePipeBackend.Overlapped"/> a call that succeeds at once queues no completion at all from then on
-    /// (SetFileCompletionNotificationModes), and no <see cref="FileStream"/> or <see cref="RandomAccess"/> call can use the handle any more.
+    /// On Windows the first operation binds a handle for overlapped I/O to the runtime's completion port for as long as the handle exists.
+    /// docs/windows.md says what this means for your own calls on the handle.
     /// </remarks>
     public bool LeaveOpen { get; init; }
 
     /// <summary>
-    /// How many flushed bytes may wait in memory to be written: when there are this many, <see cref="FilePipeWriter.FlushAsync(CancellationToken)"/> waits. 1 MiB by default. 0 makes
-    /// every flush wait until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
+    /// The number of flushed bytes in memory at which <see cref="FilePipeWriter.FlushAsync(CancellationToken)"/> begins to wait; 1 MiB by
+    /// default. 0 makes every flush wait until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long PauseWriterThreshold
     {
         get;
@@ -185,9 +208,10 @@ public sealed record FilePipeWriterOptions
     } = DefaultPauseWriterThreshold;
 
     /// <summary>
-    /// A flush that had to wait completes when no more than this many bytes are left to be written; 0, the default, is half of <see cref="PauseWriterThreshold"/>.
+    /// The number of flushed bytes in memory at which a flush that had to wait completes; 0, the default, means half of
+    /// <see cref="PauseWriterThreshold"/>. It must not exceed that threshold.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long ResumeWriterThreshold
     {
         get;
@@ -198,8 +222,8 @@ public sealed record FilePipeWriterOptions
         }
     }
 
-    /// <summary>What a completed flush promises; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is none of <see cref="Pipelines.File.FlushGuarantee"/>.</exception>
+    /// <summary>What is true of the bytes when a flush has completed; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="Pipelines.File.FlushGuarantee"/>.</exception>
     public FlushGuarantee FlushGuarantee
     {
         get;
@@ -207,10 +231,11 @@ public sealed record FilePipeWriterOptions
     }
 
     /// <summary>
-    /// What the system's page cache keeps of what is written; <see cref="FileCaching.Keep"/> by default. <see cref="FileCaching.DropBehind"/>, for a large file that nobody reads soon, is a hint
-    /// that only Linux takes.
+    /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that nobody reads
+    /// soon, <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than
+    /// Linux.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is none of <see cref="FileCaching"/>.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileCaching"/>.</exception>
     public FileCaching Caching
     {
         get;
@@ -218,8 +243,8 @@ public sealed record FilePipeWriterOptions
     }
 
     /// <summary>
-    /// How the system is asked to write; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best way that there is. One that this system lacks throws
-    /// <see cref="PlatformNotSupportedException"/>.
+    /// The back end that writes the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this
+    /// system does not have throws <see cref="PlatformNotSupportedException"/> when the file is opened.
     /// </summary>
     public FilePipeBackend Backend { get; init; }
 
@@ -246,7 +271,7 @@ public sealed record FilePipeWriterOptions
 
         if (Offset is not null && Mode == FileMode.Append)
         {
-            throw new ArgumentException($"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, wherever that is: {nameof(Offset)} cannot be set.", nameof(Offset));
+            throw new ArgumentException($"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.", nameof(Offset));
         }
     }
 
@@ -254,17 +279,17 @@ public sealed record FilePipeWriterOptions
     {
         if (Mode is not (FileMode.Create or FileMode.CreateNew))
         {
-            throw new ArgumentException($"{nameof(Replace)} goes only with {nameof(FileMode)}.{nameof(FileMode.Create)} and {nameof(FileMode.CreateNew)}: it makes a whole new file.", nameof(Mode));
+            throw new ArgumentException($"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be {nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.", nameof(Mode));
         }
 
         if (Offset is > 0)
         {
-            throw new ArgumentException($"{nameof(Replace)} makes a whole new file, which begins at 0.", nameof(Offset));
+            throw new ArgumentException($"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.", nameof(Offset));
         }
 
         if ((FileOptions & FileOptions.DeleteOnClose) != 0)
         {
-            throw new ArgumentException($"A file that {nameof(Replace)} makes is not to be deleted when it is closed.", nameof(FileOptions));
+            throw new ArgumentException($"{nameof(Replace)} makes a file that is to stay, so {nameof(FileOptions.DeleteOnClose)} cannot be set.", nameof(FileOptions));
         }
     }
 
@@ -281,12 +306,12 @@ public sealed record FilePipeWriterOptions
 
         if (Truncate && (Mode is not (FileMode.Open or FileMode.OpenOrCreate)))
         {
-            throw new ArgumentException($"{nameof(Truncate)} cuts a file that is kept: {nameof(FileMode)}.{nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.", nameof(Truncate));
+            throw new ArgumentException($"{nameof(Truncate)} cuts an existing file, so {nameof(Mode)} has to be {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.", nameof(Truncate));
         }
 
         if (UnixCreateMode is not null && Mode is (FileMode.Open or FileMode.Truncate))
         {
-            throw new ArgumentException($"{nameof(FileMode)}.{Mode} makes no file that {nameof(UnixCreateMode)} could be for.", nameof(UnixCreateMode));
+            throw new ArgumentException($"{nameof(FileMode)}.{Mode} does not create a file, so {nameof(UnixCreateMode)} cannot be set.", nameof(UnixCreateMode));
         }
     }
 
@@ -304,7 +329,7 @@ public sealed record FilePipeWriterOptions
             : null;
         if (option is not null)
         {
-            throw new ArgumentException($"{option} is for a file that is opened by path. A handle is open already.", option);
+            throw new ArgumentException($"{option} can be set only for a file that is opened by path, not for a handle.", option);
         }
     }
 }

@@ -1,17 +1,22 @@
 namespace Pipelines.File;
 
-/// <summary>What is true of the bytes once <see cref="FilePipeWriter.FlushAsync(System.Threading.CancellationToken)"/> has completed.</summary>
+/// <summary>
+/// What is true of the bytes when <see cref="FilePipeWriter.FlushAsync(System.Threading.CancellationToken)"/> has completed.
+/// </summary>
 public enum FlushGuarantee
 {
     /// <summary>
-    /// They wait in memory for another thread, which writes them, in order, while the program goes on. The default. A write that fails is thrown by a later flush and by
-    /// <see cref="FilePipeWriter.CompleteAsync"/>. If the process is killed, what is not written yet is lost.
+    /// The bytes are in memory, and another thread writes them in order while the program continues. This is the default. If the process is
+    /// killed, bytes that are not written yet are lost. If a write fails, a later flush and <see cref="FilePipeWriter.CompleteAsync"/>
+    /// throw its error.
     /// </summary>
     WriteBehind,
 
-    /// <summary>The operating system has them (write(2) has returned): they survive the death of this process, not a power cut.</summary>
+    /// <summary>
+    /// The operating system has the bytes (write(2) has returned). They survive the end of this process, but not a power failure.
+    /// </summary>
     Written,
 
-    /// <summary>They are on the device: fdatasync(2), or FlushFileBuffers on Windows, has returned after they were written.</summary>
+    /// <summary>The bytes are on the device: after they were written, fdatasync(2), or FlushFileBuffers on Windows, has returned.</summary>
     Durable,
 }

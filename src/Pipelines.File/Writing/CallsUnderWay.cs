@@ -47,5 +47,5 @@ internal struct CallsUnderWay
     }
 
     private static InvalidOperationException Overlapping()
-        => new("Another call of this writer is under way: one caller uses a writer at a time. Await each WriteAsync, or have threads take turns, for example with a SemaphoreSlim.");
+        => new("Another call of this writer is under way. Only one caller may use a writer at a time: await each WriteAsync, or let threads take turns, for example with a SemaphoreSlim.");
 }

@@ -66,7 +66,7 @@ internal sealed class WriterFile
         options.ValidateForHandle();
         OpenedFile file = FileOpening.Attach(options.Backend, handle, FileAccess.Write);
         return file.Appends && options.Offset is not null
-            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be honoured.", nameof(options))
+            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be set.", nameof(options))
             : Of(file, options, options.LeaveOpen, isOpenedByPath: false);
     }
 
@@ -76,7 +76,7 @@ internal sealed class WriterFile
         options.ValidateForHandle();
         if (options.Mode != FileMode.Create || options.Offset is not null)
         {
-            throw new ArgumentException("Where standard output is written to is for whoever started this process: neither Mode nor Offset can be set.", nameof(options));
+            throw new ArgumentException("Mode and Offset cannot be set for standard output: it is written to where the shell has stopped.", nameof(options));
         }
 
         return Of(FileOpening.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);

@@ -25,7 +25,7 @@ public sealed class OptionTests : IDisposable
         })
         {
             ArgumentException e = Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, options));
-            Assert.StartsWith($"{name} is for a file that is opened by path.", e.Message, StringComparison.Ordinal);
+            Assert.StartsWith($"{name} can be set only for a file that is opened by path", e.Message, StringComparison.Ordinal);
             Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(options));
         }
 
@@ -36,7 +36,7 @@ public sealed class OptionTests : IDisposable
         })
         {
             ArgumentException e = Assert.Throws<ArgumentException>(() => FilePipeReader.Create(handle, options));
-            Assert.StartsWith($"{name} is for a file that is opened by path.", e.Message, StringComparison.Ordinal);
+            Assert.StartsWith($"{name} can be set only for a file that is opened by path", e.Message, StringComparison.Ordinal);
             Assert.Throws<ArgumentException>(() => FilePipeReader.OpenStandardInput(options));
         }
 
