@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Buffers.Binary;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using System.Text;
@@ -26,9 +25,6 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Up to so many characters the length of a string surely takes one byte.</summary>
     private const int ShortString = 127 / MaxBytesPerChar;
 
-    /// <summary>How many values are copied at a time: their bytes fit into a span.</summary>
-    private const int ValuesAtATime = 1 << 24;
-
     private const int GuidSize = 16;
 
     /// <summary>Writes one byte.</summary>
@@ -48,7 +44,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -58,7 +54,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 2 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, short value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -68,7 +64,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -78,7 +74,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 2 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -88,7 +84,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -98,7 +94,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 4 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, int value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -108,7 +104,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -118,7 +114,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 4 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -128,7 +124,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -138,7 +134,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 8 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, long value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -148,7 +144,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -158,7 +154,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 8 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, !BitConverter.IsLittleEndian ? value : BinaryPrimitives.ReverseEndianness(value));
+    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -168,7 +164,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, Half value) => writer.WriteInt16LittleEndian(BitConverter.HalfToInt16Bits(value));
+    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, Half value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -178,7 +174,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 2 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, Half value) => writer.WriteInt16BigEndian(BitConverter.HalfToInt16Bits(value));
+    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, Half value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -188,7 +184,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, float value) => writer.WriteInt32LittleEndian(BitConverter.SingleToInt32Bits(value));
+    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, float value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -198,7 +194,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 4 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, float value) => writer.WriteInt32BigEndian(BitConverter.SingleToInt32Bits(value));
+    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, float value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -208,7 +204,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, double value) => writer.WriteInt64LittleEndian(BitConverter.DoubleToInt64Bits(value));
+    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, double value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -218,7 +214,7 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes 8 bytes, the highest first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, double value) => writer.WriteInt64BigEndian(BitConverter.DoubleToInt64Bits(value));
+    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, double value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
@@ -318,23 +314,18 @@ public static class BinaryBufferWriterExtensions
         ArgumentNullException.ThrowIfNull(writer);
         while (!values.IsEmpty)
         {
-            ReadOnlySpan<T> piece = values.Length <= ValuesAtATime ? values : values[..ValuesAtATime];
+            Span<T> room = MemoryMarshal.Cast<byte, T>(writer.GetSpan(Unsafe.SizeOf<T>()));
+            ReadOnlySpan<T> piece = values[..Math.Min(values.Length, room.Length)];
             if (isReversed)
             {
-                Span<byte> room = writer.GetSpan(Unsafe.SizeOf<T>());
-                piece = piece.Length <= room.Length / Unsafe.SizeOf<T>() ? piece : piece[..(room.Length / Unsafe.SizeOf<T>())];
-                BinaryOrder.Reverse(MemoryMarshal.AsBytes(piece), room[..(piece.Length * Unsafe.SizeOf<T>())], Unsafe.SizeOf<T>());
-                writer.Advance(piece.Length * Unsafe.SizeOf<T>());
-            }
-            else if (writer is PooledMemoryStream stream)
-            {
-                stream.Write(MemoryMarshal.AsBytes(piece));
+                BinaryOrder.Reverse(piece, room);
             }
             else
             {
-                writer.Write(MemoryMarshal.AsBytes(piece));
+                piece.CopyTo(room);
             }
 
+            writer.Advance(piece.Length * Unsafe.SizeOf<T>());
             values = values[piece.Length..];
         }
     }

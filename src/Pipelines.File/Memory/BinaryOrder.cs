@@ -1,26 +1,35 @@
 using System.Buffers.Binary;
-using System.Diagnostics;
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 
 namespace Pipelines.File.Memory;
 
-/// <summary>Turns the order of bytes within many values at once.</summary>
+/// <summary>Turns the order of the bytes within values of 2, 4 or 8 bytes. Only the branch of the type's size is left of each method.</summary>
 internal static class BinaryOrder
 {
-    /// <summary>Copies values of <paramref name="size"/> bytes each, 2, 4 or 8, with the bytes of each in reverse. Source and destination may be the same.</summary>
-    internal static void Reverse(ReadOnlySpan<byte> source, Span<byte> destination, int size)
-    {
-        switch (size)
+    internal static T Reverse<T>(T value)
+        where T : unmanaged
+        => Unsafe.SizeOf<T>() switch
         {
-            case sizeof(short):
-                BinaryPrimitives.ReverseEndianness(MemoryMarshal.Cast<byte, short>(source), MemoryMarshal.Cast<byte, short>(destination));
+            sizeof(ushort) => Unsafe.BitCast<ushort, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, ushort>(value))),
+            sizeof(uint) => Unsafe.BitCast<uint, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, uint>(value))),
+            _ => Unsafe.BitCast<ulong, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, ulong>(value))),
+        };
+
+    /// <summary>Copies values with the bytes of each in reverse. Source and destination may be the same.</summary>
+    internal static void Reverse<T>(ReadOnlySpan<T> source, Span<T> destination)
+        where T : unmanaged
+    {
+        switch (Unsafe.SizeOf<T>())
+        {
+            case sizeof(ushort):
+                BinaryPrimitives.ReverseEndianness(MemoryMarshal.Cast<T, ushort>(source), MemoryMarshal.Cast<T, ushort>(destination));
                 break;
-            case sizeof(int):
-                BinaryPrimitives.ReverseEndianness(MemoryMarshal.Cast<byte, int>(source), MemoryMarshal.Cast<byte, int>(destination));
+            case sizeof(uint):
+                BinaryPrimitives.ReverseEndianness(MemoryMarshal.Cast<T, uint>(source), MemoryMarshal.Cast<T, uint>(destination));
                 break;
             default:
-                Debug.Assert(size == sizeof(long));
-                BinaryPrimitives.ReverseEndianness(MemoryMarshal.Cast<byte, long>(source), MemoryMarshal.Cast<byte, long>(destination));
+                BinaryPrimitives.ReverseEndianness(MemoryMarshal.Cast<T, ulong>(source), MemoryMarshal.Cast<T, ulong>(destination));
                 break;
         }
     }

@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Buffers.Binary;
 using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -267,22 +266,22 @@ public static class BinarySequenceReaderExtensions
     /// <returns>Whether there is one: <see langword="false"/> also for bytes that are no decimal.</returns>
     public static bool TryReadDecimal(ref this SequenceReader<byte> reader, out decimal value)
     {
+        value = 0;
         Span<int> parts = stackalloc int[4];
         SequenceReader<byte> start = reader;
-        if (reader.TryReadInt32LittleEndian(parts))
+        if (!reader.TryReadInt32LittleEndian(parts))
         {
-            int flags = parts[3];
-            if ((flags & ~(DecimalSign | DecimalScale)) == 0 && (flags & DecimalScale) <= MaxDecimalScale)
-            {
-                value = new decimal(parts);
-                return true;
-            }
-
-            reader = start;
+            return false;
         }
 
-        value = 0;
-        return false;
+        if ((parts[3] & ~(DecimalSign | DecimalScale)) != 0 || (parts[3] & DecimalScale) > MaxDecimalScale)
+        {
+            reader = start;
+            return false;
+        }
+
+        value = new decimal(parts);
+        return true;
     }
 
     /// <summary>Reads 16 bytes.</summary>
@@ -293,14 +292,9 @@ public static class BinarySequenceReaderExtensions
     public static bool TryReadGuid(ref this SequenceReader<byte> reader, out Guid value, bool bigEndian = false)
     {
         Span<byte> bytes = stackalloc byte[GuidSize];
-        if (!TryTakeAll(ref reader, bytes, isReversed: false))
-        {
-            value = default;
-            return false;
-        }
-
-        value = new Guid(bytes, bigEndian);
-        return true;
+        bool isRead = TryTakeAll(ref reader, bytes, isReversed: false);
+        value = isRead ? new Guid(bytes, bigEndian) : default;
+        return isRead;
     }
 
     /// <summary>Reads an integer that was written seven bits at a time.</summary>
@@ -309,7 +303,7 @@ public static class BinarySequenceReaderExtensions
     /// <returns>Whether there is one: <see langword="false"/> also for more than five bytes or 32 bits.</returns>
     public static bool TryRead7BitEncodedInt(ref this SequenceReader<byte> reader, out int value)
     {
-        bool isRead = TryDecode7Bits(ref reader, bits: 32, out ulong read);
+        bool isRead = Decode7Bits(ref reader, bits: 32, out ulong read) == OperationStatus.Done;
         value = (int)read;
         return isRead;
     }
@@ -320,7 +314,7 @@ public static class BinarySequenceReaderExtensions
     /// <returns>Whether there is one: <see langword="false"/> also for more than ten bytes or 64 bits.</returns>
     public static bool TryRead7BitEncodedInt64(ref this SequenceReader<byte> reader, out long value)
     {
-        bool isRead = TryDecode7Bits(ref reader, bits: 64, out ulong read);
+        bool isRead = Decode7Bits(ref reader, bits: 64, out ulong read) == OperationStatus.Done;
         value = (long)read;
         return isRead;
     }
@@ -332,21 +326,7 @@ public static class BinarySequenceReaderExtensions
     /// <param name="value">The string, or <see langword="null"/>. It is made only when all its bytes are there.</param>
     /// <returns>Whether there is one: <see langword="false"/> also for a length that is none.</returns>
     public static bool TryReadString(ref this SequenceReader<byte> reader, [NotNullWhen(true)] out string? value)
-    {
-        SequenceReader<byte> start = reader;
-        if (reader.TryRead7BitEncodedInt(out int length) && length >= 0 && reader.Remaining >= length)
-        {
-            value = reader.UnreadSpan.Length >= length
-                ? Encoding.UTF8.GetString(reader.UnreadSpan[..length])
-                : Encoding.UTF8.GetString(reader.UnreadSequence.Slice(0, length));
-            reader.Advance(length);
-            return true;
-        }
-
-        reader = start;
-        value = null;
-        return false;
-    }
+        => reader.TryReadString(int.MaxValue, out value) == OperationStatus.Done;
 
     /// <summary>Reads a string in the format of <see cref="BinaryWriter"/>, and tells bytes that are no string from bytes that have not come yet: see <see cref="TryReadString(ref SequenceReader{byte}, out string?)"/>.</summary>
     /// <param name="reader">Where from. It stays where it was unless the string is read.</param>
@@ -363,46 +343,40 @@ public static class BinarySequenceReaderExtensions
         value = null;
         SequenceReader<byte> start = reader;
         OperationStatus status = Decode7Bits(ref reader, bits: 32, out ulong length);
-        reader = start;
-        return status != OperationStatus.Done ? status
-            : length > (ulong)maxBytes ? OperationStatus.InvalidData
-            : reader.TryReadString(out value) ? OperationStatus.Done
-            : OperationStatus.NeedMoreData;
+        if (status == OperationStatus.Done)
+        {
+            status = length > (ulong)maxBytes ? OperationStatus.InvalidData
+                : (ulong)reader.Remaining < length ? OperationStatus.NeedMoreData
+                : OperationStatus.Done;
+        }
+
+        if (status != OperationStatus.Done)
+        {
+            reader = start;
+            return status;
+        }
+
+        value = (ulong)reader.UnreadSpan.Length >= length
+            ? Encoding.UTF8.GetString(reader.UnreadSpan[..(int)length])
+            : Encoding.UTF8.GetString(reader.UnreadSequence.Slice(0, (int)length));
+        reader.Advance((int)length);
+        return status;
     }
 
     private static bool TryTake<T>(ref SequenceReader<byte> reader, out T value, bool isReversed)
         where T : unmanaged
     {
-        ReadOnlySpan<byte> span = reader.UnreadSpan;
-        if (span.Length < Unsafe.SizeOf<T>())
+        value = default;
+        Span<byte> bytes = MemoryMarshal.AsBytes(new Span<T>(ref value));
+        if (!reader.TryCopyTo(bytes))
         {
-            return TryTakeSlowly(ref reader, out value, isReversed);
+            return false;
         }
 
-        value = MemoryMarshal.Read<T>(span);
-        value = isReversed ? Reverse(value) : value;
-        reader.Advance(Unsafe.SizeOf<T>());
+        reader.Advance(bytes.Length);
+        value = isReversed ? BinaryOrder.Reverse(value) : value;
         return true;
     }
-
-    // The value lies in more than one segment, or there is none.
-    [MethodImpl(MethodImplOptions.NoInlining)]
-    private static bool TryTakeSlowly<T>(ref SequenceReader<byte> reader, out T value, bool isReversed)
-        where T : unmanaged
-    {
-        value = default;
-        return TryTakeAll(ref reader, new Span<T>(ref value), isReversed);
-    }
-
-    // Only the branch of the type's size is left of it.
-    private static T Reverse<T>(T value)
-        where T : unmanaged
-        => Unsafe.SizeOf<T>() switch
-        {
-            sizeof(ushort) => Unsafe.BitCast<ushort, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, ushort>(value))),
-            sizeof(uint) => Unsafe.BitCast<uint, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, uint>(value))),
-            _ => Unsafe.BitCast<ulong, T>(BinaryPrimitives.ReverseEndianness(Unsafe.BitCast<T, ulong>(value))),
-        };
 
     private static bool TryTakeAll<T>(ref SequenceReader<byte> reader, scoped Span<T> values, bool isReversed)
         where T : unmanaged
@@ -415,13 +389,13 @@ public static class BinarySequenceReaderExtensions
 
         while (!values.IsEmpty)
         {
-            Span<T> piece = values.Length <= ValuesAtATime ? values : values[..ValuesAtATime];
+            Span<T> piece = values[..Math.Min(values.Length, ValuesAtATime)];
             Span<byte> bytes = MemoryMarshal.AsBytes(piece);
             reader.TryCopyTo(bytes);
             reader.Advance(bytes.Length);
             if (isReversed)
             {
-                BinaryOrder.Reverse(bytes, bytes, Unsafe.SizeOf<T>());
+                BinaryOrder.Reverse<T>(piece, piece);
             }
 
             values = values[piece.Length..];
@@ -430,43 +404,30 @@ public static class BinarySequenceReaderExtensions
         return true;
     }
 
-    private static bool TryDecode7Bits(ref SequenceReader<byte> reader, int bits, out ulong value)
-    {
-        SequenceReader<byte> start = reader;
-        if (Decode7Bits(ref reader, bits, out value) == OperationStatus.Done)
-        {
-            return true;
-        }
-
-        reader = start;
-        value = 0;
-        return false;
-    }
-
-    /// <summary>Takes an integer, and leaves the reader anywhere where there is none.</summary>
+    /// <summary>Takes an integer; where there is none the reader stays where it was.</summary>
     private static OperationStatus Decode7Bits(ref SequenceReader<byte> reader, int bits, out ulong value)
     {
+        SequenceReader<byte> start = reader;
+        OperationStatus status = OperationStatus.NeedMoreData;
         value = 0;
-        for (int shift = 0; shift < bits; shift += 7)
+        for (int shift = 0; reader.TryRead(out byte next); shift += 7)
         {
-            if (!reader.TryRead(out byte next))
+            // The last byte has room for fewer bits, and no other byte follows it.
+            if (bits - shift < 7 && next >> (bits - shift) != 0)
             {
-                return OperationStatus.NeedMoreData;
-            }
-
-            ulong part = (ulong)next & 0x7F;
-            if (bits - shift < 7 && part >> (bits - shift) != 0)
-            {
+                status = OperationStatus.InvalidData;
                 break;
             }
 
-            value |= part << shift;
+            value |= ((ulong)next & 0x7F) << shift;
             if (next <= 0x7F)
             {
                 return OperationStatus.Done;
             }
         }
 
-        return OperationStatus.InvalidData;
+        reader = start;
+        value = 0;
+        return status;
     }
 }
