@@ -9,8 +9,8 @@ namespace Pipelines.File;
 public static class FilePipeMemory
 {
     /// <summary>
-    /// The most that is kept while nobody uses it, bytes; 0 keeps nothing. What is given back beyond that is left to the garbage collector. Lowering it has an effect at
-    /// once. Default: a quarter of the memory that this process may use, at most 1 GiB.
+    /// The most that is kept while nobody uses it, bytes, beside 4,096 for each thread that uses it; 0 keeps nothing. What is given back beyond that is left to the
+    /// garbage collector. Lowering it has an effect at once. Default: a quarter of the memory that this process may use, at most 1 GiB.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
     public static long MaxRetainedBytes
@@ -23,6 +23,6 @@ public static class FilePipeMemory
         }
     }
 
-    /// <summary>How much is kept at the moment, bytes, and nobody uses. The counter pipelines.file.pool.retained shows the same.</summary>
+    /// <summary>How much is kept at the moment, bytes, and nobody uses, beside what threads keep. The counter pipelines.file.pool.retained shows the same.</summary>
     public static long RetainedBytes => SegmentPool.Shared.RetainedBytes;
 }

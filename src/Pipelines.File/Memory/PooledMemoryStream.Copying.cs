@@ -17,14 +17,14 @@ public sealed partial class PooledMemoryStream
         ThrowIfDisposed();
         if (stream != this)
         {
-            WriteTo(stream, 0);
+            Write(Sequence, stream);
             return;
         }
 
         // Writing changes the bytes that are still to be written.
         using PooledMemoryStream copy = new();
-        WriteTo(copy, 0);
-        copy.WriteTo(this, 0);
+        Write(Sequence, copy);
+        Write(copy.Sequence, this);
     }
 
     /// <summary>Writes what lies between <see cref="Position"/> and the end to a stream, a segment at a time, and moves Position to the end.</summary>
@@ -33,9 +33,7 @@ public sealed partial class PooledMemoryStream
     {
         ValidateCopyToArguments(destination, bufferSize);
         ThrowIfDisposed();
-        long position = Place;
-        MoveTo(Math.Max(position, End));
-        WriteTo(destination, position);
+        Write(TakeRest(), destination);
     }
 
     /// <summary>Writes what lies between <see cref="Position"/> and the end to a stream, a segment at a time, and moves Position to the end.</summary>
@@ -44,27 +42,7 @@ public sealed partial class PooledMemoryStream
     {
         ValidateCopyToArguments(destination, bufferSize);
         ThrowIfDisposed();
-        if (cancellationToken.IsCancellationRequested)
-        {
-            return Task.FromCanceled(cancellationToken);
-        }
-
-        long position = Place;
-        MoveTo(Math.Max(position, End));
-        if (position < End && destination is not (MemoryStream or PooledMemoryStream))
-        {
-            return CopyToStreamAsync(Sequence.Slice(position), destination, cancellationToken);
-        }
-
-        try
-        {
-            WriteTo(destination, position);
-            return Task.CompletedTask;
-        }
-        catch (Exception e)
-        {
-            return Task.FromException(e);
-        }
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken) : CopyToStreamAsync(TakeRest(), destination, cancellationToken);
     }
 
     /// <summary>
@@ -123,9 +101,10 @@ public sealed partial class PooledMemoryStream
 
     private async Task CopyToPipeAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
-        foreach (ReadOnlyMemory<byte> memory in Sequence.Slice(Place))
+        while (Place < End)
         {
-            Give(memory.Span, destination);
+            // What the pipe was advanced over it has, however its flush ends.
+            MoveTo(Place + FilePump.Write(destination, At(Place, int.MaxValue)));
             if (!FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false)))
             {
                 return;
@@ -133,29 +112,18 @@ public sealed partial class PooledMemoryStream
         }
     }
 
-    /// <summary>Copies bytes into a pipe's memory and moves behind them. So it is known what the pipe has, however its flush ends.</summary>
-    private void Give(ReadOnlySpan<byte> source, PipeWriter destination)
+    /// <summary>What lies between <see cref="Position"/> and the end; moves Position to the end.</summary>
+    private ReadOnlySequence<byte> TakeRest()
     {
-        while (!source.IsEmpty)
-        {
-            Span<byte> room = destination.GetSpan();
-            int length = Math.Min(room.Length, source.Length);
-            source[..length].CopyTo(room);
-            destination.Advance(length);
-            MoveTo(Place + length);
-            source = source[length..];
-        }
+        long position = Place;
+        MoveTo(Math.Max(position, End));
+        return position < End ? Sequence.Slice(position) : default;
     }
 
-    private void WriteTo(Stream destination, long position)
+    // Nothing is a sequence without a piece: a write of no bytes is not always nothing.
+    private static void Write(ReadOnlySequence<byte> content, Stream destination)
     {
-        if (position >= End)
-        {
-            // An empty sequence has one piece, and a write of nothing is not always nothing.
-            return;
-        }
-
-        foreach (ReadOnlyMemory<byte> memory in Sequence.Slice(position))
+        foreach (ReadOnlyMemory<byte> memory in content)
         {
             destination.Write(memory.Span);
         }

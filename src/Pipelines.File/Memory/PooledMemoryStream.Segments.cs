@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Diagnostics;
 using System.Runtime.InteropServices;
 using Pipelines.File.Memory;
@@ -19,6 +18,27 @@ public sealed partial class PooledMemoryStream
 
     private int LengthOf(FileSegment segment) => segment == _tail ? _index - _arrayStart : segment.End;
 
+    /// <summary>The bytes from <paramref name="position"/> on that lie in one segment: at most <paramref name="count"/>, and at least one, which there is.</summary>
+    private Span<byte> At(long position, int count)
+    {
+        FileSegment segment = Find(position);
+        int start = (int)(position - segment.RunningIndex);
+        return segment.Buffer.Span.Slice(start, Math.Min(count, LengthOf(segment) - start));
+    }
+
+    /// <summary>Makes the stream longer by bytes that the caller writes: at most <paramref name="count"/>, and at least one. The caller sets the position afterwards.</summary>
+    private Span<byte> Append(long count)
+    {
+        if (_tail is null || _index == _arrayStart + _tail.Capacity)
+        {
+            AppendSegment((int)Math.Min(count, LargestSegmentSize));
+        }
+
+        int length = (int)Math.Min(count, _arrayStart + _tail!.Capacity - _index);
+        _index += length;
+        return new Span<byte>(_array, _index - length, length);
+    }
+
     /// <summary>Makes the stream longer, or, where memory runs out, leaves it as it was. The caller sets the position afterwards.</summary>
     private void AppendZeros(long count)
     {
@@ -33,17 +53,9 @@ public sealed partial class PooledMemoryStream
         {
             while (count > 0)
             {
-                int room = _tail is null ? 0 : _arrayStart + _tail.Capacity - _index;
-                if (room == 0)
-                {
-                    AppendSegment((int)Math.Min(count, LargestSegmentSize));
-                    continue;
-                }
-
-                int length = (int)Math.Min(room, count);
-                new Span<byte>(_array, _index, length).Clear();
-                _index += length;
-                count -= length;
+                Span<byte> zeros = Append(count);
+                zeros.Clear();
+                count -= zeros.Length;
             }
         }
         catch (OutOfMemoryException)
@@ -65,44 +77,21 @@ public sealed partial class PooledMemoryStream
         size = Math.Max(size, (int)Math.Clamp(end, FirstSegmentSize, LargestSegmentSize));
         FileSegment segment = Rent(size);
         segment.SetRunningIndex(end);
-        if (_tail is null)
+
+        // A tail without bytes is too small for what was asked for, and is replaced.
+        FileSegment? empty = _index == _arrayStart ? _tail : null;
+        FileSegment? last = end == 0 ? null : empty is null ? _tail : Find(end - 1);
+        if (last is null)
         {
             _head = segment;
         }
-        else if (_index == _arrayStart)
-        {
-            // It is empty and too small for what was asked for.
-            ReplaceEmptyTail(segment);
-        }
         else
         {
-            _tail.SetEnd(_index - _arrayStart);
-            _tail.NextSegment = segment;
+            last.SetEnd(LengthOf(last));
+            last.NextSegment = segment;
         }
 
         SetTail(segment, 0);
-        _tailStart = end;
-    }
-
-    private void ReplaceEmptyTail(FileSegment segment)
-    {
-        FileSegment empty = _tail!;
-        if (_head == empty)
-        {
-            _head = segment;
-        }
-        else
-        {
-            FileSegment before = Find(empty.RunningIndex - 1);
-            before.NextSegment = segment;
-        }
-
-        if (_current == empty)
-        {
-            _current = null;
-        }
-
-        ForgetIndex();
         Return(empty);
     }
 
@@ -124,9 +113,7 @@ public sealed partial class PooledMemoryStream
         FileSegment? rest = last.NextSegment;
         last.NextSegment = null;
         SetTail(last, (int)(length - last.RunningIndex));
-        _tailStart = last.RunningIndex;
         _current = null;
-        ForgetIndex();
         if (Volatile.Read(ref _copies) == 0)
         {
             Return(rest);
@@ -136,72 +123,17 @@ public sealed partial class PooledMemoryStream
     /// <summary>The segment that holds the byte at <paramref name="position"/>, which there is.</summary>
     private FileSegment Find(long position)
     {
-        FileSegment segment = _current is { } current && current.RunningIndex <= position ? current : _head!;
-        for (int steps = 0; segment != _tail && position >= segment.RunningIndex + segment.End; steps++)
+        if (position >= _tail!.RunningIndex)
         {
-            if (steps == StepsWithoutIndex)
-            {
-                segment = FindFar(position);
-                break;
-            }
+            return _tail;
+        }
 
+        FileSegment segment = _current is { } current && current.RunningIndex <= position ? current : _head!;
+        while (position >= segment.RunningIndex + segment.End)
+        {
             segment = segment.NextSegment!;
         }
 
         return _current = segment;
-    }
-
-    private FileSegment FindFar(long position)
-    {
-        if (position >= _tailStart)
-        {
-            return _tail!;
-        }
-
-        CompleteIndex();
-        int low = 0;
-        int high = _indexed - 1;
-        while (low < high)
-        {
-            int middle = (low + high + 1) / 2;
-            if (_segments![middle].RunningIndex <= position)
-            {
-                low = middle;
-            }
-            else
-            {
-                high = middle - 1;
-            }
-        }
-
-        return _segments![low];
-    }
-
-    private void CompleteIndex()
-    {
-        _segments ??= ArrayPool<FileSegment>.Shared.Rent(StepsWithoutIndex * 4);
-        for (FileSegment? next = _indexed == 0 ? _head : _segments[_indexed - 1].NextSegment; next is not null; next = next.NextSegment)
-        {
-            if (_indexed == _segments.Length)
-            {
-                FileSegment[] larger = ArrayPool<FileSegment>.Shared.Rent(_indexed * 2);
-                Array.Copy(_segments, larger, _indexed);
-                ArrayPool<FileSegment>.Shared.Return(_segments, clearArray: true);
-                _segments = larger;
-            }
-
-            _segments[_indexed++] = next;
-        }
-    }
-
-    /// <summary>Has to be called before any segment of the chain is given back.</summary>
-    private void ForgetIndex()
-    {
-        if (_segments is { } segments)
-        {
-            _segments = null;
-            _indexed = 0;
-            ArrayPool<FileSegment>.Shared.Return(segments, clearArray: true);
-        }
     }
 }

@@ -24,9 +24,6 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     /// <summary>The largest segment unless more is asked for, bytes. Up to here each is as large as all before it.</summary>
     private const int LargestSegmentSize = 256 * 1024;
 
-    /// <summary>How many segments a seek passes one after the other before it makes an index of all.</summary>
-    private const int StepsWithoutIndex = 16;
-
     /// <summary>A growth by more than this is refused at once where the process cannot have the memory, bytes.</summary>
     private const long SurelyAvailable = 1 << 30;
 
@@ -42,18 +39,11 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     // Where the tail's memory ends while Position is Length and bytes may be appended without further ado; else 0, which sends every write the long way.
     private int _limit;
 
-    // The stream's bytes before the tail.
-    private long _tailStart;
-
     // Position, except while _limit is set: it is Length then.
     private long _position;
 
-    // A segment that was read or overwritten last, where the search for the next one begins.
+    // The segment that was read or overwritten last, where the search for the next one begins.
     private FileSegment? _current;
-
-    // The first _indexed segments of the chain, for seeks. Made at the first seek that goes far.
-    private FileSegment[]? _segments;
-    private int _indexed;
 
     // Interlocked: copies to files that are under way, which the system reads the segments for.
     private int _copies;
@@ -112,18 +102,18 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         get
         {
             ThrowIfDisposed();
-            if (_head is null || End == 0)
+            if (End == 0)
             {
-                return ReadOnlySequence<byte>.Empty;
+                return default;
             }
 
             _tail!.SetEnd(_index - _arrayStart);
-            return new ReadOnlySequence<byte>(_head, 0, _tail, _tail.End);
+            return new ReadOnlySequence<byte>(_head!, 0, _tail, _tail.End);
         }
     }
 
     // What Length and Position are; of a disposed stream, 0.
-    private long End => _tailStart + (_index - _arrayStart);
+    private long End => _tail is null ? 0 : _tail.RunningIndex + (_index - _arrayStart);
 
     private long Place => _limit > 0 ? End : _position;
 
@@ -206,25 +196,11 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         ThrowIfDisposed();
         long position = Place;
         int count = (int)Math.Clamp(End - position, 0, buffer.Length);
-        if (count == 0)
+        for (int done = 0; done < count;)
         {
-            return 0;
-        }
-
-        FileSegment segment = Find(position);
-        int start = (int)(position - segment.RunningIndex);
-        for (int done = 0; ;)
-        {
-            int length = Math.Min(LengthOf(segment) - start, count - done);
-            segment.Buffer.Span.Slice(start, length).CopyTo(buffer[done..]);
-            done += length;
-            if (done == count)
-            {
-                break;
-            }
-
-            _current = segment = segment.NextSegment!;
-            start = 0;
+            Span<byte> piece = At(position + done, count - done);
+            piece.CopyTo(buffer[done..]);
+            done += piece.Length;
         }
 
         MoveTo(position + count);
@@ -242,22 +218,14 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
     {
         ValidateBufferArguments(buffer, offset, count);
-        if (cancellationToken.IsCancellationRequested)
+        if (cancellationToken.IsCancellationRequested || _isDisposed)
         {
-            return Task.FromCanceled<int>(cancellationToken);
+            return ReadAsync(new Memory<byte>(buffer, offset, count), cancellationToken).AsTask();
         }
 
-        try
-        {
-            int read = Read(new Span<byte>(buffer, offset, count));
-
-            // Reads in a loop give the same number again and again.
-            return _lastRead is { } last && last.Result == read ? last : _lastRead = Task.FromResult(read);
-        }
-        catch (Exception e)
-        {
-            return Task.FromException<int>(e);
-        }
+        // Reads in a loop give the same number again and again.
+        int read = Read(new Span<byte>(buffer, offset, count));
+        return _lastRead is { } last && last.Result == read ? last : _lastRead = Task.FromResult(read);
     }
 
     /// <inheritdoc/>
@@ -340,29 +308,14 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     public byte[] ToArray()
     {
         ThrowIfDisposed();
-        long length = End;
-        if (length == 0)
+        if (End > Array.MaxLength)
         {
-            return [];
+            throw new IOException($"The stream's {End} bytes are more than an array can hold.");
         }
 
-        if (length > Array.MaxLength)
-        {
-            throw new IOException($"The stream's {length} bytes are more than an array can hold.");
-        }
-
-        byte[] array = GC.AllocateUninitializedArray<byte>((int)length);
-        int copied = 0;
-        for (FileSegment segment = _head!; ; segment = segment.NextSegment!)
-        {
-            int used = LengthOf(segment);
-            segment.Buffer.Span[..used].CopyTo(array.AsSpan(copied));
-            copied += used;
-            if (segment == _tail)
-            {
-                return array;
-            }
-        }
+        byte[] array = GC.AllocateUninitializedArray<byte>((int)End);
+        Sequence.CopyTo(array);
+        return array;
     }
 
     /// <inheritdoc/>
@@ -370,7 +323,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     {
         _isDisposed = true;
         _limit = _index = _arrayStart = 0;
-        _tailStart = _position = 0;
+        _position = 0;
         _array = null;
         _tail = _current = null;
         if (Interlocked.CompareExchange(ref _copies, 0, 0) == 0)
@@ -378,7 +331,6 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
             ReturnAll();
         }
 
-        ForgetIndex();
         ReturnScratch();
         base.Dispose(disposing);
     }
@@ -406,63 +358,19 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
             AppendZeros(position - End);
         }
 
-        if (position < End)
-        {
-            int length = (int)Math.Min(source.Length, End - position);
-            Overwrite(position, source[..length]);
-            position += length;
-            source = source[length..];
-            MoveTo(position);
-            if (source.IsEmpty)
-            {
-                return;
-            }
-        }
-
         try
         {
             while (!source.IsEmpty)
             {
-                int room = _tail is null ? 0 : _arrayStart + _tail.Capacity - _index;
-                if (room == 0)
-                {
-                    AppendSegment(Math.Min(source.Length, LargestSegmentSize));
-                    continue;
-                }
-
-                int length = Math.Min(room, source.Length);
-                source[..length].CopyTo(new Span<byte>(_array, _index, length));
-                _index += length;
-                source = source[length..];
+                Span<byte> room = position < End ? At(position, source.Length) : Append(source.Length);
+                source[..room.Length].CopyTo(room);
+                source = source[room.Length..];
+                position += room.Length;
             }
         }
         finally
         {
-            MoveTo(End);
-        }
-    }
-
-    private void Overwrite(long position, ReadOnlySpan<byte> source)
-    {
-        if (source.IsEmpty)
-        {
-            return;
-        }
-
-        FileSegment segment = Find(position);
-        int start = (int)(position - segment.RunningIndex);
-        while (true)
-        {
-            int length = Math.Min(LengthOf(segment) - start, source.Length);
-            source[..length].CopyTo(segment.Buffer.Span[start..]);
-            source = source[length..];
-            if (source.IsEmpty)
-            {
-                return;
-            }
-
-            _current = segment = segment.NextSegment!;
-            start = 0;
+            MoveTo(position);
         }
     }
 

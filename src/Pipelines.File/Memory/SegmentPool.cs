@@ -38,21 +38,18 @@ internal sealed class SegmentPool
     /// </summary>
     private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
 
-    // What the current thread keeps of the shared pool.
+    // What the current thread keeps of the shared pool, which nobody else sees.
     [ThreadStatic]
-    private static ThreadSlot? s_slot;
+    private static FileSegment? s_ofThread;
 
     private readonly Bucket[] _buckets;
-
-    // The slots of all threads that live; null for a pool whose threads keep nothing.
-    private readonly ConditionalWeakTable<ThreadSlot, object?>? _slots;
+    private readonly bool _hasOneForEachThread;
 
     // Segments without memory, for that of callers' pools.
     private readonly Bucket _empty = new();
 
-    // Interlocked: bytes in all buckets together, and segments in _empty.
+    // Interlocked: bytes in all buckets together.
     private long _retainedBytes;
-    private int _retainedEmpty;
 
     // Volatile: set by the application at any time.
     private long _maxRetainedBytes;
@@ -61,14 +58,14 @@ internal sealed class SegmentPool
     private long _idleSince = Environment.TickCount64;
 
     internal SegmentPool(long maxRetainedBytes)
-        : this(maxRetainedBytes, hasThreadSlots: false)
+        : this(maxRetainedBytes, hasOneForEachThread: false)
     {
     }
 
-    private SegmentPool(long maxRetainedBytes, bool hasThreadSlots)
+    private SegmentPool(long maxRetainedBytes, bool hasOneForEachThread)
     {
         _maxRetainedBytes = maxRetainedBytes;
-        _slots = hasThreadSlots ? [] : null;
+        _hasOneForEachThread = hasOneForEachThread;
         _buckets = new Bucket[BucketOf(MaxSize) + 1];
         for (int i = 0; i < _buckets.Length; i++)
         {
@@ -78,8 +75,8 @@ internal sealed class SegmentPool
 
     internal static SegmentPool Shared { get; } = MakeShared();
 
-    /// <summary>Bytes that the pool keeps while nobody uses them, those of the threads included.</summary>
-    internal long RetainedBytes => Volatile.Read(ref _retainedBytes) + (ThreadSize * (_slots?.Count(static slot => slot.Key.Segment is not null) ?? 0L));
+    /// <summary>Bytes that the pool keeps while nobody uses them, beside one segment a thread.</summary>
+    internal long RetainedBytes => Volatile.Read(ref _retainedBytes);
 
     /// <summary>The most memory that the pool keeps while nobody uses it, bytes, beside one segment a thread. Lowering it lets go of what is over at once.</summary>
     internal long MaxRetainedBytes
@@ -90,15 +87,10 @@ internal sealed class SegmentPool
             Volatile.Write(ref _maxRetainedBytes, value);
             for (int i = _buckets.Length - 1; i >= 0; i--)
             {
-                while (Volatile.Read(ref _retainedBytes) > value && _buckets[i].Pop() is { } segment)
+                while (RetainedBytes > value && _buckets[i].Pop() is { } segment)
                 {
                     Drop(segment);
                 }
-            }
-
-            if (value == 0)
-            {
-                ClearSlots(all: true);
             }
         }
     }
@@ -110,11 +102,10 @@ internal sealed class SegmentPool
     internal FileSegment Rent(int size)
     {
         FileSegment? segment = null;
-        if (size == ThreadSize && _slots is not null && s_slot is { Segment: { } own } slot)
+        if (size == ThreadSize && _hasOneForEachThread && s_ofThread is not null)
         {
-            segment = own;
-            slot.Segment = null;
-            slot.IsUsed = true;
+            segment = s_ofThread;
+            s_ofThread = null;
         }
         else if (size <= MaxSize)
         {
@@ -157,16 +148,7 @@ internal sealed class SegmentPool
             throw;
         }
 
-        FileSegment? segment = _empty.Pop();
-        if (segment is null)
-        {
-            segment = new FileSegment();
-        }
-        else
-        {
-            Interlocked.Decrement(ref _retainedEmpty);
-        }
-
+        FileSegment segment = _empty.Pop() ?? new FileSegment();
         segment.Rent(owner, memory, size);
         return segment;
     }
@@ -194,7 +176,10 @@ internal sealed class SegmentPool
                     error ??= e;
                 }
 
-                KeepEmpty(segment);
+                if (_empty.Count < MaxRetainedEmpty)
+                {
+                    _empty.Push(segment);
+                }
             }
             else if (segment.PooledSize <= MaxSize)
             {
@@ -219,17 +204,11 @@ internal sealed class SegmentPool
 
         if (isTime || isMemoryShort)
         {
-            ClearSlots(isMemoryShort);
             foreach (Bucket bucket in _buckets)
             {
-                for (FileSegment? segment = bucket.TakeIdle(all: isMemoryShort); segment is not null;)
+                for (int idle = bucket.BeginInterval(); (isMemoryShort || idle > 0) && bucket.Pop() is { } segment; idle--)
                 {
-                    FileSegment? next = segment.NextSegment;
-
-                    // A position that somebody has kept must not keep all the others, too.
-                    segment.NextSegment = null;
                     Drop(segment);
-                    segment = next;
                 }
             }
         }
@@ -248,21 +227,9 @@ internal sealed class SegmentPool
 
     private static SegmentPool MakeShared()
     {
-        SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault), hasThreadSlots: true);
+        SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault), hasOneForEachThread: true);
         CollectionWatch.Begin(pool);
         return pool;
-    }
-
-    private void KeepEmpty(FileSegment segment)
-    {
-        if (Interlocked.Increment(ref _retainedEmpty) <= MaxRetainedEmpty)
-        {
-            _empty.Push(segment);
-        }
-        else
-        {
-            Interlocked.Decrement(ref _retainedEmpty);
-        }
     }
 
     private void Keep(FileSegment segment)
@@ -273,46 +240,17 @@ internal sealed class SegmentPool
             segment.Poison();
         }
 
-        if (size == ThreadSize && _slots is not null && (s_slot ?? MakeSlot()) is { Segment: null } slot && MaxRetainedBytes > 0)
+        if (size == ThreadSize && _hasOneForEachThread && s_ofThread is null && MaxRetainedBytes > 0)
         {
-            slot.Segment = segment;
-            return;
+            s_ofThread = segment;
         }
-
-        int bucket = BucketOf(size);
-        if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes || TryMakeRoom(bucket))
+        else if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes)
         {
-            _buckets[bucket].Push(segment);
+            _buckets[BucketOf(size)].Push(segment);
         }
         else
         {
             Drop(segment);
-        }
-    }
-
-    private ThreadSlot MakeSlot()
-    {
-        s_slot = new ThreadSlot();
-        _slots!.Add(s_slot, null);
-        return s_slot;
-    }
-
-    /// <summary>Lets go of what threads keep that have not used it since the last time, or of all.</summary>
-    private void ClearSlots(bool all)
-    {
-        if (_slots is not null)
-        {
-            foreach ((ThreadSlot slot, _) in _slots)
-            {
-                // Its thread may be taking or replacing the segment right now. Whichever reference is lost here, nobody else is given that segment.
-                if ((all || !slot.IsUsed) && slot.Segment is { } segment)
-                {
-                    slot.Segment = null;
-                    FilePipeMetrics.PoolReleased(segment.PooledSize);
-                }
-
-                slot.IsUsed = false;
-            }
         }
     }
 
@@ -322,54 +260,26 @@ internal sealed class SegmentPool
         FilePipeMetrics.PoolReleased(segment.PooledSize);
     }
 
-    /// <summary>Lets go of what the size that keeps the most keeps: the segment that comes back was in use until now, and those may never be again.</summary>
-    private bool TryMakeRoom(int bucket)
-    {
-        int most = 0;
-        for (int i = 1; i < _buckets.Length; i++)
-        {
-            if ((long)_buckets[i].Count << i > (long)_buckets[most].Count << most)
-            {
-                most = i;
-            }
-        }
-
-        while (most != bucket && _buckets[most].Pop() is { } segment)
-        {
-            Drop(segment);
-            if (Volatile.Read(ref _retainedBytes) <= MaxRetainedBytes)
-            {
-                return true;
-            }
-        }
-
-        return false;
-    }
-
-    /// <summary>A stack of segments of one size, linked through <see cref="FileSegment.NextSegment"/>, so that keeping them allocates nothing.</summary>
+    /// <summary>Segments of one size. The one that came last is the first to go, as its memory is in the processor's caches.</summary>
     private sealed class Bucket
     {
         // Guards the fields below.
         private readonly Lock _gate = new();
-        private FileSegment? _top;
-        private int _count;
+        private readonly Stack<FileSegment> _segments = new();
 
-        // The least _count since the last TakeIdle: so many, from the bottom, nobody has needed since.
+        // The fewest that there were since the last BeginInterval: so many nobody has needed since.
         private int _idle;
 
-        internal int Count => Volatile.Read(ref _count);
+        /// <summary>May be outdated.</summary>
+        internal int Count => _segments.Count;
 
         internal FileSegment? Pop()
         {
             lock (_gate)
             {
-                FileSegment? segment = _top;
-                if (segment is not null)
+                if (_segments.TryPop(out FileSegment? segment))
                 {
-                    _top = segment.NextSegment;
-                    segment.NextSegment = null;
-                    _count--;
-                    _idle = Math.Min(_idle, _count);
+                    _idle = Math.Min(_idle, _segments.Count);
                 }
 
                 return segment;
@@ -380,48 +290,20 @@ internal sealed class SegmentPool
         {
             lock (_gate)
             {
-                segment.NextSegment = _top;
-                _top = segment;
-                _count++;
+                _segments.Push(segment);
             }
         }
 
-        /// <summary>Takes the idle ones out, or all: a list.</summary>
-        internal FileSegment? TakeIdle(bool all)
+        /// <summary>How many nobody has needed since the last call.</summary>
+        internal int BeginInterval()
         {
             lock (_gate)
             {
-                int kept = all ? 0 : _count - _idle;
-                FileSegment? taken = _top;
-                FileSegment? last = null;
-                for (int i = 0; i < kept; i++)
-                {
-                    last = taken;
-                    taken = taken!.NextSegment;
-                }
-
-                if (last is null)
-                {
-                    _top = null;
-                }
-                else
-                {
-                    last.NextSegment = null;
-                }
-
-                _count = _idle = kept;
-                return taken;
+                int idle = _idle;
+                _idle = _segments.Count;
+                return idle;
             }
         }
-    }
-
-    /// <summary>One thread's own segment. Only that thread puts one in or takes one out to use it; <see cref="ClearSlots"/> at most forgets it.</summary>
-    private sealed class ThreadSlot
-    {
-        internal FileSegment? Segment;
-
-        // Whether it was taken since the last ClearSlots.
-        internal bool IsUsed;
     }
 
     /// <summary>
