@@ -11,22 +11,24 @@ namespace Microsoft.AspNetCore.Builder;
 public static class FilePipelinesApplicationBuilderExtensions
 {
     /// <summary>
-    /// Pumps everything that later middleware and endpoints send by <c>SendFileAsync</c> (static files, <c>Results.File</c>, <c>PhysicalFileResult</c>, …) from the
-    /// file straight into the response's own memory. Add it first: before them, and before whatever wraps the response's body (response compression), which then passes on to
-    /// it what it does not change itself.
+    /// Sends files from the file straight into the response's memory, for all later middleware and endpoints that use <c>SendFileAsync</c>:
+    /// static files, <c>Results.File</c>, <c>PhysicalFileResult</c>, … Call it first: before the middleware that sends files, and before
+    /// middleware that wraps the response's body, such as response compression.
     /// </summary>
     /// <remarks>
-    /// <para>Takes over from Kestrel and the test host, which copy through a stream; a server that does better itself (HTTP.sys, IIS), and a body that other middleware has
-    /// wrapped by then, keep their own. Status, headers, ranges, caching and the exceptions for a missing file or a bad range are the application's as before.</para>
-    /// <para>A file is opened once and sent from there, whatever becomes of its name meanwhile. One that is truncated while it is sent aborts the connection (the
-    /// stream, in HTTP/2) and throws <see cref="IOException"/>, which is logged; middleware that changes the bytes, as response compression does, sends files by itself, and has its own rules. A client that
-    /// goes away ends the reading at the next flush, and <c>SendFileAsync</c> completes, unless its token is canceled.</para>
-    /// <para>On Linux files stay open for the next request (<see cref="FilePipelinesOptions.MaxOpenFiles"/>, <see cref="FilePipelinesOptions.OpenFileIdleTime"/>), which looks first whether the path
-    /// means the same file still, unchanged. Somebody who has a file exclusively keeps it from being opened, and so from being served after a change, but not from being sent where it is open. Each call of this
-    /// method has files of its own.</para>
+    /// <para>It replaces the copy through a stream that Kestrel and the test host make. A server that sends files better itself (HTTP.sys,
+    /// IIS) keeps its own way, and so does a body that other middleware has wrapped before. Status, headers, ranges, caching, and the
+    /// exceptions for a missing file or a bad range do not change.</para>
+    /// <para>A file is opened once and sent from there, even if its name changes meanwhile. If a file is truncated while it is sent, the
+    /// connection (in HTTP/2: the stream) is aborted, and an <see cref="IOException"/> is thrown and logged. Middleware that changes the
+    /// bytes, such as response compression, sends files by itself and has its own rules. If a client goes away, the reading ends at the
+    /// next flush, and <c>SendFileAsync</c> completes, unless its token is canceled.</para>
+    /// <para>On Linux, files stay open for the next request (<see cref="FilePipelinesOptions.MaxOpenFiles"/>,
+    /// <see cref="FilePipelinesOptions.OpenFileIdleTime"/>). Every request first checks that the path still means the same file, unchanged.
+    /// Each call of this method keeps files of its own. docs/serving.md says what this means for an administrator.</para>
     /// </remarks>
     /// <param name="app">The application.</param>
-    /// <param name="options">How to send; <see langword="null"/> for the defaults.</param>
+    /// <param name="options">How to send; <see langword="null"/> means the defaults.</param>
     /// <returns><paramref name="app"/>.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="app"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
@@ -45,7 +47,7 @@ public static class FilePipelinesApplicationBuilderExtensions
 
     /// <inheritdoc cref="UseFilePipelines(IApplicationBuilder, FilePipelinesOptions?)"/>
     /// <param name="app">The application.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="configure">Sets the options. It is called once, during this call.</param>
     public static IApplicationBuilder UseFilePipelines(this IApplicationBuilder app, Action<FilePipelinesOptions> configure)
     {
         ArgumentNullException.ThrowIfNull(configure);

@@ -9,7 +9,7 @@ using Pipelines.File.AspNetCore;
 
 namespace Microsoft.AspNetCore.Http;
 
-/// <summary>Receives files.</summary>
+/// <summary>Saves request bodies to files.</summary>
 public static class FilePipelinesHttpRequestExtensions
 {
     /// <summary>What a chunked body may have on the wire for each byte of it: one in a chunk by itself has five around it, and a few more where the client writes zeros in front of its length.</summary>
@@ -25,36 +25,50 @@ public static class FilePipelinesHttpRequestExtensions
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(2);
 
     /// <summary>
-    /// Saves the body to a file, whole or not at all, as <see cref="FilePipeWriterOptions.Replace"/> does: it is written beside its name, which it gets when the body has ended and
-    /// everything is written, and is gone when anything fails.
+    /// Saves the request body to a file, whole or not at all. The file gets its name when the whole body is written; if anything fails,
+    /// nothing of it stays.
     /// </summary>
     /// <remarks>
-    /// <para>The body is saved as it is. A form's (<c>multipart/form-data</c>, <c>curl -F</c>) is refused: its files are inside, as sections, for
-    /// <see cref="FilePipelinesMultipartSectionExtensions.SaveSectionAsync"/>.</para>
-    /// <para>Memory stays small however slow the disk is: the client has to wait once <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes are not written yet.</para>
-    /// <para>What is not whole has no name on Linux, where the file system can do that, and so is gone with a process that is killed. Elsewhere it is called <c>.pipelines-file-</c> and 16
-    /// hexadecimal digits; <c>find FOLDER -name '.pipelines-file-*' -mmin +1440</c> lists those of yesterday and before, and <c>-delete</c> behind that removes them.</para>
-    /// <para>The folder has to be there. A symbolic link of that name is replaced, not followed. A file that replaces another has the permissions of that one, from the first byte on,
-    /// and a file that may not be written is not replaced. Messages of exceptions hold the path: they are for a log, not for a client.</para>
+    /// <para>The body is saved as it is. A form (<c>multipart/form-data</c>, <c>curl -F</c>) is refused, because its files are inside: save
+    /// them with <see cref="FilePipelinesMultipartSectionExtensions.SaveSectionAsync"/>.</para>
+    /// <para>A slow disk does not fill the memory: the client waits while <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes
+    /// are not written yet.</para>
+    /// <para>The folder must exist. A symbolic link of that name is replaced, not followed. A file that replaces another gets its
+    /// permissions from the first byte on. A file without write permission is not replaced.</para>
+    /// <para>On Linux the unfinished file has no name if the file system supports that, so a process that is killed leaves nothing. On
+    /// other systems it is called <c>.pipelines-file-</c> and 16 hexadecimal digits; docs/writing.md says how to remove such files.</para>
+    /// <para>The messages of the exceptions contain the path: write them to a log, but do not send them to a client.</para>
     /// </remarks>
-    /// <param name="request">The request. Nobody has read its body yet.</param>
-    /// <param name="path">The file: absolute, or relative to the current directory. It is taken as it is: do not pass what a client sent without checking it.</param>
-    /// <param name="options">How to save; <see langword="null"/> for the defaults.</param>
-    /// <param name="cancellationToken">Gives up, and leaves nothing.</param>
-    /// <returns>How many bytes the file has.</returns>
+    /// <param name="request">The request. Its body must not have been read.</param>
+    /// <param name="path">
+    /// The path of the file, absolute or relative to the current directory. Check it first if a part of it comes from a client.
+    /// </param>
+    /// <param name="options">How to save; <see langword="null"/> means the defaults.</param>
+    /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
+    /// <returns>The length of the file, in bytes.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="BadHttpRequestException">
-    /// The body broke off, or is a part of a file, with a Content-Range (StatusCode 400); is longer than allowed (413); is a <c>multipart/*</c> one, or has a Content-Encoding (415); a
-    /// precondition is not met (412); <see cref="SaveBodyOptions.Inspect"/> has refused it (422, or its own). One that is too long, and chunked or announced to a server without a limit, ends the connection 2 s behind the response.
+    /// The server answers it with its StatusCode. 400: the body broke off, or is a part of a file (Content-Range). 412: a precondition is
+    /// not met. 413: the body is too long; a chunked body, or one that a server without a limit would read, also ends the connection 2 s
+    /// after the response. 415: the body is <c>multipart/*</c>, or has a Content-Encoding. 422, or another status that it chose:
+    /// <see cref="SaveBodyOptions.Inspect"/> has refused the upload.
     /// </exception>
-    /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
-    /// <exception cref="UnauthorizedAccessException">The folder, or the file that is to be replaced, may not be written to; or the name is that of a folder.</exception>
-    /// <exception cref="PathTooLongException">The name is too long, which is known before the body is read.</exception>
-    /// <exception cref="IOException">The connection broke; or a write, the sync or the renaming failed. If it was the sync of the folder, the file is there.</exception>
-    /// <exception cref="OperationCanceledException">It was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading.</exception>
+    /// <exception cref="FileExistsException">
+    /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.
+    /// </exception>
+    /// <exception cref="DirectoryNotFoundException">The folder does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">
+    /// You may not write to the folder or to the file that would be replaced, or the path is that of a folder.
+    /// </exception>
+    /// <exception cref="PathTooLongException">The name is too long. This is thrown before the body is read.</exception>
+    /// <exception cref="IOException">
+    /// The connection broke, or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
+    /// </exception>
+    /// <exception cref="OperationCanceledException">
+    /// The token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called for the body.
+    /// </exception>
     public static async Task<long> SaveBodyAsync(this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
@@ -158,13 +172,13 @@ public static class FilePipelinesHttpRequestExtensions
         ThrowIfMultipart(request);
         if (request.Headers.ContentRange.Count > 0)
         {
-            throw new BadHttpRequestException($"The body is a part of a file (Content-Range: {request.Headers.ContentRange}), and would be saved as the whole.", StatusCodes.Status400BadRequest);
+            throw new BadHttpRequestException($"The body is a part of a file (Content-Range: {request.Headers.ContentRange}), and would be saved as if it were the whole file.", StatusCodes.Status400BadRequest);
         }
 
         if (!options.KeepContentEncoding && request.Headers.GetCommaSeparatedValues(HeaderNames.ContentEncoding).Any(static coding => !coding.Equals("identity", StringComparison.OrdinalIgnoreCase)))
         {
             throw new BadHttpRequestException(
-                $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved so: add request decompression, or set KeepContentEncoding.",
+                $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved encoded. Add request decompression, or set KeepContentEncoding.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
     }
@@ -175,7 +189,7 @@ public static class FilePipelinesHttpRequestExtensions
         if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
         {
             throw new BadHttpRequestException(
-                $"SaveBodyAsync saves a body as it is, and one of the type '{request.ContentType}' has its files inside: read its sections with Microsoft.AspNetCore.WebUtilities.MultipartReader, and save each with SaveSectionAsync.",
+                $"SaveBodyAsync saves a body as it is, but a body of the type '{request.ContentType}' has its files inside: enumerate request.ReadSectionsAsync(), and save each section with SaveSectionAsync.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
     }

@@ -1,14 +1,19 @@
 namespace Microsoft.AspNetCore.Http;
 
-/// <summary>Sends what others have uploaded.</summary>
+/// <summary>Protects the clients that get files which other users have uploaded.</summary>
 public static class FilePipelinesHttpResponseExtensions
 {
     /// <summary>
-    /// Sets the headers that a file needs which somebody else has made, so that it does no harm in a browser: it asks for it anew each time (<c>Cache-Control: no-cache</c>), takes it for nothing
-    /// but its type says (<c>X-Content-Type-Options: nosniff</c>), shows it in no other site's page (<c>Cross-Origin-Resource-Policy: same-origin</c>), and runs no script in it
-    /// (<c>Content-Security-Policy: sandbox</c>; not for sound, films and pictures but SVG, which have none and whose player would not find them). A header that is there already stays.
+    /// Sets the headers that keep an uploaded file from doing harm in another user's browser. Headers that are set already stay.
     /// </summary>
-    /// <param name="response">The response, whose type is set: for <c>StaticFileOptions.OnPrepareResponse</c>.</param>
+    /// <remarks>
+    /// <para><c>Cache-Control: no-cache</c>: the browser asks for the file again each time.</para>
+    /// <para><c>X-Content-Type-Options: nosniff</c>: the browser trusts only the content type.</para>
+    /// <para><c>Cross-Origin-Resource-Policy: same-origin</c>: no other site can show the file.</para>
+    /// <para><c>Content-Security-Policy: sandbox</c>: the file cannot run scripts. It is not set for audio, video, and images other than
+    /// SVG, which cannot contain scripts and would not play.</para>
+    /// </remarks>
+    /// <param name="response">The response, whose content type is set; for example in <c>StaticFileOptions.OnPrepareResponse</c>.</param>
     /// <exception cref="ArgumentNullException"><paramref name="response"/> is <see langword="null"/>.</exception>
     public static void SetUploadHeaders(this HttpResponse response)
     {

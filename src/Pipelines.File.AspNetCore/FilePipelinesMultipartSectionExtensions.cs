@@ -6,7 +6,7 @@ using Pipelines.File.AspNetCore;
 
 namespace Microsoft.AspNetCore.WebUtilities;
 
-/// <summary>Receives the files of a form.</summary>
+/// <summary>Saves the files of a form.</summary>
 public static class FilePipelinesMultipartSectionExtensions
 {
     /// <summary>Bytes that are handed to the file at a time.</summary>
@@ -16,19 +16,23 @@ public static class FilePipelinesMultipartSectionExtensions
     private const int MinimumRoom = 4096;
 
     /// <summary>
-    /// The sections of a <c>multipart/*</c> body, one by one as they come; each is valid until the next is asked for. What is no form, or a malformed one, is the client's mistake and thrown as such.
+    /// Reads the sections of a <c>multipart/*</c> body, one after the other as they come. A section is valid until you ask for the next
+    /// one.
     /// </summary>
-    /// <param name="request">The request. Nobody has read its body yet.</param>
-    /// <param name="cancellationToken">Gives up.</param>
+    /// <param name="request">The request. Its body must not have been read.</param>
+    /// <param name="cancellationToken">Ends the reading with <see cref="OperationCanceledException"/>.</param>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
-    /// <exception cref="BadHttpRequestException">The body is no <c>multipart/*</c> one (StatusCode 415); the form broke off or is malformed (400); it is longer than the server allows (413).</exception>
+    /// <exception cref="BadHttpRequestException">
+    /// The body is not <c>multipart/*</c> (StatusCode 415); the form broke off or is malformed (400); it is longer than the server allows
+    /// (413).
+    /// </exception>
     public static IAsyncEnumerable<MultipartSection> ReadSectionsAsync(this HttpRequest request, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
         if (!MediaTypeHeaderValue.TryParse(request.ContentType, out MediaTypeHeaderValue? type) || !type.Type.Equals("multipart", StringComparison.OrdinalIgnoreCase)
             || HeaderUtilities.RemoveQuotes(type.Boundary).Value is not { Length: > 0 } boundary)
         {
-            throw new BadHttpRequestException($"This is no form that can be read: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
+            throw new BadHttpRequestException($"The body is not a multipart form: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
         }
 
         return ReadSectionsAsync(new MultipartReader(boundary, request.Body, BytesPerFlush), cancellationToken);
@@ -36,31 +40,46 @@ public static class FilePipelinesMultipartSectionExtensions
 
     /// <summary>
     /// Saves one section of a <c>multipart/*</c> body to a file, whole or not at all, as
-    /// <see cref="FilePipelinesHttpRequestExtensions.SaveBodyAsync(HttpRequest, string, SaveBodyOptions?, CancellationToken)"/> does a body: nothing is buffered, in memory or in a temporary file of the form's.
+    /// <see cref="FilePipelinesHttpRequestExtensions.SaveBodyAsync(HttpRequest, string, SaveBodyOptions?, CancellationToken)"/> saves a
+    /// body. The section is not buffered in memory or in a temporary file.
     /// </summary>
     /// <remarks>
-    /// <para>The request as a whole is limited by the server (Kestrel's MaxRequestBodySize, 30,000,000 bytes by default; <c>[RequestSizeLimit]</c>), which the application sets before it reads the first
-    /// section; <see cref="SaveBodyOptions.MaxLength"/> limits this section only. Leave the request a limit: what follows a section that is too long is still read, up to that.</para>
-    /// <para>Sections come from <see cref="ReadSectionsAsync(HttpRequest, CancellationToken)"/>, or from a <see cref="MultipartReader"/> of yours, which reads as much at a time as its
-    /// <c>bufferSize</c>, 4,096 bytes by default: 65,536 is faster. The file name that the client has sent
-    /// (<c>section.GetContentDispositionHeader()</c>) is no path: do not save to it without checking it.</para>
-    /// <para>What is said there of names, folders, symbolic links, permissions and messages goes for this, too.</para>
+    /// <para>The server limits the request as a whole (Kestrel's MaxRequestBodySize, 30,000,000 bytes by default;
+    /// <c>[RequestSizeLimit]</c>). Set that limit before you read the first section. <see cref="SaveBodyOptions.MaxLength"/> limits only
+    /// this section. Do not remove the limit of the request: the server still reads the rest of a section that is too long, up to that
+    /// limit.</para>
+    /// <para>Sections come from <see cref="ReadSectionsAsync(HttpRequest, CancellationToken)"/>, or from your own
+    /// <see cref="MultipartReader"/>; for that one a <c>bufferSize</c> of 65,536 is faster than the default of 4,096 bytes. The file name
+    /// that the client has sent (<c>section.GetContentDispositionHeader()</c>) is not a path: check it before you use it.</para>
+    /// <para>The remarks of SaveBodyAsync about names, folders, symbolic links, permissions and messages hold here, too.</para>
     /// </remarks>
-    /// <param name="section">The section. Nobody has read its body yet.</param>
-    /// <param name="path">The file: absolute, or relative to the current directory. It is taken as it is.</param>
-    /// <param name="options">How to save; <see langword="null"/> for the defaults, which set no limit to the section.</param>
-    /// <param name="cancellationToken">Gives up, and leaves nothing.</param>
-    /// <returns>How many bytes the file has.</returns>
+    /// <param name="section">The section. Its body must not have been read.</param>
+    /// <param name="path">
+    /// The path of the file, absolute or relative to the current directory. Check it first if a part of it comes from a client.
+    /// </param>
+    /// <param name="options">How to save; <see langword="null"/> means the defaults, which do not limit the section.</param>
+    /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
+    /// <returns>The length of the file, in bytes.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="section"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    /// <exception cref="BadHttpRequestException">The form broke off or is malformed (StatusCode 400); or the section is longer than allowed here, by the reader or by the server (413).</exception>
-    /// <exception cref="FileExistsException">There is such a file, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
-    /// <exception cref="UnauthorizedAccessException">The folder, or the file that is to be replaced, may not be written to; or the name is that of a folder.</exception>
-    /// <exception cref="PathTooLongException">The name is too long, which is known before the section is read.</exception>
-    /// <exception cref="IOException">The connection broke; or a write, the sync or the renaming failed. If it was the sync of the folder, the file is there.</exception>
-    /// <exception cref="OperationCanceledException">It was canceled.</exception>
+    /// <exception cref="BadHttpRequestException">
+    /// The server answers it with its StatusCode. 400: the form broke off or is malformed. 412: a precondition is not met. 413: the section
+    /// is longer than the options, the reader or the server allow. 422, or another status that it chose:
+    /// <see cref="SaveBodyOptions.Inspect"/> has refused the upload.
+    /// </exception>
+    /// <exception cref="FileExistsException">
+    /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.
+    /// </exception>
+    /// <exception cref="DirectoryNotFoundException">The folder does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">
+    /// You may not write to the folder or to the file that would be replaced, or the path is that of a folder.
+    /// </exception>
+    /// <exception cref="PathTooLongException">The name is too long. This is thrown before the section is read.</exception>
+    /// <exception cref="IOException">
+    /// The connection broke, or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
+    /// </exception>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     public static async Task<long> SaveSectionAsync(this MultipartSection section, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(section);
@@ -104,7 +123,7 @@ public static class FilePipelinesMultipartSectionExtensions
         }
         catch (Exception e) when (e is InvalidDataException || e.GetType() == typeof(IOException))
         {
-            throw new BadHttpRequestException("The form broke off, or is malformed.", StatusCodes.Status400BadRequest, e);
+            throw new BadHttpRequestException("The form broke off or is malformed.", StatusCodes.Status400BadRequest, e);
         }
     }
 
@@ -144,7 +163,7 @@ public static class FilePipelinesMultipartSectionExtensions
         {
             throw HasTaken(body, length)
                 ? new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).", StatusCodes.Status413PayloadTooLarge, e)
-                : new BadHttpRequestException("The form, or what the section is packed in, is malformed.", StatusCodes.Status400BadRequest, e);
+                : new BadHttpRequestException("The form, or the encoding of the section, is malformed.", StatusCodes.Status400BadRequest, e);
         }
     }
 

@@ -1,6 +1,6 @@
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>How files are sent through file pipelines. It is read once, when the middleware is added.</summary>
+/// <summary>How <c>UseFilePipelines</c> sends files. The options are read once, when the middleware is added.</summary>
 /// <example>
 /// <code>
 /// using Pipelines.File.AspNetCore;
@@ -23,24 +23,27 @@ public sealed class FilePipelinesOptions
     private static readonly TimeSpan s_longestIdleTime = TimeSpan.FromDays(1);
 
     /// <summary>
-    /// Bytes that are read and flushed at a time, 4,096 to 1 MiB; 65,536 by default. A slow client holds about this much beyond the server's own write buffer limit.
+    /// The number of bytes that are read and flushed at a time: 4,096 to 1 MiB; 65,536 by default. A slow client holds about this much
+    /// memory, in addition to the server's own write buffer limit.
     /// </summary>
     public int SegmentSize { get; set; } = DefaultSegmentSize;
 
-    /// <summary>Sends of fewer bytes than this are left to the server; 0, the default, leaves none.</summary>
+    /// <summary>The minimum number of bytes to send; the server sends smaller pieces itself. 0, the default, sends everything.</summary>
     public long MinimumSize { get; set; }
 
     /// <summary>
-    /// How many files stay open for the next request, on Linux, where they lie on a file system that is known to be local; 512 by default, 0 keeps none. Every request looks whether the path means
-    /// the same file still, in the same state, so nothing is served that is not there any more. It is a quarter of the free descriptors at most (RLIMIT_NOFILE).
+    /// The maximum number of files that stay open for the next request; 512 by default, 0 keeps none. Files stay open only on Linux, on
+    /// file systems that are known to be local, and use at most a quarter of the free descriptors (RLIMIT_NOFILE). Every request checks
+    /// that the path still means the same file, unchanged, so a response never shows an old file.
     /// </summary>
     public int MaxOpenFiles { get; set; } = 512;
 
     /// <summary>
-    /// How long a file that nobody asks for stays open, 10 s by default, a day at most; <see cref="TimeSpan.Zero"/> keeps none. So long, and up to a second more, a deleted file may keep its room on the device, and an
-    /// unmount has to wait. Nothing stays open once the application stops; one that is disposed of without being stopped
-    /// closes its files by this time.
+    /// How long a file stays open without a request for it; 10 s by default, at most a day. <see cref="TimeSpan.Zero"/> keeps none. For
+    /// this time, and up to a second more, a deleted file may occupy its space on the device, and an unmount has to wait. All files are
+    /// closed when the application stops.
     /// </summary>
+    /// <remarks>An application that is disposed without being stopped closes its files after this time.</remarks>
     public TimeSpan OpenFileIdleTime { get; set; } = TimeSpan.FromSeconds(10);
 
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>

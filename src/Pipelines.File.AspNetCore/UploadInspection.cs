@@ -1,6 +1,8 @@
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>A whole upload that has no name yet, for <see cref="SaveBodyOptions.Inspect"/>. It is valid until that has returned.</summary>
+/// <summary>
+/// A whole upload that has no name yet, for <see cref="SaveBodyOptions.Inspect"/>. It is valid until Inspect has returned.
+/// </summary>
 public sealed class UploadInspection
 {
     internal UploadInspection(FilePipeReader reader, long length, ReadOnlyMemory<byte> hash)
@@ -10,12 +12,12 @@ public sealed class UploadInspection
         Hash = hash;
     }
 
-    /// <summary>The bytes, from the first one on. It is completed when the inspection is over.</summary>
+    /// <summary>A reader for the bytes of the upload, from the first one. It is completed when the inspection has ended.</summary>
     public FilePipeReader Reader { get; }
 
-    /// <summary>How many bytes it has.</summary>
+    /// <summary>The length of the upload, in bytes.</summary>
     public long Length { get; }
 
-    /// <summary>The hash of the bytes by <see cref="SaveBodyOptions.Hash"/>; empty where that names none.</summary>
+    /// <summary>The hash of the upload, if <see cref="SaveBodyOptions.Hash"/> asks for one; otherwise empty.</summary>
     public ReadOnlyMemory<byte> Hash { get; }
 }

@@ -118,7 +118,7 @@ internal sealed class UploadedFile
     }
 
     internal static BadHttpRequestException TooLong(long maxLength)
-        => new($"What is to be saved is longer than the {maxLength} bytes that are allowed.", StatusCodes.Status413PayloadTooLarge);
+        => new($"The upload is longer than the {maxLength} bytes that are allowed.", StatusCodes.Status413PayloadTooLarge);
 
     private async ValueTask InspectAsync(Func<UploadInspection, CancellationToken, ValueTask<bool>> inspect, CancellationToken cancellationToken)
     {
@@ -138,7 +138,7 @@ internal sealed class UploadedFile
                 reason = e;
             }
 
-            throw new BadHttpRequestException("What was uploaded has been refused.", StatusCodes.Status422UnprocessableEntity, reason!);
+            throw new BadHttpRequestException("The inspection has refused the upload.", StatusCodes.Status422UnprocessableEntity, reason!);
         }
     }
 }

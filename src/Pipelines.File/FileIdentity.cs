@@ -5,14 +5,15 @@ using Pipelines.File.IO;
 namespace Pipelines.File;
 
 /// <summary>
-/// Which file it is, whatever its name: the volume, the file's number there, and on Linux the moment when it was made. Two are equal while they mean the same file. As text, for a
-/// checkpoint: <c>fe00000000:c12b8d:18ea2afc0e806c22</c>.
+/// Identifies a file, whatever its name is: by the volume, the number of the file there, and, on Linux, the time of its creation. Two
+/// identities are equal if they mean the same file. As text, for a checkpoint: <c>fe00000000:c12b8d:18ea2afc0e806c22</c>.
 /// </summary>
 /// <remarks>
-/// <para>Linux: st_dev, st_ino and stx_btime of statx(2). Many file systems give the number of a deleted file to the next one that is made; the moment tells them apart, where the file system keeps
-/// it (ext4, XFS, Btrfs do). Windows: FILE_ID_INFO, where the file number is never given out again on NTFS and ReFS, or BY_HANDLE_FILE_INFORMATION where the file system lacks that.</para>
-/// <para>A rename within the volume keeps it; a copy, and a rename to another volume, make another file. Linux may number volumes anew when the machine starts. In an
-/// overlay, as containers have it, a file of the image becomes another with the first write to it.</para>
+/// <para>Linux: st_dev, st_ino and stx_btime of statx(2). Many file systems give the number of a deleted file to the next new file. The
+/// creation time distinguishes the two if the file system keeps it (ext4, XFS and Btrfs do). Windows: FILE_ID_INFO, or
+/// BY_HANDLE_FILE_INFORMATION if the file system does not have that.</para>
+/// <para>A rename within the volume keeps the identity. A copy, and a move to another volume, create another file. Linux may number volumes
+/// anew when the machine starts. In the overlay of a container, a file of the image becomes another file with the first write to it.</para>
 /// </remarks>
 public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable, ISpanParsable<FileIdentity>
 {
@@ -28,25 +29,32 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         Created = created;
     }
 
-    /// <summary>The number of the volume: st_dev of stat(2), major and minor number in 32 bits each, or VolumeSerialNumber of FILE_ID_INFO.</summary>
+    /// <summary>
+    /// The number of the volume: st_dev of stat(2) with 32 bits each for major and minor number, or VolumeSerialNumber of FILE_ID_INFO.
+    /// </summary>
     public ulong Volume { get; }
 
     /// <summary>The number of the file in its volume: st_ino of stat(2), or FileId of FILE_ID_INFO.</summary>
     public UInt128 Number { get; }
 
-    /// <summary>When the file was made, nanoseconds since 1970 (stx_btime of statx(2)); 0 where the system does not tell, and on Windows, where the number says enough.</summary>
+    /// <summary>
+    /// When the file was created, in nanoseconds since 1970 (stx_btime of statx(2)). It is 0 if the system does not tell, and on Windows,
+    /// which does not need it.
+    /// </summary>
     public long Created { get; }
 
-    /// <summary>Whether both mean the same file.</summary>
+    /// <summary>Whether both identities mean the same file.</summary>
     public static bool operator ==(FileIdentity left, FileIdentity right) => left.Equals(right);
 
-    /// <summary>Whether they mean different files.</summary>
+    /// <summary>Whether the identities mean different files.</summary>
     public static bool operator !=(FileIdentity left, FileIdentity right) => !left.Equals(right);
 
-    /// <summary>The identity of the file that a path means now, to find a file again under another name.</summary>
-    /// <param name="path">Absolute, or relative to the current directory. A link is followed.</param>
-    /// <param name="identity">The identity; <see langword="default"/> where there is none.</param>
-    /// <returns><see langword="false"/>: there is no such file, it cannot be looked at, or this system does not tell (other than Linux and Windows).</returns>
+    /// <summary>Gets the identity of the file that a path means now, for example to find a renamed file again.</summary>
+    /// <param name="path">The path of the file, absolute or relative to the current directory. A symbolic link is followed.</param>
+    /// <param name="identity">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
+    /// <returns>
+    /// <see langword="false"/> if the file does not exist, if you may not look at it, or if the system is neither Linux nor Windows.
+    /// </returns>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     public static bool TryGet(string path, out FileIdentity identity)
     {
@@ -56,12 +64,12 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         return identity != default;
     }
 
-    /// <summary>Reads what <see cref="ToString()"/> has written.</summary>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text.</param>
-    /// <param name="provider">Ignored: the text is the same everywhere.</param>
-    /// <exception cref="FormatException">It is not the text of an identity.</exception>
+    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
+    /// <exception cref="FormatException">The text is not that of an identity.</exception>
     public static FileIdentity Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between: fe00000000:c12b8d:18ea2afc0e806c22, for example.");
+        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, for example fe00000000:c12b8d:18ea2afc0e806c22.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
@@ -71,10 +79,10 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         return Parse(s.AsSpan(), provider);
     }
 
-    /// <summary>Reads what <see cref="ToString()"/> has written.</summary>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text.</param>
-    /// <param name="provider">Ignored: the text is the same everywhere.</param>
-    /// <param name="result">The identity; <see langword="default"/> where the text is none.</param>
+    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
+    /// <param name="result">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>Whether the text is that of an identity.</returns>
     public static bool TryParse(ReadOnlySpan<char> s, IFormatProvider? provider, out FileIdentity result)
     {
@@ -98,13 +106,15 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     /// <inheritdoc cref="TryParse(ReadOnlySpan{char}, IFormatProvider?, out FileIdentity)"/>
     public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileIdentity result) => TryParse(s.AsSpan(), provider, out result);
 
-    /// <summary>Reads what <see cref="ToString()"/> has written.</summary>
-    /// <param name="s">The text.</param>
-    /// <param name="result">The identity; <see langword="default"/> where the text is none.</param>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
+    /// <param name="s">The text, or <see langword="null"/>.</param>
+    /// <param name="result">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>Whether the text is that of an identity.</returns>
     public static bool TryParse([NotNullWhen(true)] string? s, out FileIdentity result) => TryParse(s.AsSpan(), provider: null, out result);
 
-    /// <summary>Three hexadecimal numbers with colons between: <see cref="Volume"/>, <see cref="Number"/> and <see cref="Created"/>.</summary>
+    /// <summary>
+    /// Returns <see cref="Volume"/>, <see cref="Number"/> and <see cref="Created"/> as three hexadecimal numbers with colons between.
+    /// </summary>
     public override string ToString()
     {
         Span<char> text = stackalloc char[MaxTextLength];
@@ -114,15 +124,15 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
 
     /// <inheritdoc cref="ToString()"/>
     /// <param name="format">Ignored.</param>
-    /// <param name="formatProvider">Ignored: the text is the same everywhere.</param>
+    /// <param name="formatProvider">Ignored: the text does not depend on the culture.</param>
     public string ToString(string? format, IFormatProvider? formatProvider) => ToString();
 
-    /// <summary>Writes the text of <see cref="ToString()"/>.</summary>
-    /// <param name="destination">66 characters are enough.</param>
-    /// <param name="charsWritten">How many there are.</param>
+    /// <summary>Writes the text of <see cref="ToString()"/> into a span.</summary>
+    /// <param name="destination">The span that receives the text; 66 characters are always enough.</param>
+    /// <param name="charsWritten">The number of characters that were written.</param>
     /// <param name="format">Ignored.</param>
-    /// <param name="provider">Ignored: the text is the same everywhere.</param>
-    /// <returns>Whether there was room.</returns>
+    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
+    /// <returns>Whether the text did fit.</returns>
     public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default, IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}", out charsWritten);
 

@@ -8,8 +8,8 @@ using Pipelines.File.Lines;
 namespace Pipelines.File;
 
 /// <summary>
-/// Gives the factories of System.IO.Pipelines a file end, <c>PipeReader.Create(path)</c> and <c>PipeWriter.Create(path)</c>, and every <see cref="PipeReader"/>
-/// its lines, <c>reader.ReadLinesAsync()</c>, <c>reader.ReadLineBatchesAsync()</c> and <c>reader.ReadTextLinesAsync()</c>.
+/// Adds <c>PipeReader.Create(path)</c> and <c>PipeWriter.Create(path)</c> to System.IO.Pipelines, and the reading of lines to every
+/// <see cref="PipeReader"/>: <c>ReadLineBatchesAsync</c>, <c>ReadLinesAsync</c> and <c>ReadTextLinesAsync</c>.
 /// </summary>
 [SuppressMessage("Naming", "CA1708:Identifiers should differ by more than case", Justification = "Extension blocks have no names.")]
 public static class FilePipeExtensions
@@ -35,92 +35,137 @@ public static class FilePipeExtensions
         public static FilePipeWriter Create(SafeFileHandle handle, FilePipeWriterOptions? options = null) => FilePipeWriter.Create(handle, options);
     }
 
-    /// <param name="reader">Any pipe reader. Nobody else reads it meanwhile.</param>
+    /// <param name="reader">Any pipe reader. Nobody else may read from it at the same time.</param>
     extension(PipeReader reader)
     {
         /// <summary>
-        /// Reads the lines of the pipe, for one <c>await foreach</c>. A line ends with LF or CR LF, which are not part of it; the last one may lack that.
-        /// <b>The bytes of a line are valid until the next step of the loop</b>: copy what is to stay, for example with <c>line.ToArray()</c> or
-        /// <c>Encoding.UTF8.GetString(line)</c>. <c>ReadLinesAsync().ToListAsync()</c> compiles, and gives a list of lines whose bytes are others' by then: where lines are to be kept, take
-        /// <c>ReadTextLinesAsync()</c>.
+        /// Reads the lines of the pipe, for one <c>await foreach</c>. <b>A line is valid until the next step of the loop</b>: copy what you
+        /// want to keep, for example with <c>line.ToArray()</c>. A line ends with LF or CR LF, which are not part of it; the last line may
+        /// lack the line end.
         /// </summary>
         /// <remarks>
-        /// <para>Most lines are one span (<c>line.IsSingleSegment</c>, <c>line.FirstSpan</c>); one that crosses two segments of the buffer is not. Nothing is decoded: a byte-order
-        /// mark is part of the first line, and a CR that no LF follows is part of its line.</para>
-        /// <para>Leaving the loop, by its end, <c>break</c> or an exception, completes the reader, unless <paramref name="leaveOpen"/> is <see langword="true"/>. A line costs no
-        /// allocation; a read that has to wait may, once.</para>
+        /// <para>Do not call <c>ReadLinesAsync().ToListAsync()</c>: it compiles, but the lines in the list show the bytes of other lines.
+        /// <c>ReadTextLinesAsync()</c> returns lines that you may keep.</para>
+        /// <para>Most lines are one span (<c>line.IsSingleSegment</c>, <c>line.FirstSpan</c>). A line that crosses two segments of the
+        /// buffer is not. Nothing is decoded: a byte-order mark is part of the first line, and a CR that no LF follows is part of its
+        /// line.</para>
+        /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
+        /// <see langword="true"/>.</para>
+        /// <para>A line allocates nothing. A read that has to wait may allocate once.</para>
         /// </remarks>
-        /// <param name="maxLength">The most bytes that a line may have, without its line end; 16 MiB by default. So much of a file without line ends is held in memory at most, and one read more.</param>
-        /// <param name="leaveOpen">
-        /// Whether the reader can be used after the loop, which is <see langword="false"/> by default: it then goes on behind the line that the loop was left at, for example with
-        /// what follows a header.
+        /// <param name="maxLength">
+        /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a file without line
+        /// ends holds at most that many bytes in memory, and those of one read more.
         /// </param>
-        /// <param name="cancellationToken">Ends the loop with <see cref="OperationCanceledException"/>; <c>WithCancellation</c> does the same.</param>
-        /// <returns>The lines, to be enumerated once. The loop also throws what reading throws: an <see cref="IOException"/> of the file, for example.</returns>
+        /// <param name="leaveOpen">
+        /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the line at which the
+        /// loop was left, for example after a header.
+        /// </param>
+        /// <param name="cancellationToken">
+        /// Ends the loop with <see cref="OperationCanceledException"/>, as <c>WithCancellation</c> does.
+        /// </param>
+        /// <returns>
+        /// The lines, which can be enumerated once. The loop also throws the errors of reading, for example an <see cref="IOException"/>.
+        /// </returns>
         /// <exception cref="ArgumentNullException">The reader is <see langword="null"/>.</exception>
         /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxLength"/> is negative.</exception>
-        /// <exception cref="LineTooLongException">A line is longer than <paramref name="maxLength"/>. Thrown by the loop, after the lines before it.</exception>
-        /// <exception cref="OperationCanceledException">
-        /// The token was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading. Thrown by the loop.
+        /// <exception cref="LineTooLongException">
+        /// Thrown by the loop, after the lines before it: a line is longer than <paramref name="maxLength"/>.
         /// </exception>
-        /// <exception cref="InvalidOperationException">The lines are enumerated a second time, or the reader is completed. Thrown by the loop.</exception>
+        /// <exception cref="OperationCanceledException">
+        /// Thrown by the loop: the token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called.
+        /// </exception>
+        /// <exception cref="InvalidOperationException">
+        /// Thrown by the loop: it is the second enumeration, or the reader is completed.
+        /// </exception>
         public IAsyncEnumerable<ReadOnlySequence<byte>> ReadLinesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false, CancellationToken cancellationToken = default)
         {
             return new PipeReaderLines(Batches(reader, maxLength, leaveOpen, cancellationToken));
         }
 
         /// <summary>
-        /// Reads the lines of the pipe in batches, for one <c>await foreach</c> with a <c>foreach</c> in it that neither waits nor allocates, which is the fastest way to all of them:
+        /// Reads the lines of the pipe in batches, which is the fastest way to all lines. Use an <c>await foreach</c> over the batches with
+        /// a <c>foreach</c> over the lines of each batch. A line ends with LF or CR LF, which are not part of it; the last line may lack
+        /// the line end. <b>A batch is valid until the next step of the outer loop.</b>
+        /// </summary>
+        /// <remarks>
+        /// <para>Every line is one span; a line that crosses two segments of the reader's buffer is copied. Nothing is decoded: a
+        /// byte-order mark is part of the first line, and a CR that no LF follows is part of its line.</para>
+        /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
+        /// <see langword="true"/>.</para>
+        /// </remarks>
+        /// <example>
         /// <code>
         /// await foreach (LineBatch batch in reader.ReadLineBatchesAsync())
         /// {
         ///     foreach (ReadOnlySpan&lt;byte&gt; line in batch) …
         /// }
         /// </code>
-        /// A line ends with LF or CR LF, which are not part of it; the last one may lack that. <b>A batch is valid until the next step of the outer loop.</b>
-        /// </summary>
-        /// <remarks>
-        /// <para>Every line is one span: one that crosses two segments of the reader's buffer is copied. Nothing is decoded: a byte-order mark is part of the first line, and a CR that no LF
-        /// follows is part of its line.</para>
-        /// <para>Leaving the loop, by its end, <c>break</c> or an exception, completes the reader, unless <paramref name="leaveOpen"/> is <see langword="true"/>.</para>
-        /// </remarks>
-        /// <param name="maxLength">The most bytes that a line may have, without its line end; 16 MiB by default. So much of a file without line ends is held in memory at most, and one read more.</param>
-        /// <param name="leaveOpen">
-        /// Whether the reader can be used after the loop, which is <see langword="false"/> by default: it then goes on behind the last line that a <c>foreach</c> over the batch has given, or
-        /// at the beginning of a batch that was not enumerated.
+        /// </example>
+        /// <param name="maxLength">
+        /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a file without line
+        /// ends holds at most that many bytes in memory, and those of one read more.
         /// </param>
-        /// <param name="cancellationToken">Ends the loop with <see cref="OperationCanceledException"/> at the next batch; <c>WithCancellation</c> does the same.</param>
-        /// <returns>The batches, to be enumerated once. The loop also throws what reading throws: an <see cref="IOException"/> of the file, for example.</returns>
+        /// <param name="leaveOpen">
+        /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the last line that
+        /// the inner loop has returned, or at the beginning of a batch that was not enumerated.
+        /// </param>
+        /// <param name="cancellationToken">
+        /// Ends the loop with <see cref="OperationCanceledException"/> at the next batch, as <c>WithCancellation</c> does.
+        /// </param>
+        /// <returns>
+        /// The batches, which can be enumerated once. The loop also throws the errors of reading, for example an <see cref="IOException"/>.
+        /// </returns>
         /// <exception cref="ArgumentNullException">The reader is <see langword="null"/>.</exception>
         /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxLength"/> is negative.</exception>
-        /// <exception cref="LineTooLongException">A line is longer than <paramref name="maxLength"/>. Thrown by the loops, after the lines before it.</exception>
-        /// <exception cref="OperationCanceledException">
-        /// The token was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading. Thrown by the loop.
+        /// <exception cref="LineTooLongException">
+        /// Thrown by the loop, after the lines before it: a line is longer than <paramref name="maxLength"/>.
         /// </exception>
-        /// <exception cref="InvalidOperationException">The batches are enumerated a second time, or the reader is completed. Thrown by the loop.</exception>
+        /// <exception cref="OperationCanceledException">
+        /// Thrown by the loop: the token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called.
+        /// </exception>
+        /// <exception cref="InvalidOperationException">
+        /// Thrown by the loop: it is the second enumeration, or the reader is completed.
+        /// </exception>
         public IAsyncEnumerable<LineBatch> ReadLineBatchesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false, CancellationToken cancellationToken = default)
             => Batches(reader, maxLength, leaveOpen, cancellationToken);
 
         /// <summary>
-        /// Reads the lines of the pipe as text, for one <c>await foreach</c>. A line ends with LF or CR LF, which are not part of it; the last one may lack that. The strings may be kept:
-        /// <c>await reader.ReadTextLinesAsync().ToListAsync()</c>.
+        /// Reads the lines of the pipe as strings, for one <c>await foreach</c>. You may keep the strings:
+        /// <c>await reader.ReadTextLinesAsync().ToListAsync()</c>. A line ends with LF or CR LF, which are not part of it; the last line
+        /// may lack the line end.
         /// </summary>
         /// <remarks>
-        /// <para>A byte-order mark at the beginning of the file is left out, and decides nothing: the encoding is what was asked for. A CR that no LF follows is part of its line.</para>
-        /// <para>Leaving the loop, by its end, <c>break</c> or an exception, completes the reader, unless <paramref name="leaveOpen"/> is <see langword="true"/>.</para>
+        /// <para>A byte-order mark at the beginning of the file is left out, but it does not select the encoding. A CR that no LF follows
+        /// is part of its line.</para>
+        /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
+        /// <see langword="true"/>.</para>
         /// </remarks>
-        /// <param name="encoding">How the text is encoded; UTF-8 if <see langword="null"/>. What is not valid in it is replaced, or thrown, as the encoding says.</param>
-        /// <param name="maxLength">The most bytes that a line may have, without its line end; 16 MiB by default.</param>
-        /// <param name="leaveOpen">Whether the reader can be used after the loop, which is <see langword="false"/> by default: it then goes on behind the line that the loop was left at.</param>
-        /// <param name="cancellationToken">Ends the loop with <see cref="OperationCanceledException"/>; <c>WithCancellation</c> does the same.</param>
-        /// <returns>The lines, to be enumerated once. The loop also throws what reading throws: an <see cref="IOException"/> of the file, for example.</returns>
+        /// <param name="encoding">
+        /// The encoding of the text; <see langword="null"/> means UTF-8. The encoding decides whether invalid bytes are replaced or throw.
+        /// </param>
+        /// <param name="maxLength">The maximum length of a line without its line end, in bytes; 16 MiB by default.</param>
+        /// <param name="leaveOpen">
+        /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the line at which the
+        /// loop was left.
+        /// </param>
+        /// <param name="cancellationToken">
+        /// Ends the loop with <see cref="OperationCanceledException"/>, as <c>WithCancellation</c> does.
+        /// </param>
+        /// <returns>
+        /// The lines, which can be enumerated once. The loop also throws the errors of reading, for example an <see cref="IOException"/>.
+        /// </returns>
         /// <exception cref="ArgumentNullException">The reader is <see langword="null"/>.</exception>
         /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxLength"/> is negative.</exception>
-        /// <exception cref="LineTooLongException">A line is longer than <paramref name="maxLength"/>. Thrown by the loop, after the lines before it.</exception>
-        /// <exception cref="OperationCanceledException">
-        /// The token was canceled, or another's call of <see cref="PipeReader.CancelPendingRead"/> ended the reading. Thrown by the loop.
+        /// <exception cref="LineTooLongException">
+        /// Thrown by the loop, after the lines before it: a line is longer than <paramref name="maxLength"/>.
         /// </exception>
-        /// <exception cref="InvalidOperationException">The lines are enumerated a second time, or the reader is completed. Thrown by the loop.</exception>
+        /// <exception cref="OperationCanceledException">
+        /// Thrown by the loop: the token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called.
+        /// </exception>
+        /// <exception cref="InvalidOperationException">
+        /// Thrown by the loop: it is the second enumeration, or the reader is completed.
+        /// </exception>
         public IAsyncEnumerable<string> ReadTextLinesAsync(
             Encoding? encoding = null, int maxLength = DefaultMaxLength, bool leaveOpen = false, CancellationToken cancellationToken = default)
         {

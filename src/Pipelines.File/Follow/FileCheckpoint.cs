@@ -5,9 +5,10 @@ using System.Text.Json.Serialization;
 namespace Pipelines.File;
 
 /// <summary>
-/// A place in a file that is found again after a restart, whatever the name of the file is by then. As text, and as a JSON string: <c>fe00000000:c12b8d:18ea2afc0e806c22@13</c>.
+/// A position in a file that a program can find again after a restart, even if the file was renamed. As text, and as a JSON string:
+/// <c>fe00000000:c12b8d:18ea2afc0e806c22@13</c>.
 /// </summary>
-/// <param name="Identity">Which file it is.</param>
+/// <param name="Identity">The identity of the file.</param>
 /// <param name="Offset">The file offset, in bytes, of the first byte that was not used yet.</param>
 [JsonConverter(typeof(FileCheckpointJsonConverter))]
 public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset) : ISpanFormattable, ISpanParsable<FileCheckpoint>
@@ -18,15 +19,15 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     internal const int MaxTextLength = 86;
 
     /// <summary>The file offset, in bytes, of the first byte that was not used yet.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long Offset { get; init => field = NotNegative(value); } = NotNegative(Offset);
 
-    /// <summary>Reads what <see cref="ToString()"/> has written.</summary>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text.</param>
-    /// <param name="provider">Ignored: the text is the same everywhere.</param>
-    /// <exception cref="FormatException">It is not the text of a checkpoint.</exception>
+    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
+    /// <exception cref="FormatException">The text is not that of a checkpoint.</exception>
     public static FileCheckpoint Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileCheckpoint result) ? result : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset: fe00000000:c12b8d:18ea2afc0e806c22@13, for example.");
+        => TryParse(s, provider, out FileCheckpoint result) ? result : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
@@ -36,16 +37,16 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
         return Parse(s.AsSpan(), provider);
     }
 
-    /// <summary>Reads what <see cref="ToString()"/> has written.</summary>
-    /// <param name="s">The text; <see langword="null"/> is none.</param>
-    /// <param name="result">The checkpoint; <see langword="default"/> where the text is none.</param>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
+    /// <param name="s">The text, or <see langword="null"/>.</param>
+    /// <param name="result">The checkpoint; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>Whether the text is that of a checkpoint.</returns>
     public static bool TryParse([NotNullWhen(true)] string? s, out FileCheckpoint result) => TryParse(s.AsSpan(), null, out result);
 
     /// <inheritdoc cref="TryParse(string?, out FileCheckpoint)"/>
-    /// <param name="s">The text; <see langword="null"/> is none.</param>
-    /// <param name="provider">Ignored: the text is the same everywhere.</param>
-    /// <param name="result">The checkpoint; <see langword="default"/> where the text is none.</param>
+    /// <param name="s">The text, or <see langword="null"/>.</param>
+    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
+    /// <param name="result">The checkpoint; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileCheckpoint result) => TryParse(s.AsSpan(), provider, out result);
 
     /// <inheritdoc cref="TryParse(string?, IFormatProvider?, out FileCheckpoint)"/>
@@ -66,7 +67,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
         return true;
     }
 
-    /// <summary>The text of <see cref="Identity"/>, an @, and <see cref="Offset"/> in decimal digits.</summary>
+    /// <summary>Returns the text of <see cref="Identity"/>, an @, and <see cref="Offset"/> as a decimal number.</summary>
     public override string ToString()
     {
         Span<char> text = stackalloc char[MaxTextLength];
@@ -76,15 +77,15 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
 
     /// <inheritdoc cref="ToString()"/>
     /// <param name="format">Ignored.</param>
-    /// <param name="formatProvider">Ignored: the text is the same everywhere.</param>
+    /// <param name="formatProvider">Ignored: the text does not depend on the culture.</param>
     public string ToString(string? format, IFormatProvider? formatProvider) => ToString();
 
-    /// <summary>Writes the text of <see cref="ToString()"/>.</summary>
-    /// <param name="destination">86 characters are enough.</param>
-    /// <param name="charsWritten">How many there are.</param>
+    /// <summary>Writes the text of <see cref="ToString()"/> into a span.</summary>
+    /// <param name="destination">The span that receives the text; 86 characters are always enough.</param>
+    /// <param name="charsWritten">The number of characters that were written.</param>
     /// <param name="format">Ignored.</param>
-    /// <param name="provider">Ignored: the text is the same everywhere.</param>
-    /// <returns>Whether there was room.</returns>
+    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
+    /// <returns>Whether the text did fit.</returns>
     public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default, IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten);
 

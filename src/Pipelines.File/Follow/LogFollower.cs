@@ -6,22 +6,28 @@ using Pipelines.File.Follow;
 namespace Pipelines.File;
 
 /// <summary>
-/// Gives the lines of a log as they come, each once and in order, over rotations: as <c>tail -F</c> does, and from where the program was when it ended. The file may be renamed, replaced,
-/// cut, missing at first or in between, and rotated several times while nobody looks.
+/// Reads the lines of a log as they are written, each once and in order, as <c>tail -F</c> does. The log may be renamed, replaced,
+/// truncated, missing for a time, and rotated several times while the program does not run. A <see cref="LogFollowerOptions.Checkpoint"/>
+/// lets a program continue where it has stopped.
 /// </summary>
 /// <remarks>
-/// docs/following.md says what a follower cannot know. A file is found again by its <see cref="FileIdentity"/> among the names of <see cref="LogFollowerOptions.RotatedNames"/>; on systems other than
-/// Linux and Windows, which do not tell identities, only the file that has the name is read.
+/// docs/following.md says what a follower cannot know. The follower finds a file again by its <see cref="FileIdentity"/> among the files
+/// that match <see cref="LogFollowerOptions.RotatedNames"/>. On systems other than Linux and Windows, which have no identities, it reads
+/// only the file that has the name of the log.
 /// </remarks>
 public sealed class LogFollower
 {
     private readonly string _path;
     private readonly LogFollowerOptions _options;
 
-    /// <summary>Makes a follower, which opens nothing yet.</summary>
-    /// <param name="path">The log: absolute, or relative to the current directory of this moment. There need not be one.</param>
-    /// <param name="options">How to follow; <see langword="null"/> for the defaults.</param>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty or <see langword="null"/>, or an option cannot be used.</exception>
+    /// <summary>Creates a follower. It opens nothing yet.</summary>
+    /// <param name="path">
+    /// The path of the log, absolute or relative to the current directory at this moment. The file need not exist.
+    /// </param>
+    /// <param name="options">How to follow; <see langword="null"/> means the defaults.</param>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="path"/> is empty or <see langword="null"/>, or an option is out of its range.
+    /// </exception>
     public LogFollower(string path, LogFollowerOptions? options = null)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
@@ -30,14 +36,14 @@ public sealed class LogFollower
         _path = Path.GetFullPath(path);
     }
 
-    /// <summary>
-    /// Gives one line after the other, and waits for more, without a thread, until it is canceled. Each call begins anew, at <see cref="LogFollowerOptions.Checkpoint"/>. After warm-up
-    /// nothing is allocated for a line.
-    /// </summary>
+    /// <summary>Returns the lines one after the other, and waits for more until it is canceled. The wait holds no thread.</summary>
+    /// <remarks>Each call begins again, at <see cref="LogFollowerOptions.Checkpoint"/>. After warm-up a line allocates nothing.</remarks>
     /// <param name="cancellationToken">Ends the wait at once.</param>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    /// <exception cref="UnauthorizedAccessException">The caller may not read the file, or it is a directory.</exception>
-    /// <exception cref="IOException">The file cannot be opened or read. After a rotation opening is tried again for 20 intervals before.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
+    /// <exception cref="IOException">
+    /// The file cannot be opened or read. After a rotation, the follower tries to open it for 20 intervals before it gives up.
+    /// </exception>
     public async IAsyncEnumerable<FollowedLine> ReadLinesAsync([EnumeratorCancellation] CancellationToken cancellationToken = default)
     {
         LogFiles files = new(_path, _options);

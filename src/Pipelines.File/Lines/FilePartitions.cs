@@ -3,23 +3,23 @@ using Pipelines.File.Lines;
 
 namespace Pipelines.File;
 
-/// <summary>Divides a file, so that several threads, each with a reader of its own, can read it at once.</summary>
+/// <summary>Divides a file into parts, so that several threads can read it at once, each with a reader of its own.</summary>
 public static class FilePartitions
 {
     /// <summary>
-    /// Divides a file into parts of about the same length that begin at the beginning of a line. They are in order, none is empty, and together they are exactly the file as it is now.
-    /// A line that is longer than a part belongs to the part that it begins in.
+    /// Divides a file into parts of about the same length, each of which begins at the beginning of a line. The parts are in order, none is
+    /// empty, and together they are the whole file as it is now. A line that is longer than a part belongs to the part in which it begins.
     /// </summary>
-    /// <param name="path">The file.</param>
-    /// <param name="count">How many parts at most: there are fewer where lines are long, and none for an empty file.</param>
-    /// <param name="separator">The byte that ends a line; LF by default, which ends also those that end with CR LF.</param>
+    /// <param name="path">The path of the file.</param>
+    /// <param name="count">The maximum number of parts. There are fewer if lines are long, and none for an empty file.</param>
+    /// <param name="separator">The byte that ends a line; LF by default, which also ends lines that end with CR LF.</param>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="count"/> is less than 1.</exception>
-    /// <exception cref="NotSupportedException">The file cannot seek, or does not tell its length: a pipe, a device, a file of /proc.</exception>
-    /// <exception cref="FileNotFoundException">There is no such file.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
-    /// <exception cref="UnauthorizedAccessException">The caller may not read it, or it is a directory.</exception>
-    /// <exception cref="IOException">Reading it failed.</exception>
+    /// <exception cref="NotSupportedException">The file cannot seek, or has no length: a pipe, a device, a file of /proc.</exception>
+    /// <exception cref="FileNotFoundException">The file does not exist.</exception>
+    /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
+    /// <exception cref="IOException">Reading the file failed.</exception>
     public static FileRange[] AtLineEnds(string path, int count, byte separator = (byte)'\n')
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
@@ -29,15 +29,15 @@ public static class FilePartitions
     }
 
     /// <inheritdoc cref="AtLineEnds(string, int, byte)" path="/summary"/>
-    /// <param name="handle">The file, open for reading. It stays open, and where it is.</param>
-    /// <param name="count">How many parts at most: there are fewer where lines are long, and none for an empty file.</param>
-    /// <param name="separator">The byte that ends a line; LF by default, which ends also those that end with CR LF.</param>
+    /// <param name="handle">A handle that is open for reading. It stays open, and its position does not change.</param>
+    /// <param name="count">The maximum number of parts. There are fewer if lines are long, and none for an empty file.</param>
+    /// <param name="separator">The byte that ends a line; LF by default, which also ends lines that end with CR LF.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="count"/> is less than 1.</exception>
     /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid.</exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
-    /// <exception cref="NotSupportedException">The file cannot seek, or does not tell its length: a pipe, a device, a file of /proc.</exception>
-    /// <exception cref="IOException">Reading it failed.</exception>
+    /// <exception cref="NotSupportedException">The file cannot seek, or has no length: a pipe, a device, a file of /proc.</exception>
+    /// <exception cref="IOException">Reading the file failed.</exception>
     public static FileRange[] AtLineEnds(SafeFileHandle handle, int count, byte separator = (byte)'\n')
     {
         ArgumentNullException.ThrowIfNull(handle);

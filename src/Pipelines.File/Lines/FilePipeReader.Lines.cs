@@ -7,21 +7,30 @@ namespace Pipelines.File;
 public sealed partial class FilePipeReader
 {
     /// <summary>
-    /// Opens a file at the beginning of its last lines, which are found from its end. The reader gives them, and with <see cref="FilePipeReaderOptions.Follow"/> what is appended later, as
-    /// <c>tail -n</c> does.
+    /// Opens a file at the beginning of its last lines, as <c>tail -n</c> does. With <see cref="FilePipeReaderOptions.Follow"/> the reader
+    /// also returns what is appended later.
     /// </summary>
-    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
-    /// <param name="count">How many lines: all of a file that has fewer; none if it is 0. The last one may lack its line end.</param>
-    /// <param name="options">How to read; <see langword="null"/> for the defaults. <see cref="FilePipeReaderOptions.Offset"/> cannot be set.</param>
-    /// <param name="cancellationToken">Ends the wait at once; a file that is opened all the same is closed again.</param>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty or <see langword="null"/>, or <see cref="FilePipeReaderOptions.Offset"/> is set.</exception>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="count"/> is negative, or an option is out of its range.</exception>
-    /// <exception cref="NotSupportedException">The file cannot seek, or does not tell its length: a pipe, a device, a file of /proc.</exception>
-    /// <exception cref="FileNotFoundException">There is no such file.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder on the way to it.</exception>
-    /// <exception cref="UnauthorizedAccessException">The caller may not read it, or it is a directory.</exception>
-    /// <exception cref="PlatformNotSupportedException">This system lacks the back end that was asked for.</exception>
-    /// <exception cref="IOException">Opening it failed otherwise, or reading its end.</exception>
+    /// <remarks>The lines are searched from the end of the file, so the rest of it is not read.</remarks>
+    /// <param name="path">The path of the file, absolute or relative to the current directory at the time of the call.</param>
+    /// <param name="count">
+    /// The number of lines. A file with fewer lines is read whole; 0 reads none of them. The last line may lack its line end.
+    /// </param>
+    /// <param name="options">
+    /// How to read; <see langword="null"/> means the defaults. <see cref="FilePipeReaderOptions.Offset"/> cannot be set.
+    /// </param>
+    /// <param name="cancellationToken">Ends the wait at once. If the system opens the file after that, it is closed again.</param>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="path"/> is empty or <see langword="null"/>, or <see cref="FilePipeReaderOptions.Offset"/> is set.
+    /// </exception>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="count"/> is negative, or two options do not fit together.</exception>
+    /// <exception cref="NotSupportedException">The file cannot seek, or has no length: a pipe, a device, a file of /proc.</exception>
+    /// <exception cref="FileNotFoundException">The file does not exist.</exception>
+    /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
+    /// <exception cref="PlatformNotSupportedException">
+    /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
+    /// </exception>
+    /// <exception cref="IOException">Opening the file, or reading its end, failed for another reason.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     public static ValueTask<FilePipeReader> OpenLastLinesAsync(string path, long count, FilePipeReaderOptions? options = null, CancellationToken cancellationToken = default)
     {
@@ -31,22 +40,37 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Reads a file on several processors: divides it at line ends, opens it once, and runs <paramref name="body"/> for all parts at once on the thread pool, each with a reader of its own, which
-    /// is completed when the body is over. Completes when all are; the first error cancels the token of the others, and is thrown when they have ended.
+    /// Reads a file on several processors: divides it at line ends, and runs <paramref name="body"/> for all parts at once on the thread
+    /// pool. Each part has a reader of its own, which is completed when its body has ended.
     /// </summary>
-    /// <param name="path">The file: absolute, or relative to the current directory of this moment.</param>
-    /// <param name="body">What is done with a part, for example with the reader's ReadLineBatchesAsync.</param>
+    /// <remarks>
+    /// The file is opened once. The task completes when all bodies have ended. The first error cancels the token of the other bodies, and
+    /// is thrown when they have ended. Bytes that are appended in the meantime are not read.
+    /// </remarks>
+    /// <param name="path">The path of the file, absolute or relative to the current directory at the time of the call.</param>
+    /// <param name="body">What to do with one part, for example a loop over <c>reader.ReadLineBatchesAsync()</c>.</param>
     /// <param name="degree">
-    /// How many parts, and bodies at once: for work that waits for nothing, <see cref="Environment.ProcessorCount"/>. There are fewer where lines are longer than a part, and none for an empty file.
+    /// The maximum number of parts, all of which are read at once; <see cref="Environment.ProcessorCount"/> for work that waits for
+    /// nothing. There are fewer if lines are longer than a part, and none for an empty file.
     /// </param>
-    /// <param name="options">How to read; <see langword="null"/> for the defaults. What chooses a part of the file, and <see cref="FilePipeReaderOptions.Follow"/>, cannot be set.</param>
-    /// <param name="separator">The byte that ends a line; LF by default, which ends also those that end with CR LF.</param>
-    /// <param name="cancellationToken">Cancels the token of the bodies.</param>
+    /// <param name="options">
+    /// How to read; <see langword="null"/> means the defaults. <see cref="FilePipeReaderOptions.Offset"/>,
+    /// <see cref="FilePipeReaderOptions.Length"/>, <see cref="FilePipeReaderOptions.Follow"/>,
+    /// <see cref="FilePipeReaderOptions.LeaveOpen"/> and <see cref="FilePipeBackend.Overlapped"/> cannot be set.
+    /// </param>
+    /// <param name="separator">The byte that ends a line; LF by default, which also ends lines that end with CR LF.</param>
+    /// <param name="cancellationToken">Cancels the token that the bodies get.</param>
     /// <exception cref="ArgumentNullException"><paramref name="body"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty or <see langword="null"/>, or an option is set that cannot be.</exception>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="degree"/> is less than 1, or an option is out of its range.</exception>
-    /// <exception cref="NotSupportedException">The file cannot seek, or does not tell its length: a pipe, a device, a file of /proc.</exception>
-    /// <exception cref="IOException">Opening or reading it failed, or it has become shorter meanwhile, so that not everything was read. What is appended meanwhile is not read.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="path"/> is empty or <see langword="null"/>, or an option is set that cannot be set.
+    /// </exception>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <paramref name="degree"/> is less than 1, or two options do not fit together.
+    /// </exception>
+    /// <exception cref="NotSupportedException">The file cannot seek, or has no length: a pipe, a device, a file of /proc.</exception>
+    /// <exception cref="IOException">
+    /// Opening or reading the file failed, or the file became shorter, so that not everything was read.
+    /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     /// <inheritdoc cref="OpenLastLinesAsync" path="/exception[@cref='T:System.IO.FileNotFoundException']"/>
     public static Task ForEachPartitionAsync(
@@ -61,7 +85,7 @@ public sealed partial class FilePipeReader
         ArgumentNullException.ThrowIfNull(body);
         ArgumentOutOfRangeException.ThrowIfLessThan(degree, 1);
         return options.Length is not null || options.Follow || options.LeaveOpen || options.Backend == FilePipeBackend.Overlapped
-            ? throw new ArgumentException("A file that is read in parts has neither a Length, Follow nor LeaveOpen, and its one handle serves no FilePipeBackend.Overlapped.", nameof(options))
+            ? throw new ArgumentException("Length, Follow, LeaveOpen and FilePipeBackend.Overlapped cannot be set for a file that is read in parts.", nameof(options))
             : RunAsync();
 
         async Task RunAsync()
@@ -78,7 +102,7 @@ public sealed partial class FilePipeReader
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
         FileOpening.ThrowIfNotSupported(options.Backend);
-        return options.Offset == 0 ? Path.GetFullPath(path) : throw new ArgumentException("Where to begin is found: Offset cannot be set.", nameof(options));
+        return options.Offset == 0 ? Path.GetFullPath(path) : throw new ArgumentException("Offset cannot be set: the lines decide where reading begins.", nameof(options));
     }
 
     private static FilePipeReader OpenLastLines(string fullPath, long count, FilePipeReaderOptions options)

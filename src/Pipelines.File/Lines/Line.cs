@@ -2,7 +2,7 @@ using System.Diagnostics.CodeAnalysis;
 
 namespace Pipelines.File;
 
-/// <summary>A line and where it is in the file; of <see cref="LineBatch.WithOffsets"/>.</summary>
+/// <summary>A line with its file offsets, as <see cref="LineBatch.WithOffsets"/> returns it.</summary>
 [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "A ref struct cannot be compared as an object.")]
 public readonly ref struct Line
 {
@@ -17,12 +17,14 @@ public readonly ref struct Line
     public ReadOnlySpan<byte> Span { get; }
 
     /// <summary>
-    /// The file offset of the first byte of the line, bytes. It counts from where the reading of lines began if the reader is no <see cref="FilePipeReader"/>.
+    /// The file offset of the first byte of the line. If the reader is not a <see cref="FilePipeReader"/>, the offset counts from where the
+    /// reading of lines began.
     /// </summary>
     public long Offset { get; }
 
     /// <summary>
-    /// The offset of the byte behind the line end, counted as <see cref="Offset"/>: a checkpoint, as it is the <see cref="FilePipeReaderOptions.Offset"/> from which the next line is read.
+    /// The offset of the first byte after the line and its line end, counted as <see cref="Offset"/> is. As a checkpoint, it is the
+    /// <see cref="FilePipeReaderOptions.Offset"/> from which the next line is read.
     /// </summary>
     public long EndOffset { get; }
 }

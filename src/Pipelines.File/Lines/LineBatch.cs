@@ -6,8 +6,9 @@ using Pipelines.File.Lines;
 namespace Pipelines.File;
 
 /// <summary>
-/// The whole lines of one read, for a <c>foreach</c> that neither waits nor allocates: <c>foreach (ReadOnlySpan&lt;byte&gt; line in batch)</c>. A line ends with LF or CR LF, which are not part
-/// of it, and is one span. <b>A batch and its lines are valid until the next step of the loop that gave the batch.</b>
+/// The whole lines of one read: <c>foreach (ReadOnlySpan&lt;byte&gt; line in batch)</c>. Each line is one span, without its line end (LF or
+/// CR LF); the loop neither waits nor allocates. <b>A batch and its lines are valid until the next step of the loop that returned the
+/// batch.</b>
 /// </summary>
 [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "There is one at a time: nobody compares it.")]
 public readonly struct LineBatch
@@ -21,18 +22,20 @@ public readonly struct LineBatch
         _number = number;
     }
 
-    /// <summary>Enumerates the lines; also a second time.</summary>
-    /// <exception cref="InvalidOperationException">The loop that gave the batch has gone on, so that its bytes are not valid any more.</exception>
+    /// <summary>Enumerates the lines. You may do this several times.</summary>
+    /// <exception cref="InvalidOperationException">
+    /// The loop that returned the batch has continued, so the bytes are not valid any more.
+    /// </exception>
     public Enumerator GetEnumerator()
         => _batches is null || _batches.Number == _number
             ? new Enumerator(_batches)
-            : throw new InvalidOperationException("A batch of lines is valid until the next step of the loop that gave it.");
+            : throw new InvalidOperationException("A batch of lines is valid until the next step of the loop that returned it.");
 
     /// <summary>Enumerates the lines with their file offsets: <c>foreach (Line line in batch.WithOffsets())</c>.</summary>
     /// <inheritdoc cref="GetEnumerator" path="/exception"/>
     public OffsetEnumerator WithOffsets() => new(GetEnumerator());
 
-    /// <summary>Walks through the lines of a batch.</summary>
+    /// <summary>Enumerates the lines of a batch.</summary>
     [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "A ref struct cannot be compared as an object.")]
     public ref struct Enumerator
     {
@@ -68,8 +71,8 @@ public readonly struct LineBatch
         /// <summary>The offset behind the end of the current line, and before the first line that of the batch.</summary>
         internal readonly long EndOffset => _segmentOffset + _next;
 
-        /// <summary>Goes on to the next line.</summary>
-        /// <exception cref="LineTooLongException">It is longer than allowed.</exception>
+        /// <summary>Moves to the next line.</summary>
+        /// <exception cref="LineTooLongException">The next line is longer than maxLength.</exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public bool MoveNext() => _lineFeeds.TryTake(out int lineFeed) ? Take(lineFeed) : MoveBeyondBlock();
 
@@ -153,7 +156,7 @@ public readonly struct LineBatch
         }
     }
 
-    /// <summary>Walks through the lines of a batch, and tells where each is in the file.</summary>
+    /// <summary>Enumerates the lines of a batch with their file offsets.</summary>
     [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "A ref struct cannot be compared as an object.")]
     public ref struct OffsetEnumerator
     {
@@ -165,7 +168,7 @@ public readonly struct LineBatch
         /// <summary>The current line and its offsets.</summary>
         public readonly Line Current => new(_lines.Current, _offset, _lines.EndOffset);
 
-        /// <summary>Itself, for <c>foreach</c>.</summary>
+        /// <summary>Returns itself, for <c>foreach</c>.</summary>
         public readonly OffsetEnumerator GetEnumerator() => this;
 
         /// <inheritdoc cref="Enumerator.MoveNext"/>

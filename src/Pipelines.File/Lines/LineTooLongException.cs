@@ -2,24 +2,29 @@ using System.Globalization;
 
 namespace Pipelines.File;
 
-/// <summary>A line is longer than the caller of <c>ReadLinesAsync</c>, <c>ReadLineBatchesAsync</c> or <c>ReadTextLinesAsync</c> allows.</summary>
-/// <remarks>It is about what the file holds, not about reading it, and therefore no <see cref="IOException"/>: trying again does not help.</remarks>
+/// <summary>
+/// A line is longer than the maxLength that was passed to <c>ReadLinesAsync</c>, <c>ReadLineBatchesAsync</c> or <c>ReadTextLinesAsync</c>.
+/// </summary>
+/// <remarks>
+/// The content of the file is the cause, not the reading of it. So this is not an <see cref="IOException"/>, and trying again does not
+/// help.
+/// </remarks>
 public sealed class LineTooLongException : FormatException
 {
-    /// <summary>Makes one that knows neither the line nor the limit.</summary>
+    /// <summary>Creates an exception without a line number and a limit.</summary>
     public LineTooLongException()
         : base("A line is too long.")
     {
     }
 
-    /// <summary>Makes one with a message of the caller's.</summary>
+    /// <summary>Creates an exception with a message.</summary>
     /// <param name="message">The error message.</param>
     public LineTooLongException(string? message)
         : base(message)
     {
     }
 
-    /// <summary>Makes one with a message and a cause of the caller's.</summary>
+    /// <summary>Creates an exception with a message and a cause.</summary>
     /// <param name="message">The error message.</param>
     /// <param name="innerException">The cause.</param>
     public LineTooLongException(string? message, Exception? innerException)
@@ -27,19 +32,19 @@ public sealed class LineTooLongException : FormatException
     {
     }
 
-    /// <summary>Makes one for a line.</summary>
-    /// <param name="lineNumber">Its number, from 1.</param>
-    /// <param name="maxLength">The most bytes that a line may have, without its line end.</param>
+    /// <summary>Creates an exception for a line.</summary>
+    /// <param name="lineNumber">The number of the line, counted from 1.</param>
+    /// <param name="maxLength">The maximum length of a line without its line end, in bytes.</param>
     public LineTooLongException(long lineNumber, int maxLength)
-        : base(string.Create(CultureInfo.InvariantCulture, $"Line {lineNumber} is longer than {maxLength} bytes, the most that the reading of lines was told to take (maxLength)."))
+        : base(string.Create(CultureInfo.InvariantCulture, $"Line {lineNumber} is longer than maxLength, which is {maxLength} bytes."))
     {
         LineNumber = lineNumber;
         MaxLength = maxLength;
     }
 
-    /// <summary>The number of the line, from 1, counted from where the reading of lines began; 0 if nobody knows.</summary>
+    /// <summary>The number of the line, counted from 1 where the reading of lines began; 0 if it is unknown.</summary>
     public long LineNumber { get; }
 
-    /// <summary>The most bytes that a line may have, without its line end; 0 if nobody knows.</summary>
+    /// <summary>The maximum length of a line without its line end, in bytes; 0 if it is unknown.</summary>
     public int MaxLength { get; }
 }

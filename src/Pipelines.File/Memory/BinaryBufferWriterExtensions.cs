@@ -7,10 +7,12 @@ using Pipelines.File.Memory;
 namespace Pipelines.File;
 
 /// <summary>
-/// Writes binary values straight into the memory of whatever takes bytes: a <see cref="FilePipeWriter"/> or any other pipe, a <see cref="PooledMemoryStream"/>, a
-/// response's body, an <see cref="ArrayBufferWriter{T}"/>. What has the format of <see cref="BinaryWriter"/> says so; <see cref="BinaryReader"/> reads it, and so do the
-/// methods of <see cref="BinarySequenceReaderExtensions"/>.
+/// Writes binary values straight into the memory of an <see cref="IBufferWriter{T}"/>: a <see cref="FilePipeWriter"/> or any other pipe, a
+/// <see cref="PooledMemoryStream"/>, a response's body. <see cref="BinarySequenceReaderExtensions"/> reads them.
 /// </summary>
+/// <remarks>
+/// A method that uses the format of <see cref="BinaryWriter"/> says so; <see cref="BinaryReader"/> can read what it writes.
+/// </remarks>
 public static class BinaryBufferWriterExtensions
 {
     /// <summary>The most bytes of a 32-bit integer written seven bits at a time.</summary>
@@ -41,187 +43,189 @@ public static class BinaryBufferWriterExtensions
     /// <param name="value">The value.</param>
     public static void WriteBoolean(this IBufferWriter<byte> writer, bool value) => Append(writer, (byte)(value ? 1 : 0));
 
-    /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="short"/> in 2 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="short"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 2 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="short"/> in 2 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="short"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="ushort"/> in 2 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="ushort"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 2 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="ushort"/> in 2 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="ushort"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes an <see cref="int"/> in 4 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="int"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 4 bytes, the highest first.</summary>
+    /// <summary>Writes an <see cref="int"/> in 4 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="int"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="uint"/> in 4 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="uint"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 4 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="uint"/> in 4 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="uint"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="long"/> in 8 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="long"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 8 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="long"/> in 8 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="long"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="ulong"/> in 8 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="ulong"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 8 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="ulong"/> in 8 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="ulong"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 2 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="Half"/> in 2 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, Half value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="Half"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 2 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="Half"/> in 2 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, Half value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="Half"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 4 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="float"/> in 4 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, float value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="float"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 4 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="float"/> in 4 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, float value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="float"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 8 bytes, the lowest first, as <see cref="BinaryWriter"/> does.</summary>
+    /// <summary>Writes a <see cref="double"/> in 8 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, double value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
-    /// <summary>Writes values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="double"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 8 bytes, the highest first.</summary>
+    /// <summary>Writes a <see cref="double"/> in 8 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, double value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
-    /// <summary>Writes values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <summary>Writes several <see cref="double"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values.</param>
     public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Writes 16 bytes, as <see cref="BinaryWriter"/> does: the 96 bits of the number, then its scale and sign.</summary>
+    /// <summary>
+    /// Writes a decimal in 16 bytes, as <see cref="BinaryWriter"/> does: the 96 bits of the number, then its scale and sign.
+    /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
     public static void WriteDecimal(this IBufferWriter<byte> writer, decimal value)
@@ -231,10 +235,13 @@ public static class BinaryBufferWriterExtensions
         writer.WriteInt32LittleEndian(parts);
     }
 
-    /// <summary>Writes 16 bytes, in the order of <see cref="Guid.ToByteArray(bool)"/>.</summary>
+    /// <summary>Writes the 16 bytes of <see cref="Guid.ToByteArray(bool)"/>.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value.</param>
-    /// <param name="bigEndian">Whether in the order that the text shows and RFC 9562 has; else the first three groups are little-endian, as .NET's arrays have them.</param>
+    /// <param name="bigEndian">
+    /// Whether the bytes have the order of the text (RFC 9562). If not, which is the default, the first three groups are little-endian, as
+    /// in .NET's arrays.
+    /// </param>
     public static void WriteGuid(this IBufferWriter<byte> writer, Guid value, bool bigEndian = false)
     {
         ArgumentNullException.ThrowIfNull(writer);
@@ -242,7 +249,10 @@ public static class BinaryBufferWriterExtensions
         writer.Advance(written);
     }
 
-    /// <summary>Writes an integer seven bits at a time, the lowest first, in one to five bytes, as <see cref="BinaryWriter.Write7BitEncodedInt"/> does.</summary>
+    /// <summary>
+    /// Writes an integer with seven bits in each byte, the lowest bits first, in one to five bytes, as
+    /// <see cref="BinaryWriter.Write7BitEncodedInt"/> does.
+    /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value; a negative one takes five bytes.</param>
     public static void Write7BitEncodedInt(this IBufferWriter<byte> writer, int value)
@@ -251,7 +261,10 @@ public static class BinaryBufferWriterExtensions
         writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt), (uint)value));
     }
 
-    /// <summary>Writes an integer seven bits at a time, the lowest first, in one to ten bytes, as <see cref="BinaryWriter.Write7BitEncodedInt64"/> does.</summary>
+    /// <summary>
+    /// Writes an integer with seven bits in each byte, the lowest bits first, in one to ten bytes, as
+    /// <see cref="BinaryWriter.Write7BitEncodedInt64"/> does.
+    /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value; a negative one takes ten bytes.</param>
     public static void Write7BitEncodedInt64(this IBufferWriter<byte> writer, long value)
@@ -261,9 +274,12 @@ public static class BinaryBufferWriterExtensions
     }
 
     /// <summary>
-    /// Writes a length and a string, as <see cref="BinaryWriter"/> does; for text without a length there is <see cref="Utf8BufferWriterExtensions.WriteUtf8(IBufferWriter{byte}, string)"/>. The
-    /// length is the number of its UTF-8 bytes, seven bits at a time. A surrogate without its other half becomes U+FFFD.
+    /// Writes the length of a string and then its UTF-8 bytes, as <see cref="BinaryWriter"/> does. To write a text without a length, use
+    /// <see cref="Utf8BufferWriterExtensions.WriteUtf8(IBufferWriter{byte}, string)"/>.
     /// </summary>
+    /// <remarks>
+    /// The length is the number of UTF-8 bytes, written with seven bits in each byte. A surrogate without its other half becomes U+FFFD.
+    /// </remarks>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The string.</param>
     public static void WriteString(this IBufferWriter<byte> writer, string value)

@@ -8,8 +8,9 @@ using Pipelines.File.Memory;
 namespace Pipelines.File;
 
 /// <summary>
-/// Reads what <see cref="BinaryBufferWriterExtensions"/> or <see cref="BinaryWriter"/> wrote. None of these methods throws or allocates for what the bytes say: where
-/// they are too few, or are no value of that type, it returns <see langword="false"/> and the reader stays where it was.
+/// Reads the values that <see cref="BinaryBufferWriterExtensions"/> or <see cref="BinaryWriter"/> has written. If the bytes are too few or
+/// not a valid value, a method returns <see langword="false"/>, and the reader does not move. No method throws or allocates because of the
+/// bytes.
 /// </summary>
 public static class BinarySequenceReaderExtensions
 {
@@ -24,19 +25,21 @@ public static class BinarySequenceReaderExtensions
     private const int MaxDecimalScale = 28 << 16;
 
     /// <summary>Reads one byte.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadByte(ref this SequenceReader<byte> reader, out byte value) => reader.TryRead(out value);
 
     /// <summary>Reads one byte.</summary>
     /// <inheritdoc cref="TryReadByte"/>
     public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value) => TryTake(ref reader, out value, isReversed: false);
 
-    /// <summary>Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.</summary>
-    /// <param name="reader">Where from.</param>
+    /// <summary>
+    /// Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.
+    /// </summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadBoolean(ref this SequenceReader<byte> reader, out bool value)
     {
         bool isRead = reader.TryRead(out byte read);
@@ -44,226 +47,226 @@ public static class BinarySequenceReaderExtensions
         return isRead;
     }
 
-    /// <summary>Reads 2 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="short"/> from 2 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<short> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 2 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="short"/> from 2 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<short> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 2 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 2 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 4 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads an <see cref="int"/> from 4 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<int> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 4 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads an <see cref="int"/> from 4 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<int> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 4 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="uint"/> from 4 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 4 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="uint"/> from 4 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 8 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="long"/> from 8 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<long> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 8 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="long"/> from 8 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<long> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 8 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 8 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 2 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="Half"/> from 2 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 2 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="Half"/> from 2 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 2 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 4 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="float"/> from 4 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<float> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 4 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="float"/> from 4 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 4 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, scoped Span<float> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 8 bytes, the lowest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="double"/> from 8 bytes, the lowest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<double> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
-    /// <summary>Reads 8 bytes, the highest first.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="double"/> from 8 bytes, the highest byte first.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads values of 8 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="values">Where to; where it returns <see langword="false"/>, it is as it was.</param>
-    /// <returns>Whether there are enough to fill <paramref name="values"/>.</returns>
+    /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
     public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, scoped Span<double> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
-    /// <summary>Reads the 16 bytes that <see cref="BinaryWriter"/> writes of a decimal.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one: <see langword="false"/> also for bytes that are no decimal.</returns>
+    /// <summary>Reads a decimal from the 16 bytes that <see cref="BinaryWriter"/> writes for it.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether a decimal was there; <see langword="false"/> also if the 16 bytes are not a decimal.</returns>
     public static bool TryReadDecimal(ref this SequenceReader<byte> reader, out decimal value)
     {
         value = 0;
@@ -284,11 +287,13 @@ public static class BinarySequenceReaderExtensions
         return true;
     }
 
-    /// <summary>Reads 16 bytes.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or <see cref="Guid.Empty"/>.</param>
-    /// <param name="bigEndian">Whether in the order that the text shows; see <see cref="BinaryBufferWriterExtensions.WriteGuid"/>.</param>
-    /// <returns>Whether there is one.</returns>
+    /// <summary>Reads a <see cref="Guid"/> from 16 bytes.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; <see cref="Guid.Empty"/> if the method returns <see langword="false"/>.</param>
+    /// <param name="bigEndian">
+    /// Whether the bytes have the order of the text; see <see cref="BinaryBufferWriterExtensions.WriteGuid"/>.
+    /// </param>
+    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadGuid(ref this SequenceReader<byte> reader, out Guid value, bool bigEndian = false)
     {
         Span<byte> bytes = stackalloc byte[GuidSize];
@@ -297,10 +302,10 @@ public static class BinarySequenceReaderExtensions
         return isRead;
     }
 
-    /// <summary>Reads an integer that was written seven bits at a time.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one: <see langword="false"/> also for more than five bytes or 32 bits.</returns>
+    /// <summary>Reads an integer that was written with seven bits in each byte.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether an integer was there; <see langword="false"/> also if it has more than five bytes or 32 bits.</returns>
     public static bool TryRead7BitEncodedInt(ref this SequenceReader<byte> reader, out int value)
     {
         bool isRead = Decode7Bits(ref reader, bits: 32, out ulong read) == OperationStatus.Done;
@@ -308,10 +313,10 @@ public static class BinarySequenceReaderExtensions
         return isRead;
     }
 
-    /// <summary>Reads an integer that was written seven bits at a time.</summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The value, or 0.</param>
-    /// <returns>Whether there is one: <see langword="false"/> also for more than ten bytes or 64 bits.</returns>
+    /// <summary>Reads an integer that was written with seven bits in each byte.</summary>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+    /// <returns>Whether an integer was there; <see langword="false"/> also if it has more than ten bytes or 64 bits.</returns>
     public static bool TryRead7BitEncodedInt64(ref this SequenceReader<byte> reader, out long value)
     {
         bool isRead = Decode7Bits(ref reader, bits: 64, out ulong read) == OperationStatus.Done;
@@ -320,21 +325,27 @@ public static class BinarySequenceReaderExtensions
     }
 
     /// <summary>
-    /// Reads a string in the format of <see cref="BinaryWriter"/>: the number of its UTF-8 bytes, seven bits at a time, and the bytes. What is not UTF-8 becomes U+FFFD.
+    /// Reads a string in the format of <see cref="BinaryWriter"/>: the number of its UTF-8 bytes, with seven bits in each byte, and then
+    /// the bytes. Bytes that are not UTF-8 become U+FFFD.
     /// </summary>
-    /// <param name="reader">Where from.</param>
-    /// <param name="value">The string, or <see langword="null"/>. It is made only when all its bytes are there.</param>
-    /// <returns>Whether there is one: <see langword="false"/> also for a length that is none.</returns>
+    /// <param name="reader">The reader that the bytes are taken from.</param>
+    /// <param name="value">The string; <see langword="null"/> if it was not read. It is created only when all its bytes are there.</param>
+    /// <returns>Whether a string was there; <see langword="false"/> also if the length is invalid.</returns>
     public static bool TryReadString(ref this SequenceReader<byte> reader, [NotNullWhen(true)] out string? value)
         => reader.TryReadString(int.MaxValue, out value) == OperationStatus.Done;
 
-    /// <summary>Reads a string in the format of <see cref="BinaryWriter"/>, and tells bytes that are no string from bytes that have not come yet: see <see cref="TryReadString(ref SequenceReader{byte}, out string?)"/>.</summary>
-    /// <param name="reader">Where from. It stays where it was unless the string is read.</param>
-    /// <param name="maxBytes">The most UTF-8 bytes that the string may have: a length that was damaged is known by the length alone.</param>
-    /// <param name="value">The string, or <see langword="null"/>.</param>
+    /// <summary>
+    /// Reads a string in the format of <see cref="BinaryWriter"/>, and distinguishes bytes that are not a string from bytes that have not
+    /// come yet.
+    /// </summary>
+    /// <param name="reader">The reader that the bytes are taken from. It moves only if the string was read.</param>
+    /// <param name="maxBytes">
+    /// The maximum number of UTF-8 bytes of the string. It detects a damaged length before the bytes have come.
+    /// </param>
+    /// <param name="value">The string; <see langword="null"/> if it was not read.</param>
     /// <returns>
-    /// <see cref="OperationStatus.Done"/>; <see cref="OperationStatus.NeedMoreData"/> where its bytes are not all there; <see cref="OperationStatus.InvalidData"/> for a length that is none, or more than
-    /// <paramref name="maxBytes"/>.
+    /// <see cref="OperationStatus.Done"/> if the string was read; <see cref="OperationStatus.NeedMoreData"/> if not all of its bytes are
+    /// there; <see cref="OperationStatus.InvalidData"/> if the length is invalid or more than <paramref name="maxBytes"/>.
     /// </returns>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxBytes"/> is negative.</exception>
     public static OperationStatus TryReadString(ref this SequenceReader<byte> reader, int maxBytes, out string? value)

@@ -3,16 +3,21 @@ using Pipelines.File.Memory;
 namespace Pipelines.File;
 
 /// <summary>
-/// The memory that the library keeps for reuse: the pool behind readers and writers without a pool of their own, and behind <see cref="PooledMemoryStream"/>.
-/// After a full garbage collection it lets go of what nobody has needed for half a minute, or of everything where memory is short.
+/// The memory that the library keeps for reuse by readers, writers and <see cref="PooledMemoryStream"/>. A reader or writer with a pool of
+/// its own does not use it.
 /// </summary>
+/// <remarks>
+/// After a full garbage collection the library releases the memory that was not used for half a minute, or all unused memory if the process
+/// is short of memory.
+/// </remarks>
 public static class FilePipeMemory
 {
     /// <summary>
-    /// The most that is kept while nobody uses it, bytes, beside 4,096 for each thread that uses it; 0 keeps nothing. What is given back beyond that is left to the
-    /// garbage collector. Lowering it has an effect at once. Default: a quarter of the memory that this process may use, at most 1 GiB.
+    /// The maximum amount of unused memory that the library keeps, in bytes; 0 keeps none. The default is a quarter of the memory that this
+    /// process may use, at most 1 GiB. In addition, each thread that uses the pool keeps up to 4,096 bytes.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <remarks>Memory beyond that is left to the garbage collector. A lower value has an effect at once.</remarks>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public static long MaxRetainedBytes
     {
         get => SegmentPool.Shared.MaxRetainedBytes;
@@ -23,6 +28,9 @@ public static class FilePipeMemory
         }
     }
 
-    /// <summary>How much is kept at the moment, bytes, and nobody uses, beside what threads keep. The counter pipelines.file.pool.retained shows the same.</summary>
+    /// <summary>
+    /// The amount of unused memory that the library keeps now, in bytes, without the memory that threads keep. The counter
+    /// pipelines.file.pool.retained shows the same.
+    /// </summary>
     public static long RetainedBytes => SegmentPool.Shared.RetainedBytes;
 }

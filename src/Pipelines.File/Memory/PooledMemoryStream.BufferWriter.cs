@@ -12,10 +12,10 @@ public sealed partial class PooledMemoryStream
     private FileSegment? _scratch;
 
     /// <summary>
-    /// Memory for the bytes at <see cref="Position"/>, of which <see cref="Advance"/> takes over as many as were written. What it holds before is not defined. It is
-    /// valid until anything else is done with the stream.
+    /// Returns memory for the bytes at <see cref="Position"/>. Write into it, and then call <see cref="Advance"/>. Its initial content is
+    /// undefined, and it is valid until the next call of another member of the stream.
     /// </summary>
-    /// <param name="sizeHint">Minimum length, bytes; 0 means any non-empty buffer.</param>
+    /// <param name="sizeHint">The minimum number of bytes that you need; 0 means any number, at least 1.</param>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="sizeHint"/> is negative.</exception>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public Memory<byte> GetMemory(int sizeHint = 0)
@@ -37,9 +37,14 @@ public sealed partial class PooledMemoryStream
         return _scratch is null ? new Span<byte>(_array, _index, _limit - _index) : _scratch.Buffer.Span;
     }
 
-    /// <summary>Takes over bytes that were written to what <see cref="GetMemory"/> or <see cref="GetSpan"/> gave, as <see cref="Write(ReadOnlySpan{byte})"/> would.</summary>
-    /// <param name="count">Number of bytes written into the memory.</param>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="count"/> is negative, or more than that memory.</exception>
+    /// <summary>
+    /// Adds the bytes that you have written into the memory of <see cref="GetMemory"/> or <see cref="GetSpan"/>, as
+    /// <see cref="Write(ReadOnlySpan{byte})"/> would.
+    /// </summary>
+    /// <param name="count">The number of bytes that you have written into the memory.</param>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <paramref name="count"/> is negative, or more than the length of that memory.
+    /// </exception>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public void Advance(int count)
     {

@@ -8,7 +8,7 @@ namespace Pipelines.File;
 /// <content>What goes out of the stream: to other streams and to pipes.</content>
 public sealed partial class PooledMemoryStream
 {
-    /// <summary>Writes the whole content to a stream, wherever <see cref="Position"/> is.</summary>
+    /// <summary>Writes the whole content to a stream, whatever <see cref="Position"/> is.</summary>
     /// <param name="stream">The stream that receives the content.</param>
     /// <exception cref="ObjectDisposedException">This stream was disposed.</exception>
     public void WriteTo(Stream stream)
@@ -27,7 +27,9 @@ public sealed partial class PooledMemoryStream
         Write(copy.Sequence, this);
     }
 
-    /// <summary>Writes what lies between <see cref="Position"/> and the end to a stream, a segment at a time, and moves Position to the end.</summary>
+    /// <summary>
+    /// Writes the content from <see cref="Position"/> to the end to a stream, one segment after the other, and moves Position to the end.
+    /// </summary>
     /// <inheritdoc/>
     public override void CopyTo(Stream destination, int bufferSize)
     {
@@ -36,7 +38,9 @@ public sealed partial class PooledMemoryStream
         Write(TakeRest(), destination);
     }
 
-    /// <summary>Writes what lies between <see cref="Position"/> and the end to a stream, a segment at a time, and moves Position to the end.</summary>
+    /// <summary>
+    /// Writes the content from <see cref="Position"/> to the end to a stream, one segment after the other, and moves Position to the end.
+    /// </summary>
     /// <inheritdoc/>
     public override Task CopyToAsync(Stream destination, int bufferSize, CancellationToken cancellationToken)
     {
@@ -46,13 +50,17 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Writes what lies between <see cref="Position"/> and the end to a pipe and flushes it, a segment at a time. <see cref="Position"/> is then behind what the pipe has taken: the end, or
-    /// less where its reader has gone, a flush was canceled or failed. So a second copy repeats nothing. Into a <see cref="FilePipeWriter"/> it is one write
-    /// with one flush; much content goes without a copy: the system writes the segments themselves, and has them when this completes.
+    /// Writes the content from <see cref="Position"/> to the end to a pipe, and flushes after each segment. Afterwards
+    /// <see cref="Position"/> is after the bytes that the pipe has taken, so a second copy repeats nothing.
     /// </summary>
+    /// <remarks>
+    /// The copy ends before the end of the content if the pipe's reader has gone, or a flush was canceled or failed. A copy into a
+    /// <see cref="FilePipeWriter"/> is one write with one flush. The system writes large content from the segments themselves, without a
+    /// copy, and has written it when the task completes.
+    /// </remarks>
     /// <param name="destination">The writer that receives the content. It is not completed.</param>
-    /// <param name="cancellationToken">Cancels the wait for a flush, or what is not yet begun.</param>
-    /// <returns>A task that is complete when the last flush is.</returns>
+    /// <param name="cancellationToken">Cancels the wait for a flush, and the rest of the copy.</param>
+    /// <returns>A task that completes with the last flush.</returns>
     /// <exception cref="OperationCanceledException">A flush was canceled.</exception>
     /// <exception cref="ObjectDisposedException">This stream was disposed.</exception>
     public Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)

@@ -6,14 +6,15 @@ using Pipelines.File.Memory;
 namespace Pipelines.File;
 
 /// <summary>
-/// A stream in memory, as <see cref="MemoryStream"/> is, out of pooled segments: it grows without copying what it holds, may be longer than 2 GiB, and gives its memory
-/// back when it is disposed. One that is forgotten is garbage like any other object. Its content is to be had without a copy as <see cref="Sequence"/>, and it
-/// takes content without one as an <see cref="IBufferWriter{T}"/>.
+/// A stream in memory, as <see cref="MemoryStream"/> is, that uses pooled segments. It grows without copying its content, can be longer
+/// than 2 GiB, and gives its memory back when it is disposed. Its content is available without a copy as <see cref="Sequence"/>, and as an
+/// <see cref="IBufferWriter{T}"/> it takes content without a copy.
 /// </summary>
 /// <remarks>
-/// It is used by one caller at a time. Every member but <see cref="Stream.Dispose()"/>, <see cref="CanRead"/>, <see cref="CanSeek"/> and <see cref="CanWrite"/> throws
-/// <see cref="ObjectDisposedException"/> after it was disposed, unlike <see cref="MemoryStream.ToArray"/>. The asynchronous members complete at once; what would
-/// throw in the others is the error of their task.
+/// One caller uses it at a time. After it was disposed, every member except <see cref="Stream.Dispose()"/>, <see cref="CanRead"/>,
+/// <see cref="CanSeek"/> and <see cref="CanWrite"/> throws <see cref="ObjectDisposedException"/>, also <see cref="ToArray"/>, unlike
+/// <see cref="MemoryStream.ToArray"/>. The asynchronous members complete at once, and their tasks hold the exceptions. A stream that is not
+/// disposed is left to the garbage collector.
 /// </remarks>
 [SuppressMessage("Naming", "CA1711:Identifiers should not have incorrect suffix", Justification = "It is a Stream.")]
 public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
@@ -51,7 +52,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     private Task<int>? _lastRead;
     private bool _isDisposed;
 
-    /// <summary>Makes an empty stream. It takes memory with the first byte.</summary>
+    /// <summary>Creates an empty stream. It rents memory when the first byte is written.</summary>
     public PooledMemoryStream()
     {
     }
@@ -65,7 +66,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     /// <inheritdoc/>
     public override bool CanWrite => !_isDisposed;
 
-    /// <summary>Bytes in the stream.</summary>
+    /// <summary>The number of bytes in the stream.</summary>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public override long Length
     {
@@ -76,9 +77,12 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         }
     }
 
-    /// <summary>Where the next byte is read or written, bytes from the beginning. It may lie behind the end: a write there fills the gap with zeros.</summary>
+    /// <summary>
+    /// The position of the next read or write, in bytes from the beginning. It may lie after the end: a write there fills the gap with
+    /// zeros.
+    /// </summary>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">It is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public override long Position
     {
         get
@@ -95,7 +99,9 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         }
     }
 
-    /// <summary>The whole content, wherever <see cref="Position"/> is, without a copy. Valid until the stream is written to, cut or disposed.</summary>
+    /// <summary>
+    /// The whole content without a copy, whatever <see cref="Position"/> is. It is valid until the stream is written to, cut or disposed.
+    /// </summary>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public ReadOnlySequence<byte> Sequence
     {
@@ -126,7 +132,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
 
     /// <inheritdoc/>
     /// <exception cref="IOException">The stream would become longer than <see cref="long.MaxValue"/>.</exception>
-    /// <exception cref="OutOfMemoryException">There is no memory. What there was some for has been written.</exception>
+    /// <exception cref="OutOfMemoryException">The memory is exhausted. The bytes that had room were written.</exception>
     public override void Write(ReadOnlySpan<byte> buffer)
     {
         int index = _index;
@@ -247,7 +253,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     }
 
     /// <inheritdoc/>
-    /// <exception cref="IOException">The place lies before the beginning or behind <see cref="long.MaxValue"/>.</exception>
+    /// <exception cref="IOException">The position lies before the beginning or after <see cref="long.MaxValue"/>.</exception>
     public override long Seek(long offset, SeekOrigin origin)
     {
         ThrowIfDisposed();
@@ -256,24 +262,27 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
             SeekOrigin.Begin => 0,
             SeekOrigin.Current => Place,
             SeekOrigin.End => End,
-            _ => throw new ArgumentException("Not a place to seek from.", nameof(origin)),
+            _ => throw new ArgumentException("The origin is not a SeekOrigin.", nameof(origin)),
         };
 
         // Past long.MaxValue the sum is negative, too.
         long position = unchecked(from + offset);
         if (position < 0)
         {
-            throw new IOException("A seek to before the beginning of the stream, or to where none can reach.");
+            throw new IOException("The position would lie before the beginning of the stream, or after the longest stream that is possible.");
         }
 
         MoveTo(position);
         return position;
     }
 
-    /// <summary>Cuts the stream, which gives memory back, or makes it longer by zeros. <see cref="Position"/> is moved back where it would lie behind the end.</summary>
-    /// <param name="value">The new length, bytes.</param>
+    /// <summary>
+    /// Cuts the stream, which gives memory back, or extends it with zeros. <see cref="Position"/> moves back to the end if it would lie
+    /// after it.
+    /// </summary>
+    /// <param name="value">The new length, in bytes.</param>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="value"/> is negative.</exception>
-    /// <exception cref="OutOfMemoryException">There is no memory. The stream is as it was.</exception>
+    /// <exception cref="OutOfMemoryException">The memory is exhausted. The stream is as it was.</exception>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public override void SetLength(long value)
     {
@@ -292,7 +301,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         MoveTo(Math.Min(position, value));
     }
 
-    /// <summary>Does nothing: there is nothing to flush.</summary>
+    /// <summary>Does nothing, because the stream has nothing to flush.</summary>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public override void Flush() => ThrowIfDisposed();
 
@@ -302,15 +311,15 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
             : _isDisposed ? Task.FromException(new ObjectDisposedException(GetType().FullName))
             : Task.CompletedTask;
 
-    /// <summary>The whole content in a new array, wherever <see cref="Position"/> is.</summary>
-    /// <exception cref="IOException">It is longer than an array can be.</exception>
+    /// <summary>Copies the whole content to a new array, whatever <see cref="Position"/> is.</summary>
+    /// <exception cref="IOException">The content is longer than an array can be.</exception>
     /// <exception cref="ObjectDisposedException">The stream was disposed.</exception>
     public byte[] ToArray()
     {
         ThrowIfDisposed();
         if (End > Array.MaxLength)
         {
-            throw new IOException($"The stream's {End} bytes are more than an array can hold.");
+            throw new IOException($"The stream has {End} bytes, which is more than an array can hold.");
         }
 
         byte[] array = GC.AllocateUninitializedArray<byte>((int)End);

@@ -2,24 +2,30 @@ using System.Globalization;
 
 namespace Pipelines.File;
 
-/// <summary>What a pipe holds is no record: it is damaged, cut off, or longer than the caller of <c>ReadRecordsAsync</c> allows. <see cref="Offset"/> says where it begins.</summary>
-/// <remarks>It is about what the file holds, not about reading it, and therefore no <see cref="IOException"/>: trying again does not help.</remarks>
+/// <summary>
+/// The bytes of a pipe are not a record: they are damaged, cut off, or longer than the maxLength that was passed to
+/// <c>ReadRecordsAsync</c>. <see cref="Offset"/> says where they begin.
+/// </summary>
+/// <remarks>
+/// The content of the file is the cause, not the reading of it. So this is not an <see cref="IOException"/>, and trying again does not
+/// help.
+/// </remarks>
 public sealed class InvalidRecordException : FormatException
 {
-    /// <summary>Makes one that knows nothing.</summary>
+    /// <summary>Creates an exception without an offset.</summary>
     public InvalidRecordException()
         : base("A record is invalid.")
     {
     }
 
-    /// <summary>Makes one with a message of the caller's.</summary>
+    /// <summary>Creates an exception with a message.</summary>
     /// <param name="message">The error message.</param>
     public InvalidRecordException(string? message)
         : base(message)
     {
     }
 
-    /// <summary>Makes one with a message and a cause of the caller's.</summary>
+    /// <summary>Creates an exception with a message and a cause.</summary>
     /// <param name="message">The error message.</param>
     /// <param name="innerException">The cause.</param>
     public InvalidRecordException(string? message, Exception? innerException)
@@ -27,9 +33,9 @@ public sealed class InvalidRecordException : FormatException
     {
     }
 
-    /// <summary>Makes one for a record.</summary>
-    /// <param name="offset">Where it begins, bytes from where the reading began.</param>
-    /// <param name="isCutOff">Whether the end came within it.</param>
+    /// <summary>Creates an exception for a record.</summary>
+    /// <param name="offset">Where the record begins, in bytes from where the reading began.</param>
+    /// <param name="isCutOff">Whether the pipe ended within the record.</param>
     public InvalidRecordException(long offset, bool isCutOff)
         : this(offset, isCutOff, isCutOff ? "is cut off by the end" : "is invalid")
     {
@@ -42,9 +48,11 @@ public sealed class InvalidRecordException : FormatException
         IsCutOff = isCutOff;
     }
 
-    /// <summary>Where the record begins, bytes from where the reading of records began; everything before it was returned.</summary>
+    /// <summary>Where the record begins, in bytes from where the reading of records began. All records before it were returned.</summary>
     public long Offset { get; }
 
-    /// <summary>Whether the end came within the record, as it does behind a writer that was killed; otherwise its bytes are wrong.</summary>
+    /// <summary>
+    /// Whether the pipe ended within the record, for example because its writer was killed. Otherwise the bytes of the record are wrong.
+    /// </summary>
     public bool IsCutOff { get; }
 }

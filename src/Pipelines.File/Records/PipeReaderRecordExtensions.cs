@@ -4,29 +4,43 @@ using System.Runtime.CompilerServices;
 
 namespace Pipelines.File;
 
-/// <summary>Reads records of a format of one's own from any <see cref="PipeReader"/>.</summary>
+/// <summary>Reads records of your own format from any <see cref="PipeReader"/>.</summary>
 public static class PipeReaderRecordExtensions
 {
     /// <summary>The default of maxLength, bytes.</summary>
     private const int DefaultMaxLength = 16 * 1024 * 1024;
 
-    /// <summary>Reads record after record, for one <c>await foreach</c>. What a record refers to in the buffer is valid until the next step of the loop.</summary>
+    /// <summary>
+    /// Reads the records of the pipe, for one <c>await foreach</c>. Memory of the buffer that a record refers to is valid until the next
+    /// step of the loop.
+    /// </summary>
     /// <remarks>
-    /// <para>A record that is no record ends the loop by <see cref="InvalidRecordException"/>, with its offset, after all records before it: one bad length holds no file in memory. So does an end within a
-    /// record.</para>
-    /// <para>Leaving the loop, by its end, <c>break</c> or an exception, completes the reader, unless <paramref name="leaveOpen"/> is <see langword="true"/>: it then goes on behind the record that the loop was left
-    /// at, or with the one that is invalid.</para>
+    /// <para>A record that is damaged or cut off ends the loop with an <see cref="InvalidRecordException"/>, which has its offset. The
+    /// records before it were returned. A damaged length cannot fill the memory: see <paramref name="maxLength"/>.</para>
+    /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
+    /// <see langword="true"/>. The reader then continues after the record at which the loop was left, or with the invalid one.</para>
     /// </remarks>
-    /// <typeparam name="T">The record.</typeparam>
-    /// <param name="reader">Any pipe reader. Nobody else reads it meanwhile.</param>
-    /// <param name="parser">Takes one record: see <see cref="RecordParser{T}"/>. What it throws ends the loop.</param>
-    /// <param name="maxLength">The most bytes that a record may have; 16 MiB by default. So much, and one read more, is held in memory at most.</param>
+    /// <typeparam name="T">The type of a record.</typeparam>
+    /// <param name="reader">Any pipe reader. Nobody else may read from it at the same time.</param>
+    /// <param name="parser">
+    /// Takes one record from the bytes; see <see cref="RecordParser{T}"/>. An exception that it throws ends the loop.
+    /// </param>
+    /// <param name="maxLength">
+    /// The maximum length of a record, in bytes; 16 MiB by default. At most that many bytes, and those of one read more, are held in
+    /// memory.
+    /// </param>
     /// <param name="leaveOpen">Whether the reader can be used after the loop; <see langword="false"/> by default.</param>
-    /// <param name="cancellationToken">Ends the loop with <see cref="OperationCanceledException"/>; <c>WithCancellation</c> does the same.</param>
-    /// <returns>The records. The loop also throws what reading throws.</returns>
+    /// <param name="cancellationToken">
+    /// Ends the loop with <see cref="OperationCanceledException"/>, as <c>WithCancellation</c> does.
+    /// </param>
+    /// <returns>The records. The loop also throws the errors of reading.</returns>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxLength"/> is less than 1.</exception>
-    /// <exception cref="InvalidRecordException">Thrown by the loop: what comes is no record, is longer than <paramref name="maxLength"/>, or ends within one.</exception>
-    /// <exception cref="InvalidOperationException">Thrown by the loop: the parser says <see cref="OperationStatus.Done"/> and has taken no byte.</exception>
+    /// <exception cref="InvalidRecordException">
+    /// Thrown by the loop: the next bytes are not a record, are longer than <paramref name="maxLength"/>, or end within a record.
+    /// </exception>
+    /// <exception cref="InvalidOperationException">
+    /// Thrown by the loop: the parser returned <see cref="OperationStatus.Done"/> without consuming a byte.
+    /// </exception>
     public static IAsyncEnumerable<T> ReadRecordsAsync<T>(
         this PipeReader reader,
         RecordParser<T> parser,
@@ -79,7 +93,7 @@ public static class PipeReaderRecordExtensions
                         bool isCutOff = status == OperationStatus.NeedMoreData && rest.Value.Length <= maxLength;
                         throw isCutOff || status != OperationStatus.NeedMoreData
                             ? new InvalidRecordException(offset, isCutOff)
-                            : new InvalidRecordException(offset, isCutOff: false, $"is longer than {maxLength} bytes, the most that ReadRecordsAsync was told to take (maxLength)");
+                            : new InvalidRecordException(offset, isCutOff: false, $"is longer than maxLength, which is {maxLength} bytes");
                     }
                 }
 
@@ -108,6 +122,6 @@ public static class PipeReaderRecordExtensions
         SequenceReader<byte> reader = new(bytes);
         OperationStatus status = parser(ref reader, out record);
         behind = status == OperationStatus.Done ? bytes.Slice(reader.Position) : bytes;
-        return status != OperationStatus.Done || reader.Consumed > 0 ? status : throw new InvalidOperationException("The parser says that a record is done, and has taken no byte of it.");
+        return status != OperationStatus.Done || reader.Consumed > 0 ? status : throw new InvalidOperationException("The parser returned OperationStatus.Done, but has not consumed a byte.");
     }
 }

@@ -4,13 +4,16 @@ using Pipelines.File.Taps;
 
 namespace Pipelines.File;
 
-/// <summary>Shows the bytes that go through a pipe to somebody else as well: a checksum on the way, a counter, a copy.</summary>
+/// <summary>Shows the bytes that pass through a pipe to other code as well, for example to a checksum or a counter.</summary>
 public static class PipeTapExtensions
 {
-    /// <summary>A reader that adds what is consumed of it to a hash, each byte once and in order. It reads <paramref name="reader"/>, and completes it.</summary>
+    /// <summary>
+    /// Returns a reader that adds the bytes that are consumed to a hash, each byte once and in order. The returned reader reads and
+    /// completes <paramref name="reader"/>.
+    /// </summary>
     /// <inheritdoc cref="Tap(PipeReader, Action{ReadOnlySpan{byte}})"/>
-    /// <param name="reader">Any pipe reader. Nobody else reads it meanwhile.</param>
-    /// <param name="hash">The hash. It is neither read nor disposed.</param>
+    /// <param name="reader">Any pipe reader. Nobody else may read from it at the same time.</param>
+    /// <param name="hash">The hash that gets the bytes. The tap does not finish or dispose it.</param>
     public static PipeReader Tap(this PipeReader reader, IncrementalHash hash)
     {
         ArgumentNullException.ThrowIfNull(hash);
@@ -18,12 +21,15 @@ public static class PipeTapExtensions
     }
 
     /// <summary>
-    /// A reader that shows what is consumed of it, each byte once and in order: <c>reader.Tap(crc.Append)</c>. It reads <paramref name="reader"/>, and completes it. What is examined only is shown when it
-    /// is consumed.
+    /// Returns a reader that shows the bytes that are consumed, each byte once and in order: <c>reader.Tap(crc.Append)</c>. The returned
+    /// reader reads and completes <paramref name="reader"/>.
     /// </summary>
-    /// <remarks>The bytes are shown by AdvanceTo, before the reader advances. What <paramref name="append"/> throws is the error of that call, and nothing was consumed.</remarks>
-    /// <param name="reader">Any pipe reader. Nobody else reads it meanwhile.</param>
-    /// <param name="append">Gets the bytes, on the caller's thread. They are valid until it returns.</param>
+    /// <remarks>
+    /// AdvanceTo shows the bytes before it advances the reader. Bytes that are only examined are shown later, when they are consumed. If
+    /// <paramref name="append"/> throws, AdvanceTo throws its exception, and nothing was consumed.
+    /// </remarks>
+    /// <param name="reader">Any pipe reader. Nobody else may read from it at the same time.</param>
+    /// <param name="append">Gets the bytes on the thread that calls AdvanceTo. They are valid until it returns.</param>
     /// <returns>The reader to use instead.</returns>
     public static PipeReader Tap(this PipeReader reader, Action<ReadOnlySpan<byte>> append)
     {
@@ -32,22 +38,29 @@ public static class PipeTapExtensions
         return new TappedPipeReader(reader, append);
     }
 
-    /// <summary>A writer that adds what is written to it to a hash, each byte once and in order. It writes to <paramref name="writer"/>, and completes it.</summary>
+    /// <summary>
+    /// Returns a writer that adds the bytes that are written to a hash, each byte once and in order. The returned writer writes to and
+    /// completes <paramref name="writer"/>.
+    /// </summary>
     /// <inheritdoc cref="Tap(PipeWriter, Action{ReadOnlySpan{byte}})"/>
-    /// <param name="writer">Any pipe writer. Nobody else writes to it meanwhile.</param>
-    /// <param name="hash">The hash. It is neither read nor disposed.</param>
+    /// <param name="writer">Any pipe writer. Nobody else may write to it at the same time.</param>
+    /// <param name="hash">The hash that gets the bytes. The tap does not finish or dispose it.</param>
     public static PipeWriter Tap(this PipeWriter writer, IncrementalHash hash)
     {
         ArgumentNullException.ThrowIfNull(hash);
         return writer.Tap(hash.AppendData);
     }
 
-    /// <summary>A writer that shows what is advanced over, each byte once and in order: <c>writer.Tap(crc.Append)</c>. It writes to <paramref name="writer"/>, and completes it.</summary>
+    /// <summary>
+    /// Returns a writer that shows the bytes that are written, each byte once and in order: <c>writer.Tap(crc.Append)</c>. The returned
+    /// writer writes to and completes <paramref name="writer"/>.
+    /// </summary>
     /// <remarks>
-    /// The bytes are shown by Advance, before the writer advances, whether they are flushed or not. What <paramref name="append"/> throws is the error of that call, and the bytes were not written.
+    /// Advance shows the bytes before it advances the writer, whether they are flushed or not. If <paramref name="append"/> throws, Advance
+    /// throws its exception, and the bytes were not written.
     /// </remarks>
-    /// <param name="writer">Any pipe writer. Nobody else writes to it meanwhile.</param>
-    /// <param name="append">Gets the bytes, on the caller's thread. They are valid until it returns.</param>
+    /// <param name="writer">Any pipe writer. Nobody else may write to it at the same time.</param>
+    /// <param name="append">Gets the bytes on the thread that calls Advance. They are valid until it returns.</param>
     /// <returns>The writer to use instead.</returns>
     public static PipeWriter Tap(this PipeWriter writer, Action<ReadOnlySpan<byte>> append)
     {

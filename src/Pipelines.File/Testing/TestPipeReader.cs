@@ -4,11 +4,13 @@ using System.IO.Pipelines;
 namespace Pipelines.File.Testing;
 
 /// <summary>
-/// A reader over bytes of a test, which come as badly as bytes can: in given pieces, one byte a segment, late, with an error in between. A segment is overwritten when
-/// all of it was consumed, so that a parser that keeps what is not its own any more is found.
+/// A reader for tests of parsers, which returns given bytes in the most difficult ways: in pieces, one byte a segment, late, or with an
+/// error. When a segment is consumed, the reader overwrites it, so a test finds a parser that still uses it.
 /// </summary>
-/// <remarks>A read brings one more piece when everything was examined, and the same bytes again when not, as a <see cref="Pipe"/> does; two reads at once and positions of other buffers
-/// throw likewise.</remarks>
+/// <remarks>
+/// It behaves as the reader of a <see cref="Pipe"/> does. A read returns one more piece if everything was examined, and the same bytes
+/// again if not. Two reads at once, and positions of other buffers, throw.
+/// </remarks>
 public sealed class TestPipeReader : PipeReader, IDisposable
 {
     private readonly IEnumerator<ReadOnlyMemory<byte>> _pieces;
@@ -24,14 +26,14 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     // Nothing is left to examine, so that the next read needs another piece.
     private bool _isExamined = true;
 
-    /// <summary>Makes one that brings everything in one read, unless <see cref="PieceSize"/> is set.</summary>
+    /// <summary>Creates a reader that returns everything in one read, unless <see cref="PieceSize"/> is set.</summary>
     /// <param name="bytes">The content.</param>
     public TestPipeReader(ReadOnlyMemory<byte> bytes)
         : this([bytes])
     {
     }
 
-    /// <summary>Makes one that brings a piece a read.</summary>
+    /// <summary>Creates a reader that returns one piece in each read.</summary>
     /// <param name="pieces">The content. It is enumerated as it is read; empty pieces are left out.</param>
     public TestPipeReader(IEnumerable<ReadOnlyMemory<byte>> pieces)
     {
@@ -39,8 +41,8 @@ public sealed class TestPipeReader : PipeReader, IDisposable
         _pieces = pieces.GetEnumerator();
     }
 
-    /// <summary>The most bytes that a read brings; by default as many as the pieces have.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">Less than 1.</exception>
+    /// <summary>The maximum number of bytes that one read adds; by default the length of the piece.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
     public int PieceSize
     {
         get;
@@ -52,8 +54,11 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     }
     = int.MaxValue;
 
-    /// <summary>The most bytes of one segment of the buffer; 1 puts every byte in a segment of its own. By default every piece is one segment.</summary>
-    /// <exception cref="ArgumentOutOfRangeException">Less than 1.</exception>
+    /// <summary>
+    /// The maximum number of bytes in one segment of the buffer; 1 puts every byte into a segment of its own. By default every piece is one
+    /// segment.
+    /// </summary>
+    /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
     public int SegmentSize
     {
         get;
@@ -65,16 +70,22 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     }
     = int.MaxValue;
 
-    /// <summary>Whether every piece comes later: a read that needs one is not complete when it returns, and TryRead finds none. <see langword="false"/> by default.</summary>
+    /// <summary>
+    /// Whether every piece comes later; <see langword="false"/> by default. A read that needs a piece is then not complete when it returns,
+    /// and TryRead does not find the piece.
+    /// </summary>
     public bool IsLate { get; init; }
 
-    /// <summary>Where reading fails, bytes from the beginning: what is before comes, then every read throws <see cref="Error"/>. <see langword="null"/>, the default: nowhere, and neither behind the end.</summary>
+    /// <summary>
+    /// The number of bytes after which reading fails: the bytes before it come, then every read throws <see cref="Error"/>.
+    /// <see langword="null"/>, the default, never fails.
+    /// </summary>
     public long? FailsAt { get; init; }
 
-    /// <summary>What reading fails with at <see cref="FailsAt"/>; an <see cref="IOException"/> by default.</summary>
-    public Exception Error { get; init; } = new IOException("The read failed, as the test has asked for.");
+    /// <summary>The exception that reading throws at <see cref="FailsAt"/>; an <see cref="IOException"/> by default.</summary>
+    public Exception Error { get; init; } = new IOException("The read failed, as the test asked.");
 
-    /// <summary>Bytes that the parser has consumed.</summary>
+    /// <summary>The number of bytes that the parser has consumed.</summary>
     public long Consumed { get; private set; }
 
     /// <summary>Whether the parser has completed the reader.</summary>
@@ -117,7 +128,7 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     /// <inheritdoc/>
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        ReadOnlySequence<byte> buffer = _buffer ?? throw new InvalidOperationException("AdvanceTo without a read before it.");
+        ReadOnlySequence<byte> buffer = _buffer ?? throw new InvalidOperationException("AdvanceTo was called without a read before it.");
         long taken = buffer.Slice(0, consumed).Length;
         bool isExamined = buffer.Slice(examined).IsEmpty;
         _pipe.Reader.AdvanceTo(consumed, examined);

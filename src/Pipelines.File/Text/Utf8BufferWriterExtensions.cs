@@ -6,8 +6,9 @@ using System.Text;
 namespace Pipelines.File;
 
 /// <summary>
-/// Writes text as UTF-8 straight into the memory of whatever takes bytes: a <see cref="FilePipeWriter"/> or any other pipe, a <see cref="PooledMemoryStream"/>, a response's body. The bytes of
-/// the text and nothing else, where <see cref="BinaryBufferWriterExtensions.WriteString(IBufferWriter{byte}, string)"/> writes a length first.
+/// Writes text as UTF-8 straight into the memory of an <see cref="IBufferWriter{T}"/>: a <see cref="FilePipeWriter"/> or any other pipe, a
+/// <see cref="PooledMemoryStream"/>, a response's body. It writes only the bytes of the text, while
+/// <see cref="BinaryBufferWriterExtensions.WriteString(IBufferWriter{byte}, string)"/> writes a length first.
 /// </summary>
 public static class Utf8BufferWriterExtensions
 {
@@ -20,7 +21,9 @@ public static class Utf8BufferWriterExtensions
     /// <summary>Up to so many characters room is asked for without counting the bytes.</summary>
     private const int ShortText = 256;
 
-    /// <summary>Writes the UTF-8 bytes of a text, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.</summary>
+    /// <summary>
+    /// Writes a text as UTF-8, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.
+    /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="text">The text.</param>
     public static void WriteUtf8(this IBufferWriter<byte> writer, string text)
@@ -48,12 +51,13 @@ public static class Utf8BufferWriterExtensions
     }
 
     /// <summary>
-    /// Writes an interpolated string as UTF-8 without making the string: <c>writer.WriteUtf8($"{now:O} {level} {message}\n")</c>. The bytes are those of the string, in the culture of the
-    /// thread; the overload with a provider sets another one.
+    /// Writes an interpolated string as UTF-8 without creating the string: <c>writer.WriteUtf8($"{now:O} {level} {message}\n")</c>. It
+    /// formats in the culture of the thread; the overload with a provider sets another culture.
     /// </summary>
     /// <remarks>
-    /// What can format itself into memory (numbers, times, <see cref="Guid"/>, …: <see cref="IUtf8SpanFormattable"/>, <see cref="ISpanFormattable"/>) does, and nothing is allocated for it. Anything else allocates what
-    /// its ToString does. The parts are written one after the other: where one throws, those before it are written.
+    /// Values that can format themselves into memory (<see cref="IUtf8SpanFormattable"/>, <see cref="ISpanFormattable"/>: numbers, times,
+    /// <see cref="Guid"/>, …) allocate nothing. Other values allocate what their ToString does. The parts are written one after the other:
+    /// if one throws, the parts before it are written.
     /// </remarks>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="text">The interpolated string.</param>
@@ -64,7 +68,10 @@ public static class Utf8BufferWriterExtensions
 
     /// <inheritdoc cref="WriteUtf8(IBufferWriter{byte}, Utf8InterpolatedStringHandler)"/>
     /// <param name="writer">The writer that receives the bytes.</param>
-    /// <param name="provider">How numbers and times are formatted: <see cref="System.Globalization.CultureInfo.InvariantCulture"/> in files that programs read. <see langword="null"/> is the culture of the thread.</param>
+    /// <param name="provider">
+    /// The culture of numbers and times: <see cref="System.Globalization.CultureInfo.InvariantCulture"/> for files that programs read.
+    /// <see langword="null"/> means the culture of the thread.
+    /// </param>
     /// <param name="text">The interpolated string.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The handler has written already, into this writer.")]
     public static void WriteUtf8(

@@ -6,9 +6,10 @@ using System.Text;
 
 namespace Pipelines.File;
 
-/// <summary>What the compiler makes of <c>writer.WriteUtf8($"…")</c>. Nobody else calls its members.</summary>
+/// <summary>Writes the parts of <c>writer.WriteUtf8($"…")</c>. Only the compiler calls its members.</summary>
 /// <remarks>
-/// Every part asks the writer for memory and advances it by itself, so that an expression in the string may write to the same writer. Being no ref struct, it lets the string contain <c>await</c>.
+/// Every part asks the writer for memory and advances it by itself, so that an expression in the string may write to the same writer. Being
+/// no ref struct, it lets the string contain <c>await</c>.
 /// </remarks>
 [InterpolatedStringHandler]
 [EditorBrowsable(EditorBrowsableState.Never)]
@@ -25,11 +26,11 @@ public readonly struct Utf8InterpolatedStringHandler
     private readonly IFormatProvider? _provider;
     private readonly ICustomFormatter? _custom;
 
-    /// <summary>Makes one for one string.</summary>
-    /// <param name="literalLength">Characters that are fixed.</param>
-    /// <param name="formattedCount">Parts that are not.</param>
+    /// <summary>Creates the handler of one interpolated string.</summary>
+    /// <param name="literalLength">The number of characters that are constant.</param>
+    /// <param name="formattedCount">The number of parts that are not constant.</param>
     /// <param name="writer">The writer that receives the bytes.</param>
-    /// <param name="provider">The culture; <see langword="null"/>: the thread's.</param>
+    /// <param name="provider">The culture of numbers and times; <see langword="null"/> means that of the thread.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes them.")]
     public Utf8InterpolatedStringHandler(int literalLength, int formattedCount, IBufferWriter<byte> writer, IFormatProvider? provider = null)
     {
@@ -39,25 +40,25 @@ public readonly struct Utf8InterpolatedStringHandler
         _custom = (ICustomFormatter?)provider?.GetFormat(typeof(ICustomFormatter));
     }
 
-    /// <summary>Writes a fixed part.</summary>
-    /// <param name="value">The part.</param>
+    /// <summary>Writes a constant part.</summary>
+    /// <param name="value">The text of the part.</param>
     public void AppendLiteral(string value) => _writer.WriteUtf8(value);
 
     /// <summary>Writes a string.</summary>
     /// <param name="value">The string.</param>
     public void AppendFormatted(string? value) => AppendFormatted(value, alignment: 0);
 
-    /// <summary>Writes a string, filled up with spaces.</summary>
+    /// <summary>Writes a string, padded with spaces.</summary>
     /// <param name="value">The string.</param>
-    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
-    /// <param name="format">For the provider's own formatter.</param>
+    /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
+    /// <param name="format">The format, which only a formatter of the provider uses.</param>
     public void AppendFormatted(string? value, int alignment = 0, string? format = null)
         => AppendFormatted((_custom is null ? value : _custom.Format(format, value, _provider)).AsSpan(), alignment);
 
-    /// <summary>Writes characters, filled up with spaces.</summary>
+    /// <summary>Writes characters, padded with spaces.</summary>
     /// <param name="value">The characters.</param>
-    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
-    /// <param name="format">Has no meaning.</param>
+    /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
+    /// <param name="format">Ignored.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
     public void AppendFormatted(scoped ReadOnlySpan<char> value, int alignment = 0, string? format = null)
     {
@@ -67,10 +68,10 @@ public readonly struct Utf8InterpolatedStringHandler
         AppendSpaces(alignment < 0 ? spaces : 0);
     }
 
-    /// <summary>Writes bytes that are UTF-8 already, as they are, filled up with spaces.</summary>
+    /// <summary>Writes bytes that are UTF-8 already, padded with spaces.</summary>
     /// <param name="utf8">The bytes.</param>
-    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
-    /// <param name="format">Has no meaning.</param>
+    /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
+    /// <param name="format">Ignored.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
     public void AppendFormatted(scoped ReadOnlySpan<byte> utf8, int alignment = 0, string? format = null)
     {
@@ -81,27 +82,27 @@ public readonly struct Utf8InterpolatedStringHandler
     }
 
     /// <summary>Writes a value.</summary>
-    /// <typeparam name="T">Its type.</typeparam>
+    /// <typeparam name="T">The type of the value.</typeparam>
     /// <param name="value">The value.</param>
     public void AppendFormatted<T>(T value) => AppendFormatted(value, alignment: 0, format: null);
 
     /// <summary>Writes a value in a format.</summary>
-    /// <typeparam name="T">Its type.</typeparam>
+    /// <typeparam name="T">The type of the value.</typeparam>
     /// <param name="value">The value.</param>
-    /// <param name="format">The format.</param>
+    /// <param name="format">The format, as for the ToString of the value.</param>
     public void AppendFormatted<T>(T value, string? format) => AppendFormatted(value, alignment: 0, format);
 
-    /// <summary>Writes a value, filled up with spaces.</summary>
-    /// <typeparam name="T">Its type.</typeparam>
+    /// <summary>Writes a value, padded with spaces.</summary>
+    /// <typeparam name="T">The type of the value.</typeparam>
     /// <param name="value">The value.</param>
-    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
+    /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
     public void AppendFormatted<T>(T value, int alignment) => AppendFormatted(value, alignment, format: null);
 
-    /// <summary>Writes a value in a format, filled up with spaces.</summary>
-    /// <typeparam name="T">Its type.</typeparam>
+    /// <summary>Writes a value in a format, padded with spaces.</summary>
+    /// <typeparam name="T">The type of the value.</typeparam>
     /// <param name="value">The value.</param>
-    /// <param name="alignment">The least number of characters; negative: spaces behind.</param>
-    /// <param name="format">The format.</param>
+    /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
+    /// <param name="format">The format, as for the ToString of the value.</param>
     public void AppendFormatted<T>(T value, int alignment, string? format)
     {
         // The casts of a value type are no boxes: the JIT knows T.
