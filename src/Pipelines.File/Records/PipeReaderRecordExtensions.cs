@@ -93,7 +93,7 @@ public static class PipeReaderRecordExtensions
                         bool isCutOff = status == OperationStatus.NeedMoreData && rest.Value.Length <= maxLength;
                         throw isCutOff || status != OperationStatus.NeedMoreData
                             ? new InvalidRecordException(offset, isCutOff)
-                            : new InvalidRecordException(offset, isCutOff: false, $"is longer than maxLength, which is {maxLength} bytes");
+                            : new InvalidRecordException(offset, isCutOff: false, $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
                     }
                 }
 
