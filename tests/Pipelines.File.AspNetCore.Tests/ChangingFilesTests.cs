@@ -134,7 +134,7 @@ public sealed class ChangingFilesTests : IDisposable
             TaskCreationOptions.LongRunning,
             TaskScheduler.Default);
         int wholes = 0, aborted = 0, refused = 0;
-        await Task.WhenAll(targets.Select(async target =>
+        await StressTime.BoundedAsync(Task.WhenAll(targets.Select(async target =>
         {
             using HttpClient client = server.CreateClient(HttpVersion.Version11);
             client.Timeout = TimeSpan.FromSeconds(60);
@@ -161,8 +161,8 @@ public sealed class ChangingFilesTests : IDisposable
                     Interlocked.Increment(ref aborted);
                 }
             }
-        }));
-        await changing;
+        })));
+        await StressTime.BoundedAsync(changing);
         Write("same.bin", StandardSize);
         Write("any.bin", StandardSize / 2);
         using HttpClient last = server.CreateClient(HttpVersion.Version11);

@@ -16,9 +16,6 @@ public sealed class FollowStressTests : IDisposable
 {
     private const int Workers = 12;
 
-    /// <summary>How long a worker may take after the time is over: only what hangs takes that long.</summary>
-    private static readonly TimeSpan s_grace = TimeSpan.FromMinutes(2);
-
     private readonly TempFolder _folder = new();
     private readonly CheckedPool _pool = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
@@ -36,7 +33,7 @@ public sealed class FollowStressTests : IDisposable
         double seconds = StressTime.Seconds;
         _end = Stopwatch.GetTimestamp() + (long)(seconds * Stopwatch.Frequency);
         Task[] workers = [.. Enumerable.Range(0, Workers).Select(number => Task.Run(() => WorkAsync(number), _stop))];
-        await Task.WhenAll(workers).WaitAsync(TimeSpan.FromSeconds(seconds) + s_grace, _stop);
+        await StressTime.BoundedAsync(Task.WhenAll(workers));
         TestContext.Current.SendDiagnosticMessage($"{Workers} files, {seconds} s: {_lines} lines, {_rotations} rotations, {_cancellations} cancellations");
         Assert.True(_lines > 0 && _rotations > 0 && _cancellations > 0);
         await Eventually.TrueAsync(() => _pool.Rented == 0);
@@ -241,7 +238,7 @@ public sealed class FollowStressTests : IDisposable
     private async Task<ReadResult?> CanceledAsync(FilePipeReader reader, Random random)
     {
         using CancellationTokenSource source = new();
-        source.CancelAfter(s_grace);
+        source.CancelAfter(StressTime.Grace);
         Action cancel = random.Next(2) == 0 ? source.Cancel : reader.CancelPendingRead;
         int when = random.Next(8);
         int spins = random.Next(20_000);
@@ -291,7 +288,7 @@ public sealed class FollowStressTests : IDisposable
 
     private async Task<bool> UntilAsync(Func<bool> isTrue)
     {
-        long limit = Stopwatch.GetTimestamp() + (long)(s_grace.TotalSeconds * Stopwatch.Frequency);
+        long limit = Stopwatch.GetTimestamp() + (long)(StressTime.Grace.TotalSeconds * Stopwatch.Frequency);
         while (!isTrue())
         {
             Assert.True(Stopwatch.GetTimestamp() < limit, "the follower does not come on");

@@ -32,7 +32,7 @@ public sealed class ScriptedStressTests : IDisposable
     {
         double seconds = StressTime.Seconds;
         long end = Stopwatch.GetTimestamp() + (long)(seconds * Stopwatch.Frequency);
-        await Task.WhenAll(Enumerable.Range(0, Workers).Select(worker => Task.Run(
+        await StressTime.BoundedAsync(Task.WhenAll(Enumerable.Range(0, Workers).Select(worker => Task.Run(
             async () =>
             {
                 Random random = new(worker);
@@ -42,7 +42,7 @@ public sealed class ScriptedStressTests : IDisposable
                 }
                 while (Stopwatch.GetTimestamp() < end);
             },
-            _stop)));
+            _stop))));
         TestContext.Current.SendDiagnosticMessage($"{_files} files, {_bytes} bytes, {_cancellations} cancellations");
         Assert.True(_cancellations > 0 && _files > Workers);
         await Eventually.TrueAsync(() => _pool.Rented == 0);
