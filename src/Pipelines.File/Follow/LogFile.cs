@@ -7,12 +7,13 @@ namespace Pipelines.File.Follow;
 /// <summary>A file of a log that is being read, and how far its lines were given.</summary>
 internal sealed class LogFile
 {
-    /// <summary>How many bytes in front of <see cref="_offset"/> are kept, bytes: they tell a file that was cut and has grown again from one that has only grown.</summary>
+    /// <summary>How many of the bytes that were read last are kept, bytes: they tell a file that was cut and has grown again from one that has only grown.</summary>
     private const int MaxKept = 64;
 
     private const int FirstPause = 10;
 
     private readonly LineSplitter _splitter;
+    private readonly int _maxLineLength;
     private readonly byte[] _kept = new byte[MaxKept];
     private readonly int _interval;
     private int _keptLength;
@@ -29,14 +30,18 @@ internal sealed class LogFile
     {
         Reader = reader;
         Identity = name.Identity;
-        _splitter = new LineSplitter(options.MaxLineLength);
-        _offset = offset;
+        _maxLineLength = options.MaxLineLength;
+        _splitter = new LineSplitter(_maxLineLength);
+        ReadEnd = _offset = offset;
         _isAfterGap = isAfterGap;
         _interval = (int)options.FollowInterval.TotalMilliseconds;
         if (!isNamed)
         {
             _quietSince = Environment.TickCount64 - Math.Max(0, (long)(DateTime.UtcNow - name.LastWritten).TotalMilliseconds);
         }
+
+        int inFront = (int)Math.Min(offset, MaxKept);
+        _keptLength = Math.Max(0, Read(name.Path, _kept.AsSpan(0, inFront), offset - inFront));
     }
 
     internal FilePipeReader Reader { get; }
@@ -83,33 +88,48 @@ internal sealed class LogFile
         return isLine;
     }
 
-    /// <summary>What is left when no line end comes any more.</summary>
+    /// <summary>Takes what is left when no line end comes any more. It may be longer than a line by the CR of a line end that has not come.</summary>
     internal FollowedLine TakeTornLine(ref ReadOnlySequence<byte> rest)
     {
-        FollowedLine line = Line(_splitter.Join(rest), hasLineEnd: false, rest.Length);
-        rest = rest.Slice(rest.End);
-        return line;
+        ReadOnlySequence<byte> torn = rest.Slice(0, Math.Min(rest.Length, _maxLineLength));
+        rest = rest.Slice(torn.End);
+        return Line(_splitter.Join(torn), hasLineEnd: false, torn.Length);
     }
 
-    /// <summary>Keeps the last bytes in front of the next line.</summary>
-    /// <param name="buffer">What was read.</param>
+    /// <summary>Keeps the last bytes that were read.</summary>
+    /// <param name="buffer">What was read and not given before.</param>
     /// <param name="rest">What of it was not given yet.</param>
     internal void Keep(ReadOnlySequence<byte> buffer, ReadOnlySequence<byte> rest)
     {
-        ReadEnd = _offset + rest.Length;
-        long given = buffer.Length - rest.Length;
-        if (given > 0)
-        {
-            _keptLength = (int)Math.Min(given, MaxKept);
-            buffer.Slice(given - _keptLength, _keptLength).CopyTo(_kept);
-        }
+        long end = _offset + rest.Length;
+        int added = (int)Math.Min(end - ReadEnd, MaxKept);
+        int left = Math.Min(_keptLength, MaxKept - added);
+        _kept.AsSpan(_keptLength - left, left).CopyTo(_kept);
+        buffer.Slice(buffer.Length - added).CopyTo(_kept.AsSpan(left));
+        _keptLength = left + added;
+        ReadEnd = end;
     }
 
-    /// <summary>Whether the last bytes that were given still are where they were. <see langword="false"/>: the file was cut, and has grown again.</summary>
+    /// <summary>
+    /// Whether the last bytes that were read still are where they were. <see langword="false"/>: the file was cut, and has grown again. One that is shorter now was cut behind the read: the next read tells.
+    /// </summary>
     /// <param name="path">The name that means the file.</param>
     internal bool HoldsWhatWasRead(string path)
     {
         Span<byte> now = stackalloc byte[MaxKept];
+        int length = Read(path, now[.._keptLength], ReadEnd - _keptLength);
+        return length < _keptLength || now[..length].SequenceEqual(_kept.AsSpan(0, length));
+    }
+
+    /// <summary>Reads bytes again. Less than 0: that cannot be done.</summary>
+    private int Read(string path, Span<byte> bytes, long offset)
+    {
+        // What cannot seek gives every byte once.
+        if (bytes.IsEmpty || Reader.Length is null)
+        {
+            return -1;
+        }
+
         try
         {
             // The overlapped handle of the reader is not for RandomAccess.
@@ -117,15 +137,14 @@ internal sealed class LogFile
             if (opened is not null && FileStatus.TryOf(opened, out FileStatus status) && status.Identity != Identity)
             {
                 // The name means another file by now.
-                return true;
+                return -1;
             }
 
-            int length = RandomAccess.Read(opened ?? Reader.OpenedFile.Handle, now[.._keptLength], _offset - _keptLength);
-            return now[..length].SequenceEqual(_kept.AsSpan(0, _keptLength));
+            return RandomAccess.Read(opened ?? Reader.OpenedFile.Handle, bytes, offset);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
         {
-            return true;
+            return -1;
         }
     }
 

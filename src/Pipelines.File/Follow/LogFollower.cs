@@ -56,12 +56,10 @@ public sealed class LogFollower
             long held = 0;
             do
             {
-                ValueTask<ReadResult> reading = reader.ReadAsync(cancellationToken);
-                bool hasWaited = !reading.IsCompleted;
-                ReadResult result = await reading.ConfigureAwait(false);
+                ReadResult result = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 ReadOnlySequence<byte> rest = result.Buffer;
                 end = LogEnd.None;
-                if (hasWaited && rest.Length > held && !file.HoldsWhatWasRead(_path))
+                if (rest.Length > held && !file.HoldsWhatWasRead(_path))
                 {
                     // What has come is not what follows the bytes in front of it.
                     rest = rest.Slice(0, held);
@@ -87,7 +85,7 @@ public sealed class LogFollower
                     }
                 }
 
-                if (end is LogEnd.Over or LogEnd.Cut && !rest.IsEmpty)
+                while (end is LogEnd.Over or LogEnd.Cut && !rest.IsEmpty)
                 {
                     yield return file.TakeTornLine(ref rest);
                 }

@@ -49,7 +49,7 @@ internal sealed class LogListing
         List<LogName> rotated = [];
         foreach (string pattern in patterns)
         {
-            string folder = Path.Combine(Path.GetDirectoryName(path)!, Path.GetDirectoryName(pattern)!);
+            string folder = Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern);
             foreach (string file in FilesOf(folder))
             {
                 if (file != path && RotatedName.Matches(Path.GetFileName(pattern.AsSpan()), Path.GetFileName(path.AsSpan()), Path.GetFileName(file.AsSpan()))
@@ -77,7 +77,24 @@ internal sealed class LogListing
     }
 
     private static LogName? TryLook(string path)
-        => FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing ? null : new LogName(path, status.Identity, status.Length, System.IO.File.GetLastWriteTimeUtc(path));
+    {
+        if (FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing)
+        {
+            return null;
+        }
+
+        try
+        {
+            // 1601: it was renamed between, and is seen under its other name, or by the next look.
+            DateTime lastWritten = System.IO.File.GetLastWriteTimeUtc(path);
+            return lastWritten == DateTime.FromFileTimeUtc(0) ? null : new LogName(path, status.Identity, status.Length, lastWritten);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // Nobody may look at it: opening tells.
+            return new LogName(path, status.Identity, status.Length, default);
+        }
+    }
 
     private static string[] FilesOf(string folder)
     {

@@ -101,6 +101,21 @@ public sealed class LogFollowerTests : IDisposable
     }
 
     [Fact]
+    public async Task MaxLineLength_TornLineThatIsLongerByOne_ComesInPieces()
+    {
+        using GrowingFile file = new(_log, "1234567");
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { MaxLineLength = 6 });
+        _ = lines.StepAsync();
+        await lines.ExpectNothingAsync();
+        Rotate(file);
+        file.Append("8\n");
+        Assert.Equal("123456", (await lines.NextAsync()).ToString());
+        FollowedLine rest = await lines.NextAsync();
+        Assert.Equal(("7", false, 7L), (rest.ToString(), rest.HasLineEnd, rest.Checkpoint.Offset));
+        await lines.ExpectAsync("8");
+    }
+
+    [Fact]
     public async Task ReadLinesAsync_RenamedAndReplaced_GoesOnWithTheNext()
     {
         using GrowingFile file = new(_log, "1\n");
@@ -285,6 +300,52 @@ public sealed class LogFollowerTests : IDisposable
         file.Cut(0);
         file.Append("002\n003\n004\n");
         await lines.ExpectAsync("002", "003", "004");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_CutAndGrownPastWhatWasReadWhileTheCallerHasALine_BeginsAgainAndTells()
+    {
+        using GrowingFile file = new(_log, "000\n001\n");
+        await using FollowedLog lines = new(_log);
+        await lines.ExpectAsync("000", "001");
+
+        // The next read waits for nothing.
+        file.Cut(0);
+        file.Append("0002\n0003\n0004\n");
+        await lines.ExpectAsync("0002");
+        Assert.True(lines.Current.IsAfterGap);
+        await lines.ExpectAsync("0003", "0004");
+    }
+
+    [Fact]
+    public async Task ReadLinesAsync_CutAndGrownWithinALine_GivesWhatThereWasOfItAndBeginsAgain()
+    {
+        using GrowingFile file = new(_log, "half");
+        await using FollowedLog lines = new(_log);
+        _ = lines.StepAsync();
+        await lines.ExpectNothingAsync();
+        file.Cut(0);
+        file.Append("0002\n0003\n");
+        FollowedLine torn = await lines.NextAsync();
+        Assert.Equal(("half", false), (torn.ToString(), torn.HasLineEnd));
+        await lines.ExpectAsync("0002");
+        Assert.True(lines.Current.IsAfterGap);
+        await lines.ExpectAsync("0003");
+    }
+
+    [Fact]
+    public async Task Checkpoint_OfAFileThatIsCutAndGrownBeforeAnyLine_BeginsAgainAndTells()
+    {
+        using GrowingFile file = new(_log, "000\n001\n");
+        FileIdentity.TryGet(_log, out FileIdentity identity);
+        await using FollowedLog lines = new(_log, FollowedLog.From(new FileCheckpoint(identity, file.Length)));
+        _ = lines.StepAsync();
+        await lines.ExpectNothingAsync();
+        file.Cut(0);
+        file.Append("0002\n0003\n");
+        await lines.ExpectAsync("0002");
+        Assert.True(lines.Current.IsAfterGap);
+        await lines.ExpectAsync("0003");
     }
 
     [Fact]
