@@ -132,9 +132,9 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
         {
             Advance(_buffer.GetPosition(Used - Offset));
         }
-        catch (InvalidOperationException) when (!_leaveOpen)
+        catch (Exception e) when (!_leaveOpen && e is (InvalidOperationException or ArgumentOutOfRangeException))
         {
-            // The reader was completed within the loop, and has its memory.
+            // The reader was completed within the loop, and has its memory; one over a stream has emptied the buffer, too.
         }
         finally
         {

@@ -78,22 +78,28 @@ public static class PipeReaderRecordExtensions
                 while (!rest.Value.IsEmpty)
                 {
                     OperationStatus status = Take(parser, rest.Value, out T record, out ReadOnlySequence<byte> behind);
+
+                    // Of a record that is not whole, all that is there.
+                    long length = rest.Value.Length - (status == OperationStatus.Done ? behind.Length : 0);
+                    bool isTooLong = length > maxLength && status is (OperationStatus.Done or OperationStatus.NeedMoreData);
+                    if (isTooLong)
+                    {
+                        throw new InvalidRecordException(offset, isCutOff: false, $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
+                    }
+
                     if (status == OperationStatus.Done)
                     {
-                        offset += rest.Value.Length - behind.Length;
+                        offset += length;
                         rest = behind;
                         yield return record;
                     }
-                    else if (status == OperationStatus.NeedMoreData && rest.Value.Length <= maxLength && !isCompleted)
+                    else if (status == OperationStatus.NeedMoreData && !isCompleted)
                     {
                         break;
                     }
                     else
                     {
-                        bool isCutOff = status == OperationStatus.NeedMoreData && rest.Value.Length <= maxLength;
-                        throw isCutOff || status != OperationStatus.NeedMoreData
-                            ? new InvalidRecordException(offset, isCutOff)
-                            : new InvalidRecordException(offset, isCutOff: false, $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
+                        throw new InvalidRecordException(offset, isCutOff: status == OperationStatus.NeedMoreData);
                     }
                 }
 
@@ -105,14 +111,23 @@ public static class PipeReaderRecordExtensions
         }
         finally
         {
-            if (rest is { } left)
+            try
             {
-                reader.AdvanceTo(left.Start);
+                if (rest is { } left)
+                {
+                    reader.AdvanceTo(left.Start);
+                }
             }
-
-            if (!leaveOpen)
+            catch (InvalidOperationException) when (!leaveOpen)
             {
-                await reader.CompleteAsync().ConfigureAwait(false);
+                // The reader was completed within the loop, and has its memory.
+            }
+            finally
+            {
+                if (!leaveOpen)
+                {
+                    await reader.CompleteAsync().ConfigureAwait(false);
+                }
             }
         }
     }

@@ -11,6 +11,10 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     // What the last read returned, until it is advanced over. The caller's: one at a time.
     private ReadOnlySequence<byte>? _buffer;
 
+    // So many bytes at its beginning were shown by an AdvanceTo that failed.
+    private long _shown;
+    private volatile bool _isCompleted;
+
     public override bool TryRead(out ReadResult result)
     {
         bool isRead = reader.TryRead(out result);
@@ -24,23 +28,35 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
 
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        if (_buffer is { } buffer && TrySlice(buffer, consumed, out ReadOnlySequence<byte> bytes))
+        long length = 0;
+        if (!_isCompleted && _buffer is { } buffer && TrySlice(buffer, consumed, out ReadOnlySequence<byte> bytes))
         {
-            foreach (ReadOnlyMemory<byte> memory in bytes)
+            length = bytes.Length;
+            foreach (ReadOnlyMemory<byte> memory in bytes.Slice(Math.Min(_shown, length)))
             {
                 append(memory.Span);
+                _shown += memory.Length;
             }
         }
 
         reader.AdvanceTo(consumed, examined);
+        _shown = Math.Max(0, _shown - length);
         _buffer = null;
     }
 
     public override void CancelPendingRead() => reader.CancelPendingRead();
 
-    public override void Complete(Exception? exception = null) => reader.Complete(exception);
+    public override void Complete(Exception? exception = null)
+    {
+        _isCompleted = true;
+        reader.Complete(exception);
+    }
 
-    public override ValueTask CompleteAsync(Exception? exception = null) => reader.CompleteAsync(exception);
+    public override ValueTask CompleteAsync(Exception? exception = null)
+    {
+        _isCompleted = true;
+        return reader.CompleteAsync(exception);
+    }
 
     /// <summary>As ever, but that what the destination has got is consumed however its flush ends: a second copy repeats nothing.</summary>
     public override async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)

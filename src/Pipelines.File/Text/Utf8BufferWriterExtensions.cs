@@ -57,7 +57,7 @@ public static class Utf8BufferWriterExtensions
     /// <remarks>
     /// Values that can format themselves into memory (<see cref="IUtf8SpanFormattable"/>, <see cref="ISpanFormattable"/>: numbers, times,
     /// <see cref="Guid"/>, …) allocate nothing. Other values allocate what their ToString does. The parts are written one after the other:
-    /// if one throws, the parts before it are written.
+    /// if one throws, the parts before it are written. A surrogate whose other half is in another part becomes U+FFFD.
     /// </remarks>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="text">The interpolated string.</param>

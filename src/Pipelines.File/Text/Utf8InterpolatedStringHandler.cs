@@ -110,6 +110,11 @@ public readonly struct Utf8InterpolatedStringHandler
         {
             AppendFormatted(_custom.Format(format, value, _provider).AsSpan(), alignment);
         }
+        else if (value is char character)
+        {
+            // It formats itself, too, but throws where it is a half of a pair.
+            AppendFormatted(new ReadOnlySpan<char>(in character), alignment);
+        }
         else if (value is IUtf8SpanFormattable)
         {
             AppendUtf8(value, alignment, format);

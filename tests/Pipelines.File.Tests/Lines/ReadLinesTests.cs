@@ -3,6 +3,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
 using Pipelines.File.IO;
+using Pipelines.File.Testing;
 
 namespace FilePipelinesTests;
 
@@ -201,11 +202,14 @@ public sealed class ReadLinesTests : IDisposable
     [Fact]
     public async Task ReadLinesAsync_ReaderIsCompletedInTheLoop_IsLeftWithoutAnError()
     {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n"u8.ToArray()));
-        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+        byte[] bytes = "a\nb\n"u8.ToArray();
+        foreach (PipeReader reader in new[] { FilePipeReader.Create(_folder.File("f", bytes)), new TestPipeReader(bytes), PipeReader.Create(new MemoryStream(bytes)) })
         {
-            await reader.CompleteAsync();
-            break;
+            await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+            {
+                await reader.CompleteAsync();
+                break;
+            }
         }
     }
 

@@ -84,6 +84,31 @@ public sealed class ReadRecordsTests : IDisposable
         Assert.Contains("10000", error.Message, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(1000)]
+    public async Task ReadRecordsAsync_RecordLongerThanMaxLength_IsRefusedHoweverItComes(int pieceSize)
+    {
+        byte[] bytes = Records(3);
+        int first = Records(1).Length;
+        TestPipeReader reader = new(bytes) { PieceSize = pieceSize };
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(
+            async () => await reader.ReadRecordsAsync<(int, string)>(TryTake, maxLength: first - 1, cancellationToken: _stop).ToListAsync(_stop));
+        Assert.Equal((0, false), (error.Offset, error.IsCutOff));
+        Assert.Contains("longer", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task ReadRecordsAsync_ReaderCompletedWithinTheLoop_Ends()
+    {
+        TestPipeReader reader = new(Records(3));
+        await foreach ((int, string) _ in reader.ReadRecordsAsync<(int, string)>(TryTake, cancellationToken: _stop))
+        {
+            await reader.CompleteAsync();
+            break;
+        }
+    }
+
     [Fact]
     public async Task ReadRecordsAsync_LeftByBreak_GoesOnBehindTheRecord()
     {

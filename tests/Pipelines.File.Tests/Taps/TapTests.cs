@@ -182,6 +182,47 @@ public sealed class TapTests : IDisposable
     }
 
     [Fact]
+    public async Task TappedReader_TapThrowsWithinTheBytes_SeesNoneTwice()
+    {
+        byte[] content = Pattern.Bytes(100);
+        List<byte> seen = [];
+        bool throws = true;
+        TestPipeReader inner = new(content) { SegmentSize = 10 };
+        PipeReader reader = inner.Tap(bytes =>
+        {
+            if (throws && seen.Count == 50)
+            {
+                throw new TimeoutException("tap");
+            }
+
+            seen.AddRange(bytes);
+        });
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.Throws<TimeoutException>(() => reader.AdvanceTo(result.Buffer.GetPosition(70)));
+        throws = false;
+        reader.AdvanceTo(result.Buffer.GetPosition(20));
+        result = await reader.ReadAsync(_stop);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End, result.Buffer.Start));
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.Equal(content, seen);
+        Assert.Equal(100, inner.Consumed);
+    }
+
+    [Fact]
+    public async Task TappedReader_CompletedWithinALoop_SeesNothingMore()
+    {
+        int seen = 0;
+        PipeReader reader = new TestPipeReader("1\n2\n"u8.ToArray()).Tap(bytes => seen += bytes.Length);
+        await foreach (ReadOnlySequence<byte> _ in reader.ReadLinesAsync(cancellationToken: _stop))
+        {
+            await reader.CompleteAsync();
+            break;
+        }
+
+        Assert.Equal(0, seen);
+    }
+
+    [Fact]
     public async Task TappedReader_CancelPendingRead_EndsTheWait()
     {
         Pipe pipe = new();

@@ -46,6 +46,13 @@ public sealed class WriteUtf8Tests
     }
 
     [Fact]
+    public void WriteUtf8_HalfOfASurrogatePair_IsReplaced()
+    {
+        char half = '\uD83D';
+        Assert.Equal("\uFFFD|  \uFFFD|\uFFFD\uFFFD", Encoding.UTF8.GetString(Bytes(w => w.WriteUtf8($"{half}|{half,3}|{(char?)half}{'\uDE00'}"))));
+    }
+
+    [Fact]
     public void WriteUtf8_Utf8Hole_IsCopiedAndAlignedByCharacters()
     {
         Assert.Equal("[üü] [  üü] [üü  ]", Encoding.UTF8.GetString(Bytes(w => w.WriteUtf8($"[{"üü"u8}] [{"üü"u8,4}] [{"üü"u8,-4}]"))));
