@@ -26,7 +26,7 @@ internal static class CommitMeasurement
             return 2;
         }
 
-        Console.WriteLine("way; file; producers; commits/s (quartiles); ratio to the first; p50 µs; p99 µs");
+        Console.WriteLine("way; file; producers; commits/s (quartiles); ratio to by hand; p50 µs; p99 µs");
         foreach (CommitFigures f in await MeasureAsync(rounds, ProducerCounts, null))
         {
             Console.WriteLine(string.Create(
@@ -83,7 +83,7 @@ internal static class CommitMeasurement
                         ways[i].File,
                         producers,
                         Spread.Of(perSecond[i]),
-                        Spread.Of(perSecond[i].Zip(perSecond[0], (own, baseline) => own / baseline)),
+                        Spread.Of(perSecond[i].Zip(perSecond[Array.FindIndex(ways, way => way is GroupCommitByHand && way.File == ways[i].File)], (own, byHand) => own / byHand)),
                         latencies[i][latencies[i].Count / 2],
                         latencies[i][(int)((latencies[i].Count - 1) * 0.99)]));
                 }

@@ -4,7 +4,7 @@ using Microsoft.Win32.SafeHandles;
 
 namespace FilePipelinesBenchmarks.Durable;
 
-/// <summary>Every way to commit; the first is the baseline.</summary>
+/// <summary>Every way to commit; <see cref="GroupCommitByHand"/> is the baseline of those with such a file.</summary>
 internal static partial class CommitWays
 {
     private const long MiB = 1024 * 1024;

@@ -7,8 +7,12 @@ namespace Pipelines.File.Writing;
 internal struct FlushList
 {
     private PendingResult<FlushResult>? _last;
+    private int _count;
 
     internal PendingResult<FlushResult>? First { get; private set; }
+
+    /// <summary>How many there are: by anybody, who may find a moment of a change.</summary>
+    internal readonly int Count => Volatile.Read(in _count);
 
     /// <summary>Adds a flush and those that it is linked to.</summary>
     internal void Add(PendingResult<FlushResult>? flushes)
@@ -25,6 +29,7 @@ internal struct FlushList
         for (; flushes is not null; flushes = flushes.Next)
         {
             _last = flushes;
+            _count++;
         }
     }
 
@@ -32,6 +37,7 @@ internal struct FlushList
     {
         PendingResult<FlushResult>? all = First;
         First = _last = null;
+        _count = 0;
         return all;
     }
 }

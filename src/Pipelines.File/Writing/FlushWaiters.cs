@@ -12,6 +12,9 @@ internal sealed class FlushWaiters
     private readonly PendingResultPool<FlushResult> _pool = new();
     private FlushList _waiting;
 
+    /// <inheritdoc cref="FlushList.Count"/>
+    internal int Count => _waiting.Count;
+
     /// <summary>Whether a flush waits for the device with no more than <paramref name="written"/> bytes.</summary>
     internal bool WantsSync(long written)
     {

@@ -96,6 +96,7 @@ internal sealed partial class WriteLoop
 
             // Only what is written by now is covered: a flush that comes while this one runs needs the next.
             _syncing = queue.Written;
+            _syncBegan = Stopwatch.GetTimestamp();
             request.Begin(FileRequestKind.Sync, offset: 0);
             return true;
         }
@@ -103,8 +104,10 @@ internal sealed partial class WriteLoop
 
     private void EndSync(FileRequest request)
     {
+        int waiting;
         lock (this)
         {
+            waiting = flushes.Count;
             if (HasSucceededLocked(request))
             {
                 _syncsFolder = _isFolderUnsynced;
@@ -113,6 +116,33 @@ internal sealed partial class WriteLoop
         }
 
         Settle(null);
+        Gather(waiting);
+    }
+
+    /// <summary>
+    /// Who was served by a sync is likely to flush again at once. For a moment the loop stays on its thread for them, so that all share the next sync, and none has to wake a thread for it.
+    /// </summary>
+    /// <param name="waiting">How many waited for this sync or the next when it ended.</param>
+    private void Gather(int waiting)
+    {
+        if (_syncsToSkip > 0)
+        {
+            _syncsToSkip--;
+            return;
+        }
+
+        int served = waiting - flushes.Count;
+        long now = Stopwatch.GetTimestamp();
+        long end = now + Math.Min((now - _syncBegan) / 2, s_mostGathering);
+        while (flushes.Count < waiting && GoesOn && !IsCompleted && Stopwatch.GetTimestamp() < end)
+        {
+            // Not by spinning: whoever is to flush may be on its way to this very processor.
+            Thread.Yield();
+        }
+
+        // Where less than half of them come back it is tried again ever more rarely.
+        _lastSkip = (waiting - flushes.Count) * 2 <= served ? 0 : Math.Min((_lastSkip * 2) + 1, MostSkipped);
+        _syncsToSkip = _lastSkip;
     }
 
     private bool TryBeginFolderSync(FileRequest request)
