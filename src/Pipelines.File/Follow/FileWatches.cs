@@ -35,17 +35,7 @@ internal static unsafe class FileWatches
     private static SafeFileHandle? s_inotify;
 
     /// <summary>Whether the file system of that file tells of every change.</summary>
-    internal static bool CanWatch(SafeFileHandle file)
-    {
-        if (!OperatingSystem.IsLinux() || !Environment.Is64BitProcess)
-        {
-            return false;
-        }
-
-        // struct statfs has 120 bytes.
-        long* status = stackalloc long[64];
-        return Libc.FStatFS(file, status) == 0 && !s_remote.Contains(status[0] & 0xffffffff);
-    }
+    internal static bool CanWatch(SafeFileHandle file) => FileOpening.IsLinux && Libc.FileSystemOf(file) is >= 0 and long type && !s_remote.Contains(type);
 
     /// <summary>Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of anything else; a later call may have more luck.</summary>
     internal static bool TryAdd(FollowedFile file)

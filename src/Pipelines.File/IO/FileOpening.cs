@@ -41,6 +41,13 @@ internal static class FileOpening
         }
 
         string fullPath = Path.GetFullPath(path);
+        if (IsLinux && LinuxOpening.TryOpen(fullPath, mode, access, share, options, preallocationSize, createMode, out FileProperties properties, out bool isNew) is { } handle)
+        {
+            OpenedFile own = ChooseOrClose(requested, handle, fullPath, properties, appends: mode == FileMode.Append);
+            own.IsNew = isNew;
+            return own;
+        }
+
         FileStatus before = default;
         bool makes = mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
         bool isMissing = mode == FileMode.CreateNew || (makes && FileStatus.OfName(fullPath, out before) == NameMeaning.Nothing);
@@ -48,7 +55,7 @@ internal static class FileOpening
         {
             OpenedFile opened = OperatingSystem.IsWindows()
                 ? OpenWindows(requested, fullPath, mode, access, share, options, preallocationSize)
-                : OpenUnix(requested, fullPath, mode, access, share, options, preallocationSize, createMode, isMissing);
+                : OpenUnix(requested, fullPath, mode, access, share, options, preallocationSize, createMode);
 
             // Somebody may have made or removed a file of that name in between: only the file that was there before is not new.
             opened.IsNew = isMissing || (makes && opened.Identity != before.Identity);
@@ -175,8 +182,11 @@ internal static class FileOpening
 
     /// <summary>The back end for an open file on this system, other than overlapped I/O.</summary>
     internal static OpenedFile Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
+        => Choose(requested, handle, path, FileProperties.Of(handle, path), appends, sharesPosition, calls);
+
+    private static OpenedFile Choose(
+        FilePipeBackend requested, SafeFileHandle handle, string? path, in FileProperties properties, bool appends, bool sharesPosition = false, UnixCalls? calls = null)
     {
-        FileProperties properties = FileProperties.Of(handle, path);
         if (OperatingSystem.IsWindows() && !properties.CanSeek && !handle.IsAsync)
         {
             return new SynchronousFile(handle, path, properties) { SharesPosition = sharesPosition };
@@ -206,18 +216,19 @@ internal static class FileOpening
                 : System.IO.File.OpenHandle(
                     fullPath, mode, access, share, requested == FilePipeBackend.Auto ? options & ~FileOptions.Asynchronous : options, preallocationSize),
             fullPath,
+            properties: null,
             appends);
     }
 
+    /// <summary>As the runtime does.</summary>
     [UnsupportedOSPlatform("windows")]
     private static OpenedFile OpenUnix(
-        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode, bool isMissing)
+        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode)
     {
-        SafeFileHandle handle = (createMode is { } permissions ? OpenWithMode(fullPath, mode, access, share, options, preallocationSize, permissions) : TryOpenLinux(fullPath, mode, access, share, options))
-            ?? TryOpenForAppendingLinux(fullPath, mode, share, options, preallocationSize)
-            ?? (isMissing ? TryMakeNewLinux(fullPath, mode, access, share, options, preallocationSize) : null)
-            ?? System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
-        return ChooseOrClose(requested, handle, fullPath, appends: mode == FileMode.Append && TryAppend(handle));
+        SafeFileHandle handle = createMode is { } permissions
+            ? OpenWithMode(fullPath, mode, access, share, options, preallocationSize, permissions)
+            : System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
+        return ChooseOrClose(requested, handle, fullPath, properties: null, appends: mode == FileMode.Append && TryAppend(handle));
     }
 
     /// <summary>Opens or makes a file with permissions of the caller's, as only a stream of the runtime's can.</summary>
@@ -240,11 +251,11 @@ internal static class FileOpening
         return new FileStream(fullPath, stream).SafeFileHandle;
     }
 
-    private static OpenedFile ChooseOrClose(FilePipeBackend requested, SafeFileHandle handle, string fullPath, bool appends)
+    private static OpenedFile ChooseOrClose(FilePipeBackend requested, SafeFileHandle handle, string fullPath, FileProperties? properties, bool appends)
     {
         try
         {
-            return Choose(requested, handle, fullPath, appends);
+            return Choose(requested, handle, fullPath, properties ?? FileProperties.Of(handle, fullPath), appends);
         }
         catch
         {
@@ -271,67 +282,6 @@ internal static class FileOpening
     /// <summary>Has every write of a file that this process has opened for itself go to its end.</summary>
     private static bool TryAppend(SafeFileHandle handle)
         => Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0 && Libc.FCntl(handle, Libc.F_SETFL, flags | Libc.O_APPEND) >= 0;
-
-    /// <summary>
-    /// Opens or makes a file for appending: the runtime opens it without O_APPEND, which a file that may only grow (chattr(1), +a) refuses. <see langword="null"/> as for
-    /// <see cref="TryOpenLinux"/>.
-    /// </summary>
-    private static SafeFileHandle? TryOpenForAppendingLinux(string fullPath, FileMode mode, FileShare share, FileOptions options, long preallocationSize)
-        => IsLinux && mode == FileMode.Append && preallocationSize == 0 && IsPlain(share, options)
-            ? TryLock(Libc.Open(fullPath, Libc.O_WRONLY | Libc.O_CREAT | Libc.O_APPEND | Libc.O_CLOEXEC, Libc.NewFileMode), share)
-            : null;
-
-    /// <summary>
-    /// For <see cref="FileMode.Create"/> where there is no such file. The runtime truncates also the one that it has just made, and ext4 then takes its bytes for the replacement of
-    /// others: it allocates them and begins to write them to the device in close(2), a quarter of the time of a 100 MiB file (ext4(5), auto_da_alloc). <see langword="null"/>:
-    /// there is a file, or anything else stands in the way: File.OpenHandle decides, and throws the documented exceptions.
-    /// </summary>
-    private static SafeFileHandle? TryMakeNewLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
-    {
-        if (!IsLinux || mode != FileMode.Create)
-        {
-            return null;
-        }
-
-        try
-        {
-            return System.IO.File.OpenHandle(fullPath, FileMode.CreateNew, access, share, options, preallocationSize);
-        }
-        catch (IOException)
-        {
-            return null;
-        }
-    }
-
-    /// <summary>
-    /// Opens an existing file for reading with the two calls that this needs where the runtime makes three, and two more on closing; <see langword="null"/> wherever
-    /// anything is not plain, or fails: File.OpenHandle decides then, and throws the documented exceptions.
-    /// </summary>
-    private static SafeFileHandle? TryOpenLinux(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options)
-        => IsLinux && mode == FileMode.Open && access == FileAccess.Read && IsPlain(share, options)
-            ? TryLock(Libc.Open(fullPath, Libc.O_RDONLY | Libc.O_CLOEXEC), share)
-            : null;
-
-    private static bool IsPlain(FileShare share, FileOptions options)
-        => (share & ~(FileShare.ReadWrite | FileShare.Delete)) == 0 && (options & ~FileOptions.Asynchronous) == 0 && !s_isLockingDisabled;
-
-    /// <summary>The runtime's own rule: a file is locked exclusively if others may do nothing with it, else shared, whatever they may do (flock(2)).</summary>
-    private static SafeFileHandle? TryLock(int descriptor, FileShare share)
-    {
-        if (descriptor < 0)
-        {
-            return null;
-        }
-
-        SafeFileHandle handle = new(descriptor, ownsHandle: true);
-        if (Libc.FLock(descriptor, (share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH) | Libc.LOCK_NB) != 0)
-        {
-            handle.Dispose();
-            return null;
-        }
-
-        return handle;
-    }
 
     /// <summary>Refuses a back end that this system lacks.</summary>
     /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>

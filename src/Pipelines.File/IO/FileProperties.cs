@@ -42,12 +42,25 @@ internal readonly struct FileProperties
     /// <summary>Bytes when it was opened; <see langword="null"/> where that is not known.</summary>
     internal long? KnownLength => IsLengthKnown ? Length : null;
 
+    /// <summary>
+    /// Linux: the file system lies on a block device, and so on no server, and its files are not made up by the kernel. Those that have no device of their own have a major number of 0; btrfs, tmpfs
+    /// and overlayfs are among them.
+    /// </summary>
+    internal bool IsOnBlockDevice => IsRegular && _volume >> 32 != 0;
+
+    /// <summary>The same file after it was emptied.</summary>
+    internal FileProperties Emptied => this with { Length = 0 };
+
     /// <summary>Which file it is; <see langword="default"/> where opening did not tell.</summary>
     internal FileIdentity Identity
     {
         get => new(_volume, _number, _created);
         private init => (_volume, _number, _created) = (value.Volume, (ulong)value.Number, value.Created);
     }
+
+    /// <summary>Which file it is, whatever opening told; <see langword="default"/> where the system does not tell.</summary>
+    /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
+    internal FileIdentity IdentityOf(SafeFileHandle handle) => Identity != default ? Identity : FileStatus.TryOf(handle, out FileStatus status) ? status.Identity : default;
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
@@ -110,13 +123,14 @@ internal readonly struct FileProperties
                 throw FileErrors.FromErrno(Libc.EACCES, path ?? PathOf(handle));
             case Libc.S_IFREG:
                 // A file that says 0 may be one of /proc that cannot seek.
-                bool canSeek = status.Size > 0 || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
+                bool isOnDevice = status.DeviceMajor != 0;
+                bool canSeek = status.Size > 0 || isOnDevice || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
                 return new FileProperties
                 {
                     CanSeek = canSeek,
                     IsRegular = true,
                     Length = status.Size,
-                    IsLengthKnown = canSeek && !IsMadeUp(handle, status.Size),
+                    IsLengthKnown = canSeek && (isOnDevice || !IsMadeUp(handle, status.Size)),
                     Identity = identity,
                 };
             case Libc.S_IFBLK:
@@ -133,12 +147,8 @@ internal readonly struct FileProperties
     /// <summary>
     /// Whether the kernel makes the file up when it is read, and so knows no length: it says 0 for a file of /proc, and a page for one of /sys. statfs(2).
     /// </summary>
-    private static unsafe bool IsMadeUp(SafeFileHandle handle, long length)
-    {
-        // struct statfs has 120 bytes.
-        long* status = stackalloc long[64];
-        return (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess && Libc.FStatFS(handle, status) == 0 && Array.IndexOf(s_madeUp, status[0]) >= 0;
-    }
+    private static bool IsMadeUp(SafeFileHandle handle, long length)
+        => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess && Array.IndexOf(s_madeUp, Libc.FileSystemOf(handle)) >= 0;
 
     private static FileProperties OfAny(SafeFileHandle handle)
     {

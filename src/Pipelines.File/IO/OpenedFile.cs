@@ -48,8 +48,7 @@ internal abstract class OpenedFile
 
     /// <summary>Which file it is; <see langword="default"/> where the system does not tell.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
-    internal virtual FileIdentity Identity
-        => Properties.Identity != default ? Properties.Identity : FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : default;
+    internal virtual FileIdentity Identity => Properties.IdentityOf(Handle);
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
     internal string? Path => _path ?? FileProperties.PathOf(Handle);

@@ -132,6 +132,110 @@ public sealed class OpeningTests : IDisposable
         }
     }
 
+    [Theory]
+    [InlineData(FileMode.Open, FileAccess.Read)]
+    [InlineData(FileMode.Open, FileAccess.Write)]
+    [InlineData(FileMode.OpenOrCreate, FileAccess.Write)]
+    [InlineData(FileMode.Create, FileAccess.Write)]
+    [InlineData(FileMode.CreateNew, FileAccess.Write)]
+    [InlineData(FileMode.Truncate, FileAccess.Write)]
+    [InlineData(FileMode.Append, FileAccess.Write)]
+    [InlineData(FileMode.Create, FileAccess.Read)]
+    [InlineData((FileMode)7, FileAccess.Write)]
+    public void Open_AnyModeOfAnything_EndsAsTheRuntimesOpeningDoes(FileMode mode, FileAccess access)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere the runtime opens the file, or OverlappedOpening, which has tests of its own.");
+        string[] situations = ["missing", "file", "read-only", "folder", "link", "dangling", "missing folder/f", "file/f", "locked", "shared"];
+        (FileShare Share, FileOptions Options, long PreallocationSize)[] ways =
+        [
+            (FileShare.None, FileOptions.None, 0),
+            (FileShare.Read, FileOptions.None, 0),
+            (FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable, FileOptions.None, 0),
+            (FileShare.ReadWrite, FileOptions.SequentialScan, 0),
+            (FileShare.ReadWrite, FileOptions.RandomAccess, 0),
+            (FileShare.Read, FileOptions.WriteThrough | FileOptions.Asynchronous, 0),
+            (FileShare.None, FileOptions.DeleteOnClose, 0),
+            (FileShare.Read, FileOptions.None, 10_000),
+        ];
+        int number = 0;
+        foreach ((string situation, (FileShare share, FileOptions option, long preallocation)) in situations.SelectMany(situation => ways.Select(way => (situation, way))))
+        {
+            string actual = Outcome(situation, $"a{number}", path =>
+            {
+                OpenedFile opened = FileOpening.Open(FilePipeBackend.Auto, path, mode, access, share, option, preallocation);
+                return (opened.Handle, () => opened.Release(closeHandle: true));
+            });
+            string expected = Outcome(situation, $"b{number++}", path =>
+            {
+                SafeFileHandle handle = File.OpenHandle(path, mode, access, share, option, preallocation);
+                return (handle, handle.Dispose);
+            });
+            Assert.True(expected == actual, $"{situation}, {share}, {option}, {preallocation}: {actual} instead of {expected}");
+        }
+    }
+
+    /// <summary>What comes of opening in a situation: what it throws, or how the file is open, and what is there when it was closed.</summary>
+    private string Outcome(string situation, string folder, Func<string, (SafeFileHandle Handle, Action Close)> open)
+    {
+        string root = Directory.CreateDirectory(_folder.File(folder)).FullName;
+        string path = Path.Combine(root, situation);
+        File.WriteAllText(Path.Combine(root, "file"), "12345");
+        Directory.CreateDirectory(Path.Combine(root, "folder"));
+        if (situation is "locked" or "shared" or "read-only")
+        {
+            File.WriteAllText(path, "locked");
+        }
+
+        if (situation == "read-only")
+        {
+            File.SetAttributes(path, FileAttributes.ReadOnly);
+        }
+
+        File.CreateSymbolicLink(Path.Combine(root, "link"), Path.Combine(root, "file"));
+        File.CreateSymbolicLink(Path.Combine(root, "dangling"), Path.Combine(root, "made"));
+        using SafeFileHandle? other = situation is "locked" or "shared" ? File.OpenHandle(path, share: situation == "locked" ? FileShare.None : FileShare.ReadWrite) : null;
+        List<string> outcome = [];
+        try
+        {
+            (SafeFileHandle handle, Action close) = open(path);
+            using (handle)
+            {
+                outcome.Add(DescribeFlags(handle));
+                outcome.Add(IsFree(FileShare.None) + " " + IsFree(FileShare.ReadWrite));
+                close();
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException)
+        {
+            outcome.Add($"{(e is FileExistsException ? nameof(IOException) : e.GetType().Name)} {(e is FileExistsException ? e.InnerException! : e).Message}");
+        }
+
+        outcome.Add(IsFree(FileShare.None));
+        outcome.AddRange(Directory.GetFiles(root).Order(StringComparer.Ordinal).Select(file => new FileInfo(file).LinkTarget is not null || (other is not null && file == path) ? file
+            : $"{file} {new FileInfo(file).UnixFileMode} {File.ReadAllText(file)}"));
+        return string.Join('\n', outcome).Replace(root, "ROOT", StringComparison.Ordinal);
+
+        string IsFree(FileShare share)
+        {
+            try
+            {
+                File.OpenHandle(path, share: share).Dispose();
+                return "free";
+            }
+            catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+            {
+                return e.GetType().Name;
+            }
+        }
+    }
+
+    /// <summary>The flags of open(2), as the system tells them (proc_pid_fdinfo(5)), but for O_APPEND, which the runtime does without.</summary>
+    private static string DescribeFlags(SafeFileHandle handle)
+    {
+        const int Append = 0x400;
+        return string.Concat(File.ReadLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}").Where(line => line.StartsWith("flags:", StringComparison.Ordinal)).Select(line => Convert.ToInt32(line[6..].Trim(), 8) & ~Append));
+    }
+
     [Fact]
     public async Task Create_NewFileThatExists_SaysSo()
     {

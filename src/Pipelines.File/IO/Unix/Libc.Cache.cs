@@ -9,6 +9,8 @@ internal static unsafe partial class Libc
     /// <summary>preadv2(2), pwritev2(2), Linux 6.14: pages that the call brings into the page cache leave it when it is over, or when they are written.</summary>
     internal const int RWF_DONTCACHE = 0x80;
 
+    internal const int POSIX_FADV_RANDOM = 1;
+    internal const int POSIX_FADV_SEQUENTIAL = 2;
     internal const int POSIX_FADV_DONTNEED = 4;
     internal const uint SYNC_FILE_RANGE_WAIT_BEFORE = 1;
     internal const uint SYNC_FILE_RANGE_WRITE = 2;

@@ -24,6 +24,7 @@ internal static unsafe partial class Libc
     internal const int AT_SYMLINK_FOLLOW = 0x400;
     internal const uint RENAME_NOREPLACE = 1;
     internal const int W_OK = 2;
+    internal const int FALLOC_FL_KEEP_SIZE = 1;
     internal const uint STATX_MODE = 0x2;
     internal const uint STATX_UID = 0x8;
     internal const uint STATX_GID = 0x10;

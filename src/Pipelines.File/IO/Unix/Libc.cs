@@ -146,6 +146,14 @@ internal static unsafe partial class Libc
         return EpollControl(epoll, operation, descriptor, packed);
     }
 
+    /// <summary>The type of the file system that the file lies on (statfs(2)); -1 where the system does not tell.</summary>
+    internal static long FileSystemOf(SafeFileHandle file)
+    {
+        // struct statfs has 120 bytes.
+        long* status = stackalloc long[64];
+        return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
+    }
+
     [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
     internal static partial int EpollCreate(int flags);
 
@@ -161,10 +169,6 @@ internal static unsafe partial class Libc
     /// <summary>open(2) with its third argument. Linux only: elsewhere a variable argument is passed another way.</summary>
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags, uint mode);
-
-    /// <summary>fstatfs(2); the first member of struct statfs is the type of the file system.</summary>
-    [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
-    internal static partial int FStatFS(SafeFileHandle file, long* status);
 
     [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
     internal static partial int FCntl(SafeFileHandle file, int command, int argument);
@@ -189,6 +193,9 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
     internal static partial nint WriteV(SafeFileHandle file, IoVector* vectors, int count);
+
+    [LibraryImport(Library, EntryPoint = "ftruncate", SetLastError = true)]
+    internal static partial int FTruncate(SafeFileHandle file, long length);
 
     [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
     internal static partial int FDataSync(SafeFileHandle file);
@@ -241,4 +248,8 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "epoll_ctl", SetLastError = true)]
     private static partial int EpollControl(int epoll, int operation, int descriptor, byte* eventOfIt);
+
+    /// <summary>fstatfs(2); the first member of struct statfs is the type of the file system.</summary>
+    [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
+    private static partial int FStatFS(SafeFileHandle file, long* status);
 }
