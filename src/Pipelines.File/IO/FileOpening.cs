@@ -41,7 +41,9 @@ internal static class FileOpening
         }
 
         string fullPath = Path.GetFullPath(path);
-        if (IsLinux && LinuxOpening.TryOpen(fullPath, mode, access, share, options, preallocationSize, createMode, out FileProperties properties, out bool isNew) is { } handle)
+        if (IsLinux
+            && LinuxOpening.TryOpen(fullPath, mode, access, share, options, preallocationSize, createMode, out FileProperties properties, out bool isNew)
+                is { } handle)
         {
             OpenedFile own = ChooseOrClose(requested, handle, fullPath, properties, appends: mode == FileMode.Append);
             own.IsNew = isNew;
@@ -75,7 +77,8 @@ internal static class FileOpening
         nint number = OperatingSystem.IsWindows() ? Kernel32.GetStdHandle(isOutput ? Kernel32.STD_OUTPUT_HANDLE : Kernel32.STD_INPUT_HANDLE) : isOutput ? 1 : 0;
         SafeFileHandle handle = new(number, ownsHandle: false);
 
-        // A number that whoever started this process has closed (<&-) is given to the next file that this process opens. That one is closed on exec, and none that exec has left open is.
+        // A number that whoever started this process has closed (<&-) is given to the next file that this process opens. That one is closed
+        // on exec, and none that exec has left open is.
         if (OperatingSystem.IsWindows() ? number is 0 or -1 : IsLinux && Libc.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
         {
             throw new IOException($"This process has no standard {(isOutput ? "output" : "input")}.");
@@ -104,7 +107,10 @@ internal static class FileOpening
         }
     }
 
-    /// <summary>Locks a file that was opened without the runtime, as it does: exclusively where others may do nothing with it, else shared (flock(2)).</summary>
+    /// <summary>
+    /// Locks a file that was opened without the runtime, as it does: exclusively where others may do nothing with it, else shared
+    /// (flock(2)).
+    /// </summary>
     /// <exception cref="IOException">Somebody else has it locked. The file stays open.</exception>
     internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
     {
@@ -144,7 +150,8 @@ internal static class FileOpening
 
         if (requested != FilePipeBackend.Overlapped)
         {
-            // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the runtime's way, then.
+            // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the
+            // runtime's way, then.
             return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
         }
 
@@ -153,7 +160,10 @@ internal static class FileOpening
             : throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
     }
 
-    /// <summary><see langword="null"/>: a device that has no overlapped I/O, or does not tell what it is, and that may be opened a second time, without it.</summary>
+    /// <summary>
+    /// <see langword="null"/>: a device that has no overlapped I/O, or does not tell what it is, and that may be opened a second time,
+    /// without it.
+    /// </summary>
     [SupportedOSPlatform("windows")]
     private static OverlappedFile? TryOpenOverlapped(
         FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
@@ -208,7 +218,8 @@ internal static class FileOpening
             return overlapped;
         }
 
-        // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so that the system appends.
+        // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so
+        // that the system appends.
         bool appends = mode == FileMode.Append && !OverlappedOpening.IsDevice(fullPath);
         return ChooseOrClose(
             requested,

@@ -9,7 +9,8 @@ internal readonly struct FileProperties
     // statfs(2): proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, configfs.
     private static readonly long[] s_madeUp = [0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0x62656570];
 
-    // FILE_ATTRIBUTE_RECALL_ON_OPEN and FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS (File Attribute Constants): the bytes are somewhere else, and have no name in the enum.
+    // FILE_ATTRIBUTE_RECALL_ON_OPEN and FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS (File Attribute Constants): the bytes are somewhere else, and
+    // have no name in the enum.
     private const FileAttributes WithinTheCall
         = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000 | (FileAttributes)0x400000;
 
@@ -30,7 +31,9 @@ internal readonly struct FileProperties
     /// <summary>A terminal or the like, where that is known (Linux).</summary>
     internal bool IsCharacterDevice { get; private init; }
 
-    /// <summary>Windows: overlapped or not, a read returns only when it has ended, as the bytes have to be unpacked or fetched first.</summary>
+    /// <summary>
+    /// Windows: overlapped or not, a read returns only when it has ended, as the bytes have to be unpacked or fetched first.
+    /// </summary>
     internal bool IsReadWithinTheCall { get; private init; }
 
     /// <summary>Whether <see cref="Length"/> is what can be read.</summary>
@@ -43,8 +46,8 @@ internal readonly struct FileProperties
     internal long? KnownLength => IsLengthKnown ? Length : null;
 
     /// <summary>
-    /// Linux: the file system lies on a block device, and so on no server, and its files are not made up by the kernel. Those that have no device of their own have a major number of 0; btrfs, tmpfs
-    /// and overlayfs are among them.
+    /// Linux: the file system lies on a block device, and so on no server, and its files are not made up by the kernel. Those that have no
+    /// device of their own have a major number of 0; btrfs, tmpfs and overlayfs are among them.
     /// </summary>
     internal bool IsOnBlockDevice => IsRegular && _volume >> 32 != 0;
 
@@ -60,7 +63,8 @@ internal readonly struct FileProperties
 
     /// <summary>Which file it is, whatever opening told; <see langword="default"/> where the system does not tell.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>
-    internal FileIdentity IdentityOf(SafeFileHandle handle) => Identity != default ? Identity : FileStatus.TryOf(handle, out FileStatus status) ? status.Identity : default;
+    internal FileIdentity IdentityOf(SafeFileHandle handle)
+        => Identity != default ? Identity : FileStatus.TryOf(handle, out FileStatus status) ? status.Identity : default;
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
@@ -145,7 +149,8 @@ internal readonly struct FileProperties
     }
 
     /// <summary>
-    /// Whether the kernel makes the file up when it is read, and so knows no length: it says 0 for a file of /proc, and a page for one of /sys. statfs(2).
+    /// Whether the kernel makes the file up when it is read, and so knows no length: it says 0 for a file of /proc, and a page for one of
+    /// /sys. statfs(2).
     /// </summary>
     private static bool IsMadeUp(SafeFileHandle handle, long length)
         => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess && Array.IndexOf(s_madeUp, Libc.FileSystemOf(handle)) >= 0;

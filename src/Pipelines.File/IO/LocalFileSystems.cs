@@ -5,7 +5,8 @@ namespace Pipelines.File.IO;
 /// <summary>The file systems that nobody but this kernel changes, so that statx(2) tells every change of a file at once.</summary>
 internal static class LocalFileSystems
 {
-    // statfs(2), <linux/magic.h>: ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, bcachefs, jfs, reiserfs, nilfs2, squashfs, erofs, ISO 9660.
+    // statfs(2), <linux/magic.h>: ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, bcachefs, jfs, reiserfs, nilfs2, squashfs, erofs, ISO
+    // 9660.
     private static readonly long[] s_known =
     [
         0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x858458f6, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x3153464a, 0x52654973, 0x3434, 0x73717368, 0xe0f5e1e2, 0x9660,
@@ -14,13 +15,19 @@ internal static class LocalFileSystems
     // NFS, smbfs, CIFS, SMB2.
     private static readonly long[] s_remote = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
 
-    /// <summary>Whether the file lies on one of them. What is not known is not: NFS, SMB and FUSE answer from a cache of attributes, and overlayfs shows another file system's files.</summary>
+    /// <summary>
+    /// Whether the file lies on one of them. What is not known is not: NFS, SMB and FUSE answer from a cache of attributes, and overlayfs
+    /// shows another file system's files.
+    /// </summary>
     internal static bool Hold(SafeFileHandle file) => FileOpening.IsLinux && IsLocal(Libc.FileSystemOf(file));
 
     /// <param name="type">f_type of statfs(2).</param>
     internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & 0xffffffff) >= 0;
 
-    /// <summary>Whether a file that is open for writing only can be locked with LOCK_SH, as the runtime does (flock(2)): not on a server, where the lock would be refused, or would refuse the writes.</summary>
+    /// <summary>
+    /// Whether a file that is open for writing only can be locked with LOCK_SH, as the runtime does (flock(2)): not on a server, where the
+    /// lock would be refused, or would refuse the writes.
+    /// </summary>
     internal static bool LetWritersLock(SafeFileHandle file, in FileProperties properties)
         => properties.IsOnBlockDevice || (Libc.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0);
 }

@@ -116,9 +116,16 @@ internal sealed class WriterFile
             throw new NotSupportedException($"The file cannot seek, so it cannot be cut: '{file.Path}'");
         }
 
-        if (RandomAccess.GetLength(file.Handle) > length)
+        try
         {
-            RandomAccess.SetLength(file.Handle, length);
+            if (RandomAccess.GetLength(file.Handle) > length)
+            {
+                RandomAccess.SetLength(file.Handle, length);
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw FileErrors.WithPath(e, file.Path);
         }
     }
 

@@ -4,8 +4,9 @@ using Microsoft.Win32.SafeHandles;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Opens files by path as <see cref="System.IO.File.OpenHandle"/> does on Linux, its locks included, with fewer system calls: what statx(2) tells of the open file answers what the runtime asks
-/// by itself (fstat(2), fstatfs(2)), and a handle that the runtime has not locked is closed without being unlocked.
+/// Opens files by path as <see cref="System.IO.File.OpenHandle"/> does on Linux, its locks included, with fewer system calls: what statx(2)
+/// tells of the open file answers what the runtime asks by itself (fstat(2), fstatfs(2)), and a handle that the runtime has not locked is
+/// closed without being unlocked.
 /// </summary>
 internal static unsafe class LinuxOpening
 {
@@ -15,13 +16,16 @@ internal static unsafe class LinuxOpening
     private const FileShare AnyShare = FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable;
 
     // Encrypted means nothing here. What is to be deleted is closed by the runtime, which deletes it then.
-    private const FileOptions AnyOption = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted;
+    private const FileOptions AnyOption
+        = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted;
 
     /// <summary>
-    /// The open file; <see langword="null"/> where the arguments do not go together, or a call has failed: File.OpenHandle decides then, and throws the documented exceptions.
+    /// The open file; <see langword="null"/> where the arguments do not go together, or a call has failed: File.OpenHandle decides then,
+    /// and throws the documented exceptions.
     /// </summary>
     /// <param name="fullPath">The whole path.</param>
-    /// <param name="mode">How; what is appended to is open with O_APPEND, without which a file that may only grow (chattr(1), +a) cannot be opened.</param>
+    /// <param name="mode">How; what is appended to is open with O_APPEND, without which a file that may only grow (chattr(1), +a) cannot be
+    /// opened.</param>
     /// <param name="access">For reading or for writing.</param>
     /// <param name="share">Whether it is locked exclusively, and left open by exec.</param>
     /// <param name="options">Options.</param>
@@ -44,9 +48,15 @@ internal static unsafe class LinuxOpening
     {
         properties = default;
         isNew = false;
-        bool isPlain = (share & ~AnyShare) == 0 && (options & ~AnyOption) == 0 && (preallocationSize == 0 || mode is FileMode.Create or FileMode.CreateNew)
-            && (access == FileAccess.Write ? mode is >= FileMode.CreateNew and <= FileMode.Append : access == FileAccess.Read && mode == FileMode.Open);
-        if (!isPlain || TryCall(fullPath, mode, access, share, options, createMode, out bool isMade, out NameMeaning before, out FileStatus statusBefore) is not { } handle)
+        bool isPlain = (share & ~AnyShare) == 0
+            && (options & ~AnyOption) == 0
+            && (preallocationSize == 0 || mode is FileMode.Create or FileMode.CreateNew)
+            && (access == FileAccess.Read ? mode == FileMode.Open : access == FileAccess.Write && mode is >= FileMode.CreateNew and <= FileMode.Append);
+        NameMeaning before = NameMeaning.Unknown;
+        FileStatus statusBefore = default;
+        bool isMade = false;
+        SafeFileHandle? handle = isPlain ? TryCall(fullPath, mode, access, share, options, createMode, out isMade, out before, out statusBefore) : null;
+        if (handle is null)
         {
             return null;
         }
@@ -55,7 +65,8 @@ internal static unsafe class LinuxOpening
         {
             properties = FileProperties.Of(handle, fullPath);
 
-            // Somebody may have made or removed a file of that name meanwhile, and it may be a link's: only the file that was there before is not new.
+            // Somebody may have made or removed a file of that name meanwhile, and it may be a link's: only the file that was there before
+            // is not new.
             isNew = isMade || before == NameMeaning.Nothing || (MakesFiles(mode) && properties.IdentityOf(handle) != statusBefore.Identity);
             if (access == FileAccess.Read || share == FileShare.None || LocalFileSystems.LetWritersLock(handle, properties))
             {
@@ -83,8 +94,9 @@ internal static unsafe class LinuxOpening
     private static bool MakesFiles(FileMode mode) => mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
 
     /// <summary>
-    /// open(2), with O_EXCL first where the file is to be made. One that was just made is not truncated: ext4 would take its bytes for the replacement of others, allocate them and begin to write
-    /// them to the device in close(2), a quarter of the time of a 100 MiB file (ext4(5), auto_da_alloc).
+    /// open(2), with O_EXCL first where the file is to be made. One that was just made is not truncated: ext4 would take its bytes for the
+    /// replacement of others, allocate them and begin to write them to the device in close(2), a quarter of the time of a 100 MiB file
+    /// (ext4(5), auto_da_alloc).
     /// </summary>
     private static SafeFileHandle? TryCall(
         string fullPath,
@@ -134,10 +146,13 @@ internal static unsafe class LinuxOpening
         return true;
     }
 
-    /// <summary>As in the runtime: only a lack of room counts, everything else is a file system that cannot reserve any, and the length stays.</summary>
+    /// <summary>
+    /// As in the runtime: only a lack of room counts, everything else is a file system that cannot reserve any, and the length stays.
+    /// </summary>
     private static bool TryAllocate(SafeFileHandle handle, string fullPath, long size)
     {
-        if (Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, size) == 0 || Marshal.GetLastPInvokeError() is not (Libc.ENOSPC or Libc.EFBIG))
+        if (Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, size) == 0
+            || Marshal.GetLastPInvokeError() is not (Libc.ENOSPC or Libc.EFBIG))
         {
             return true;
         }
