@@ -37,7 +37,7 @@ internal static class FileOpening
         ThrowIfNotSupported(requested);
         if (mode == FileMode.Append && !OperatingSystem.IsWindows() && !IsLinux)
         {
-            throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} needs writes that the system itself puts at the end, which .NET does not offer here.");
+            throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} is not supported here, because .NET cannot let the system put every write at the end of the file.");
         }
 
         string fullPath = Path.GetFullPath(path);

@@ -63,6 +63,6 @@ internal static class FolderSync
     private static IOException Failed(int errno, string folder)
     {
         Exception cause = FileErrors.FromErrno(errno, folder);
-        return new IOException($"The folder could not be synced, so a power failure may take the file's name: {cause.Message}", cause) { HResult = errno };
+        return new IOException($"The folder could not be synced, so a power failure may lose the name of the file: {cause.Message}", cause) { HResult = errno };
     }
 }

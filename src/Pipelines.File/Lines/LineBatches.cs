@@ -63,7 +63,7 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
     {
         if (_isStarted)
         {
-            throw new InvalidOperationException("The lines of a pipe can be enumerated once: what was read is gone.");
+            throw new InvalidOperationException("The lines of a pipe can be enumerated only once.");
         }
 
         _isStarted = true;

@@ -139,7 +139,7 @@ internal sealed class SegmentPool
             memory = owner.Memory;
             if (memory.IsEmpty)
             {
-                throw new InvalidOperationException("The memory pool has given memory of no bytes.");
+                throw new InvalidOperationException("The memory pool returned empty memory.");
             }
         }
         catch

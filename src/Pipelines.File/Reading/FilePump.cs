@@ -224,7 +224,7 @@ internal sealed class FilePump : IDisposable
     {
         if (length == 0)
         {
-            throw new InvalidOperationException("The destination has given memory of no bytes.");
+            throw new InvalidOperationException("The destination returned empty memory.");
         }
     }
 

@@ -374,7 +374,7 @@ internal sealed class ReadBuffer
             }
         }
 
-        throw new InvalidOperationException("The position is not one of this reader's buffer: it belongs to another reader, or to bytes that were consumed already.");
+        throw new InvalidOperationException("The position does not belong to this reader's buffer: it is from another reader, or its bytes were consumed already.");
     }
 
     /// <summary>

@@ -134,7 +134,7 @@ internal abstract partial class ReplacementFile
                 case Libc.S_IFREG:
                     break;
                 default:
-                    throw new IOException($"This is not a regular file, and {nameof(FilePipeWriterOptions.Replace)} would put one in its place: '{TargetPath}'");
+                    throw new IOException($"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'");
             }
 
             if (!MayWrite())

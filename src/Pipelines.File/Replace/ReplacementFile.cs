@@ -56,7 +56,7 @@ internal abstract partial class ReplacementFile : IDisposable
         string fullPath = Path.GetFullPath(path);
         if (Path.EndsInDirectorySeparator(fullPath))
         {
-            throw new UnauthorizedAccessException($"This is the name of a folder, and no file can replace it: '{path}'");
+            throw new UnauthorizedAccessException($"The path is that of a folder, which a file cannot replace: '{path}'");
         }
 
         try

@@ -265,7 +265,7 @@ internal sealed unsafe class DescriptorPoller
         {
             _ = epoll < 0 ? 0 : Libc.Close(epoll);
             _ = wake < 0 ? 0 : Libc.Close(wake);
-            throw e is IOException ? e : new IOException("The system has no thread to wait for the file with.", e);
+            throw e is IOException ? e : new IOException("The system could not start the thread that waits for the file.", e);
         }
 
         _epoll = epoll;

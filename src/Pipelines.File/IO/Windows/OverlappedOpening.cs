@@ -78,7 +78,7 @@ internal static unsafe class OverlappedOpening
 
         if (preallocationSize > 0 && mode is not (FileMode.Create or FileMode.CreateNew))
         {
-            throw new ArgumentException($"A preallocation size goes only with {nameof(FileMode)}.{nameof(FileMode.Create)} and {nameof(FileMode.CreateNew)}.", nameof(preallocationSize));
+            throw new ArgumentException($"A preallocation size needs {nameof(FileMode)}.{nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.", nameof(preallocationSize));
         }
 
         Kernel32.SecurityAttributes security = new()
