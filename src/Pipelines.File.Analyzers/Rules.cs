@@ -11,11 +11,11 @@ public static class Rules
     public static readonly DiagnosticDescriptor ReplaceNotCompleted = new(
         "PF0001",
         "A writer with Replace is disposed without CompleteAsync",
-        "'{0}' has Replace, and is disposed without CompleteAsync: the file does not appear",
+        "'{0}' has Replace and is disposed without CompleteAsync, so the file does not appear",
         Category,
         DiagnosticSeverity.Warning,
         isEnabledByDefault: true,
-        "Disposing a writer with Replace gives up what was written, so that an exception on the way leaves the old file. Where all has gone well CompleteAsync makes the new one appear.");
+        "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the end to make the new file appear.");
 
     /// <summary>A line of ReadLinesAsync is kept.</summary>
     public static readonly DiagnosticDescriptor LineStored = new(
@@ -25,19 +25,19 @@ public static class Rules
         Category,
         DiagnosticSeverity.Warning,
         isEnabledByDefault: true,
-        "The line refers to the reader's buffer, which is used again. Store line.ToArray() or Encoding.UTF8.GetString(line), or read with ReadTextLinesAsync.");
+        "The line refers to the reader's buffer, which the next step of the loop uses again. Store line.ToArray() or Encoding.UTF8.GetString(line), or read with ReadTextLinesAsync.");
 
-    /// <summary>A buffer is used behind AdvanceTo.</summary>
+    /// <summary>A buffer is used after AdvanceTo.</summary>
     public static readonly DiagnosticDescriptor BufferUsedBehindAdvance = new(
         "PF0003",
-        "A reader's buffer is used behind AdvanceTo",
-        "'{0}' is used behind AdvanceTo, which has given its memory back",
+        "A reader's buffer is used after AdvanceTo",
+        "'{0}' is used after AdvanceTo, which has given its memory back",
         Category,
         DiagnosticSeverity.Warning,
         isEnabledByDefault: true,
-        "After AdvanceTo the memory of the buffer may hold anything. Use the buffer, its length included, before.");
+        "After AdvanceTo the memory of the buffer may hold other bytes. Use the buffer and its length before AdvanceTo.");
 
-    /// <summary>What a call of a writer returns is dropped.</summary>
+    /// <summary>The result of a writer's call is dropped.</summary>
     public static readonly DiagnosticDescriptor NotAwaited = new(
         "PF0004",
         "A flush, write or completion of a PipeWriter is not awaited",
@@ -45,5 +45,5 @@ public static class Rules
         Category,
         DiagnosticSeverity.Warning,
         isEnabledByDefault: true,
-        "FlushAsync, WriteAsync and CompleteAsync of a PipeWriter are one call at a time, and tell of a write that failed only to who awaits them.");
+        "A PipeWriter allows one call of FlushAsync, WriteAsync or CompleteAsync at a time, and reports a failed write only to a caller that awaits the call.");
 }

@@ -21,7 +21,7 @@ public sealed partial class OptionsPageTests
         StringBuilder page = new("""
             # Options
 
-            This page is made of the doc comments: a test compares the two. Any number of readers, writers, followers or requests may share one options object.
+            This page is generated from the doc comments, and a test compares the two. Any number of readers, writers, followers or requests may share one options object.
 
             """);
         foreach (Type type in s_options)
@@ -46,7 +46,7 @@ public sealed partial class OptionsPageTests
             page.Append(CultureInfo.InvariantCulture, $"\n<!-- example: compile -->\n```csharp\n{CodeOf(code)}\n```\n");
         }
 
-        page.Append("\n| option | type | |\n| --- | --- | --- |\n");
+        page.Append("\n| option | type | meaning |\n| --- | --- | --- |\n");
         foreach (PropertyInfo property in type.GetProperties(BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly))
         {
             page.Append(CultureInfo.InvariantCulture, $"| `{property.Name}` | `{NameOf(property)}` | {TextOf(members[$"P:{type.FullName}.{property.Name}"].Element("summary"))} |\n");

@@ -38,7 +38,7 @@ public static class BinarySequenceReaderExtensions
     /// Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.
     /// </summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value.</param>
+    /// <param name="value">The value; <see langword="false"/> if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
     public static bool TryReadBoolean(ref this SequenceReader<byte> reader, out bool value)
     {

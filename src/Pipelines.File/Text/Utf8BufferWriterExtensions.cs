@@ -25,7 +25,7 @@ public static class Utf8BufferWriterExtensions
     /// Writes a text as UTF-8, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.
     /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
-    /// <param name="text">The text.</param>
+    /// <param name="text">The text to write.</param>
     public static void WriteUtf8(this IBufferWriter<byte> writer, string text)
     {
         ArgumentNullException.ThrowIfNull(text);

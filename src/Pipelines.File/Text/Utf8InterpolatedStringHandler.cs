@@ -45,18 +45,18 @@ public readonly struct Utf8InterpolatedStringHandler
     public void AppendLiteral(string value) => _writer.WriteUtf8(value);
 
     /// <summary>Writes a string.</summary>
-    /// <param name="value">The string.</param>
+    /// <param name="value">The string to write.</param>
     public void AppendFormatted(string? value) => AppendFormatted(value, alignment: 0);
 
     /// <summary>Writes a string, padded with spaces.</summary>
-    /// <param name="value">The string.</param>
+    /// <param name="value">The string to write.</param>
     /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
     /// <param name="format">The format, which only a formatter of the provider uses.</param>
     public void AppendFormatted(string? value, int alignment = 0, string? format = null)
         => AppendFormatted((_custom is null ? value : _custom.Format(format, value, _provider)).AsSpan(), alignment);
 
     /// <summary>Writes characters, padded with spaces.</summary>
-    /// <param name="value">The characters.</param>
+    /// <param name="value">The characters to write.</param>
     /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
     /// <param name="format">Ignored.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
@@ -83,24 +83,24 @@ public readonly struct Utf8InterpolatedStringHandler
 
     /// <summary>Writes a value.</summary>
     /// <typeparam name="T">The type of the value.</typeparam>
-    /// <param name="value">The value.</param>
+    /// <param name="value">The value to write.</param>
     public void AppendFormatted<T>(T value) => AppendFormatted(value, alignment: 0, format: null);
 
     /// <summary>Writes a value in a format.</summary>
     /// <typeparam name="T">The type of the value.</typeparam>
-    /// <param name="value">The value.</param>
+    /// <param name="value">The value to write.</param>
     /// <param name="format">The format, as for the ToString of the value.</param>
     public void AppendFormatted<T>(T value, string? format) => AppendFormatted(value, alignment: 0, format);
 
     /// <summary>Writes a value, padded with spaces.</summary>
     /// <typeparam name="T">The type of the value.</typeparam>
-    /// <param name="value">The value.</param>
+    /// <param name="value">The value to write.</param>
     /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
     public void AppendFormatted<T>(T value, int alignment) => AppendFormatted(value, alignment, format: null);
 
     /// <summary>Writes a value in a format, padded with spaces.</summary>
     /// <typeparam name="T">The type of the value.</typeparam>
-    /// <param name="value">The value.</param>
+    /// <param name="value">The value to write.</param>
     /// <param name="alignment">The minimum number of characters. A negative number puts the spaces after the value.</param>
     /// <param name="format">The format, as for the ToString of the value.</param>
     public void AppendFormatted<T>(T value, int alignment, string? format)
