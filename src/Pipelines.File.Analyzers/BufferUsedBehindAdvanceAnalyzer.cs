@@ -38,7 +38,8 @@ public sealed class BufferUsedBehindAdvanceAnalyzer : DiagnosticAnalyzer
         HashSet<ISymbol> buffers = new(SymbolEqualityComparer.Default);
         foreach (IdentifierNameSyntax name in call.ArgumentList.DescendantNodes().OfType<IdentifierNameSyntax>())
         {
-            if (BufferOf(name, model, context.CancellationToken) is { } buffer)
+            // Of another sequence only the length may be asked.
+            if (name.Parent is not MemberAccessExpressionSyntax { Name.Identifier.Text: "Length" } && BufferOf(name, model, context.CancellationToken) is { } buffer)
             {
                 buffers.Add(buffer);
             }
@@ -51,10 +52,13 @@ public sealed class BufferUsedBehindAdvanceAnalyzer : DiagnosticAnalyzer
                 case AssignmentExpressionSyntax { Left: IdentifierNameSyntax assigned } when model.GetSymbolInfo(assigned, context.CancellationToken).Symbol is { } symbol:
                     buffers.Remove(symbol);
                     break;
+                case AssignmentExpressionSyntax { Left: TupleExpressionSyntax tuple }:
+                    buffers.ExceptWith(tuple.Arguments.Select(one => model.GetSymbolInfo(one.Expression, context.CancellationToken).Symbol).OfType<ISymbol>());
+                    break;
                 case ArgumentSyntax { RefKindKeyword.RawKind: (int)SyntaxKind.OutKeyword, Expression: IdentifierNameSyntax given } when model.GetSymbolInfo(given, context.CancellationToken).Symbol is { } symbol:
                     buffers.Remove(symbol);
                     break;
-                case IdentifierNameSyntax name when BufferOf(name, model, context.CancellationToken) is { } buffer && buffers.Contains(buffer):
+                case IdentifierNameSyntax name when !IsOfNameOf(name) && BufferOf(name, model, context.CancellationToken) is { } buffer && buffers.Contains(buffer):
                     context.ReportDiagnostic(Diagnostic.Create(Rules.BufferUsedBehindAdvance, name.GetLocation(), name.Parent is MemberAccessExpressionSyntax access && access.Expression == name ? access.ToString() : name.ToString()));
                     break;
             }
@@ -75,6 +79,9 @@ public sealed class BufferUsedBehindAdvanceAnalyzer : DiagnosticAnalyzer
             || (type.Is("System.IO.Pipelines", "ReadResult") && name.Parent is MemberAccessExpressionSyntax { Name.Identifier.Text: "Buffer" } access && access.Expression == name);
         return isBuffer ? symbol : null;
     }
+
+    private static bool IsOfNameOf(IdentifierNameSyntax name)
+        => name.Parent?.Parent?.Parent is InvocationExpressionSyntax { Expression: IdentifierNameSyntax { Identifier.Text: "nameof" } };
 
     private static IEnumerable<StatementSyntax> Behind(StatementSyntax statement)
         => statement.Parent switch

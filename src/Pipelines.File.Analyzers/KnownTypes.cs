@@ -41,10 +41,15 @@ internal static class KnownTypes
         => node.FirstAncestorOrSelf<SyntaxNode>(one => one is BaseMethodDeclarationSyntax or LocalFunctionStatementSyntax or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
             ?? node.SyntaxTree.GetRoot();
 
-    /// <summary>Whether a call is one of the library's ReadLinesAsync.</summary>
+    /// <summary>Whether a call is one of the library's ReadLinesAsync, or gives some of its lines.</summary>
     internal static bool IsReadLines(ExpressionSyntax expression, SemanticModel model, CancellationToken cancellationToken)
-        => Unwrap(expression) is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax { Name.Identifier.Text: "ReadLinesAsync" } } call
-            && model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol method
+        => Unwrap(expression) is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call
+            && (access.Name.Identifier.Text is "Where" or "Skip" or "SkipWhile" or "Take" or "TakeWhile"
+                ? IsReadLines(access.Expression, model, cancellationToken)
+                : access.Name.Identifier.Text == "ReadLinesAsync" && IsOwn(call, model, cancellationToken));
+
+    private static bool IsOwn(InvocationExpressionSyntax call, SemanticModel model, CancellationToken cancellationToken)
+        => model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol method
             && method.ContainingNamespace?.ToDisplayString() == "Pipelines.File"
             && method.ReturnType is INamedTypeSymbol { TypeArguments.Length: 1 } lines
             && lines.TypeArguments[0].IsByteSequence();

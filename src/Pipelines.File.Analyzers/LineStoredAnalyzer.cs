@@ -6,13 +6,14 @@ using Microsoft.CodeAnalysis.Diagnostics;
 
 namespace Pipelines.File.Analyzers;
 
-/// <summary>Finds lines of ReadLinesAsync that are put into something that outlives the step of the loop: a collection, a field, a local from outside.</summary>
+/// <summary>Finds lines of ReadLinesAsync that are put into something that outlives the step of the loop: a collection, a field, a local from outside, a result.</summary>
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
 public sealed class LineStoredAnalyzer : DiagnosticAnalyzer
 {
-    private static readonly ImmutableHashSet<string> s_collecting = ImmutableHashSet.Create("ToListAsync", "ToArrayAsync", "ToHashSetAsync", "LastAsync", "LastOrDefaultAsync", "Reverse", "OrderBy");
+    private static readonly ImmutableHashSet<string> s_collecting = ImmutableHashSet.Create("ToListAsync", "ToArrayAsync", "ToHashSetAsync", "LastAsync", "LastOrDefaultAsync", "Reverse", "OrderBy",
+        "FirstAsync", "FirstOrDefaultAsync", "SingleAsync", "SingleOrDefaultAsync", "ElementAtAsync", "ElementAtOrDefaultAsync");
 
-    private static readonly ImmutableHashSet<string> s_storing = ImmutableHashSet.Create("Add", "AddFirst", "AddLast", "Append", "Enqueue", "Insert", "Prepend", "Push", "TryAdd", "TryWrite");
+    private static readonly ImmutableHashSet<string> s_storing = ImmutableHashSet.Create("Add", "AddFirst", "AddLast", "Append", "Enqueue", "Insert", "Prepend", "Push", "TryAdd", "TryWrite", "WriteAsync");
 
     /// <inheritdoc/>
     public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.LineStored);
@@ -40,7 +41,8 @@ public sealed class LineStoredAnalyzer : DiagnosticAnalyzer
     {
         ForEachStatementSyntax loop = (ForEachStatementSyntax)context.Node;
         SemanticModel model = context.SemanticModel;
-        if (!KnownTypes.IsReadLines(loop.Expression, model, context.CancellationToken) || model.GetDeclaredSymbol(loop, context.CancellationToken) is not { } line)
+        if (!KnownTypes.IsReadLines(loop.Expression, model, context.CancellationToken) || model.GetDeclaredSymbol(loop, context.CancellationToken) is not { } line
+            || !line.Type.IsByteSequence())
         {
             return;
         }
@@ -58,22 +60,44 @@ public sealed class LineStoredAnalyzer : DiagnosticAnalyzer
 
     private static bool IsStored(IdentifierNameSyntax name, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
     {
-        switch (name.Parent)
+        // A part of a line is of the same memory.
+        ExpressionSyntax line = name;
+        while (line.Parent is MemberAccessExpressionSyntax { Name.Identifier.Text: "Slice", Parent: InvocationExpressionSyntax slice })
+        {
+            line = slice;
+        }
+
+        switch (line.Parent)
         {
             // Only where the method takes lines: List<ReadOnlySequence<byte>>.Add, and not a method that copies.
             case ArgumentSyntax { Parent.Parent: InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call } when s_storing.Contains(access.Name.Identifier.Text):
-                return model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol { ContainingType: INamedTypeSymbol { IsGenericType: true } type }
+                return !IsOfStep(access.Expression, loop, model, cancellationToken)
+                    && model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol { ContainingType: INamedTypeSymbol { IsGenericType: true } type }
                     && (type.ContainingNamespace.ToDisplayString().StartsWith("System.Collections", StringComparison.Ordinal) || type.Is("System.Threading.Channels", "ChannelWriter"))
                     && type.TypeArguments.Any(argument => argument.IsByteSequence());
-            case AssignmentExpressionSyntax assignment when assignment.Right == name:
-                return model.GetSymbolInfo(assignment.Left, cancellationToken).Symbol switch
+            case ReturnStatementSyntax statement:
+                // The loop ends with it, and with the loop the reader.
+                return KnownTypes.BodyAround(statement) == KnownTypes.BodyAround(loop);
+            case AssignmentExpressionSyntax { Parent: not InitializerExpressionSyntax } assignment when assignment.Right == line:
+                return !IsOfStep(assignment.Left, loop, model, cancellationToken) && model.GetSymbolInfo(assignment.Left, cancellationToken).Symbol switch
                 {
-                    ILocalSymbol local => !loop.Span.Contains(local.Locations[0].SourceSpan),
+                    ILocalSymbol => true,
                     IFieldSymbol or IPropertySymbol => true,
                     _ => assignment.Left is ElementAccessExpressionSyntax,
                 };
             default:
                 return false;
         }
+    }
+
+    /// <summary>Whether it is, or belongs to, a local of the loop's body, which is gone when the next line comes, for all that is known.</summary>
+    private static bool IsOfStep(ExpressionSyntax place, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
+    {
+        while (place is MemberAccessExpressionSyntax or ElementAccessExpressionSyntax)
+        {
+            place = place is MemberAccessExpressionSyntax access ? access.Expression : ((ElementAccessExpressionSyntax)place).Expression;
+        }
+
+        return model.GetSymbolInfo(place, cancellationToken).Symbol is ILocalSymbol local && loop.Span.Contains(local.Locations[0].SourceSpan);
     }
 }

@@ -23,12 +23,17 @@ public sealed class NotAwaitedAnalyzer : DiagnosticAnalyzer
 
     private static void Analyze(SyntaxNodeAnalysisContext context)
     {
-        if (context.Node is ExpressionStatementSyntax { Expression: InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call }
-            && access.Name.Identifier.Text is "FlushAsync" or "WriteAsync" or "CompleteAsync"
+        // writer.FlushAsync(), writer?.FlushAsync(), writer.FlushAsync().ConfigureAwait(false)
+        ExpressionSyntax dropped = ((ExpressionStatementSyntax)context.Node).Expression;
+        ExpressionSyntax call = KnownTypes.Unwrap(dropped is ConditionalAccessExpressionSyntax conditional ? conditional.WhenNotNull : dropped);
+        if (dropped is not AwaitExpressionSyntax
+            && call is InvocationExpressionSyntax { Expression: var called }
+            && ((called as MemberAccessExpressionSyntax)?.Name ?? (called as MemberBindingExpressionSyntax)?.Name) is { } name
+            && name.Identifier.Text is "FlushAsync" or "WriteAsync" or "CompleteAsync"
             && context.SemanticModel.GetSymbolInfo(call, context.CancellationToken).Symbol is IMethodSymbol method
             && method.ContainingType.IsOrDerivesFrom("System.IO.Pipelines", "PipeWriter"))
         {
-            context.ReportDiagnostic(Diagnostic.Create(Rules.NotAwaited, call.GetLocation(), access.Name.Identifier.Text));
+            context.ReportDiagnostic(Diagnostic.Create(Rules.NotAwaited, dropped.GetLocation(), name.Identifier.Text));
         }
     }
 }

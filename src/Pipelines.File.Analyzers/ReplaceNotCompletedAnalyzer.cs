@@ -3,6 +3,7 @@ using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp;
 using Microsoft.CodeAnalysis.CSharp.Syntax;
 using Microsoft.CodeAnalysis.Diagnostics;
+using Microsoft.CodeAnalysis.Operations;
 
 namespace Pipelines.File.Analyzers;
 
@@ -101,7 +102,10 @@ public sealed class ReplaceNotCompletedAnalyzer : DiagnosticAnalyzer
                     _ => IsKnown(model.GetSymbolInfo(access, cancellationToken).Symbol) ? Use.Other : Use.MayComplete,
                 };
             case ArgumentSyntax argument:
-                return argument.Parent?.Parent is { } call && IsKnown(model.GetSymbolInfo(call, cancellationToken).Symbol) ? Use.Other : Use.MayComplete;
+                // What takes it as an object of any type (List.Add) may give it to somebody.
+                return argument.Parent?.Parent is { } call
+                    && IsKnown(model.GetSymbolInfo(call, cancellationToken).Symbol)
+                    && model.GetOperation(argument, cancellationToken) is IArgumentOperation { Parameter: { OriginalDefinition.Type: not ITypeParameterSymbol } } ? Use.Other : Use.MayComplete;
             case UsingStatementSyntax:
                 return Use.Disposes;
             default:
@@ -109,9 +113,13 @@ public sealed class ReplaceNotCompletedAnalyzer : DiagnosticAnalyzer
         }
     }
 
-    /// <summary>Whether a member is .NET's or the library's: none of those completes a writer that is passed to it.</summary>
+    /// <summary>
+    /// Whether a member is .NET's or the library's: none of those completes a writer that is passed to it. A writer around it (Tap) may be
+    /// completed instead.
+    /// </summary>
     private static bool IsKnown(ISymbol? symbol)
-        => symbol is { Locations: var places, ContainingNamespace: { } space } && places.All(place => !place.IsInSource) && space.ToDisplayString() is var name
+        => (symbol as IMethodSymbol)?.ReturnType.IsOrDerivesFrom("System.IO.Pipelines", "PipeWriter") != true
+            && symbol is { Locations: var places, ContainingNamespace: { } space } && places.All(place => !place.IsInSource) && space.ToDisplayString() is var name
             && (name == "System" || name.StartsWith("System.", StringComparison.Ordinal) || name == "Pipelines.File");
 
     private enum Use

@@ -18,6 +18,10 @@ public sealed class AnalyzerTests
     [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nawait OwnAsync(writer);")]
     [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nawait using Stream stream = writer.AsStream();")]
     [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nFunc<ValueTask> end = () => writer.CompleteAsync();\nawait end();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nPipeWriter tapped = writer.Tap(_ => { });\nawait tapped.CompleteAsync();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nawait PipeTapExtensions.Tap(writer, _ => { }).CompleteAsync();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nList<PipeWriter> writers = new();\nwriters.Add(writer);\nawait writers[0].CompleteAsync();")]
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nProgram program = new();\nVolatile.Write(ref program.Field, writer);\nawait program.Field!.CompleteAsync();")]
     [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = false });")]
     [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path);")]
     [InlineData("new Program().Field = FilePipeWriter.Create(path, new() { Replace = true });")]
@@ -29,11 +33,17 @@ public sealed class AnalyzerTests
     [InlineData("List<ReadOnlySequence<byte>> lines = [];\nawait foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync().ConfigureAwait(false))\n{\n    lines.Add(line);\n}", "PF0002 line")]
     [InlineData("ReadOnlySequence<byte> last = default;\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    last = line;\n}", "PF0002 line")]
     [InlineData("var lines = System.Threading.Channels.Channel.CreateUnbounded<ReadOnlySequence<byte>>();\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Writer.TryWrite(line);\n}", "PF0002 line")]
+    [InlineData("var lines = System.Threading.Channels.Channel.CreateUnbounded<ReadOnlySequence<byte>>();\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    await lines.Writer.WriteAsync(line);\n}", "PF0002 line")]
+    [InlineData("List<ReadOnlySequence<byte>> lines = [];\nawait foreach (var line in reader.ReadLinesAsync().Where(line => !line.IsEmpty))\n{\n    lines.Add(line.Slice(1));\n}", "PF0002 line")]
+    [InlineData("ReadOnlySequence<byte> header = await reader.ReadLinesAsync(leaveOpen: true).Skip(1).FirstAsync();", "PF0002 FirstAsync")]
+    [InlineData("await FindAsync();\nasync Task<ReadOnlySequence<byte>> FindAsync()\n{\n    await foreach (var line in reader.ReadLinesAsync())\n    {\n        return line;\n    }\n\n    return default;\n}", "PF0002 line")]
     public async Task LineStored_InWhatOutlivesTheStep_IsReported(string statements, string expected) => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
 
     [Theory]
     [InlineData("List<byte[]> lines = [];\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Add(line.ToArray());\n    ReadOnlySequence<byte> same = line;\n    same = line;\n}")]
     [InlineData("int count = await reader.ReadLinesAsync().CountAsync();")]
+    [InlineData("await foreach (var line in reader.ReadLinesAsync())\n{\n    List<ReadOnlySequence<byte>> lines = [];\n    lines.Add(line);\n    ReadOnlySequence<byte>[] same = new ReadOnlySequence<byte>[1];\n    same[0] = line;\n    Func<ReadOnlySequence<byte>> get = () => { return line; };\n}")]
+    [InlineData("await foreach (var line in reader.ReadLinesAsync())\n{\n    Console.WriteLine(new Entry { Line = line }.Line.Length);\n}")]
     [InlineData("HashSet<string> lines = [];\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Add(line.ToString());\n}")]
     public async Task LineStored_Copied_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
 
@@ -45,6 +55,8 @@ public sealed class AnalyzerTests
     [Theory]
     [InlineData("while (true)\n{\n    ReadResult result = await reader.ReadAsync();\n    long length = result.Buffer.Length;\n    reader.AdvanceTo(result.Buffer.End);\n    if (result.IsCompleted)\n    {\n        break;\n    }\n}")]
     [InlineData("ReadResult result = await reader.ReadAsync();\nreader.AdvanceTo(result.Buffer.End);\nresult = await reader.ReadAsync();\nConsole.WriteLine(result.Buffer.Length);")]
+    [InlineData("ReadOnlySequence<byte> rest = (await reader.ReadAsync()).Buffer;\nreader.AdvanceTo(rest.End);\n(rest, int count) = (default(ReadOnlySequence<byte>), 1);\nConsole.WriteLine(rest.Length);")]
+    [InlineData("ReadOnlySequence<byte> rest = (await reader.ReadAsync()).Buffer;\nReadOnlySequence<byte> header = new(new byte[4]);\nreader.AdvanceTo(rest.GetPosition(header.Length));\nConsole.WriteLine(header.ToString() + nameof(rest));")]
     [InlineData("ReadResult result = await reader.ReadAsync();\nreader.AdvanceTo(result.Buffer.End);\nif (reader.TryRead(out result))\n{\n    Console.WriteLine(result.Buffer.Length);\n}")]
     [InlineData("ReadResult result = await reader.ReadAsync();\nif (result.IsCanceled)\n{\n    reader.AdvanceTo(result.Buffer.Start);\n}\nelse\n{\n    Console.WriteLine(result.Buffer.Length);\n}")]
     public async Task BufferUsedBehindAdvance_AssignedAgainOrElsewhere_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
@@ -53,6 +65,8 @@ public sealed class AnalyzerTests
     [InlineData("Action act = () => other.FlushAsync();\nother.CompleteAsync();", "PF0004 other.CompleteAsync()")]
     [InlineData("FilePipeWriter writer = FilePipeWriter.Create(path);\nwriter.FlushAsync(FlushGuarantee.Durable);", "PF0004 writer.FlushAsync(FlushGuarantee.Durable)")]
     [InlineData("other.WriteAsync(new byte[1]);", "PF0004 other.WriteAsync(new byte[1])")]
+    [InlineData("other?.FlushAsync();", "PF0004 other?.FlushAsync()")]
+    [InlineData("other.FlushAsync().ConfigureAwait(false);", "PF0004 other.FlushAsync().ConfigureAwait(false)")]
     public async Task NotAwaited_Dropped_IsReported(string statements, string expected) => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
 
     [Theory]
@@ -78,6 +92,8 @@ public sealed class AnalyzerTests
     {
         Assert.Contains("        await other.FlushAsync();\n", (await Compiled.FixAsync("other.FlushAsync();", new AwaitCodeFix()))?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
         Assert.Null(await Compiled.FixAsync("Action act = () => { other.FlushAsync(); };", new AwaitCodeFix()));
+        Assert.Null(await Compiled.FixAsync("other?.FlushAsync();", new AwaitCodeFix()));
+        Assert.Contains(" await other.FlushAsync().ConfigureAwait(false);\n", (await Compiled.FixAsync("other.FlushAsync().ConfigureAwait(false);", new AwaitCodeFix()))?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
     }
 
     [Fact]

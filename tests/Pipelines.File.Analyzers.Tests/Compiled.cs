@@ -76,6 +76,11 @@ internal static class Compiled
     }
 
     private static string Method(string statements) => $$"""
+        internal sealed class Entry
+        {
+            internal ReadOnlySequence<byte> Line { get; set; }
+        }
+
         internal sealed class Program
         {
             internal FilePipeWriter? Field;
