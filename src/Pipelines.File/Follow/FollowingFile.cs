@@ -137,7 +137,7 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
     {
         while (true)
         {
-            FileRequest request = await new ValueTask<FileRequest>(this, _start.Version).ConfigureAwait(false);
+            FileRequest request = await new ValueTask<FileRequest>(this, _start.Version).WithoutBox();
             try
             {
                 bool isRead = request.Kind == FileRequestKind.Read;
@@ -150,14 +150,14 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
                     if (!isAtEnd)
                     {
                         isStarted = true;
-                        await _file.RunAsync(request).ConfigureAwait(false);
+                        await _file.RunAsync(request).WithoutBox();
                         if (!HasFoundEnd(request))
                         {
                             break;
                         }
                     }
 
-                    end = await _followed.WaitAsync(request).ConfigureAwait(false);
+                    end = await _followed.WaitAsync(request).WithoutBox();
                     isAtEnd = end == FollowedEnd.Changed && _file.TryPerform(request);
                     if (isAtEnd && !HasFoundEnd(request))
                     {

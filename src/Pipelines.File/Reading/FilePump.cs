@@ -3,6 +3,7 @@ using System.Runtime.CompilerServices;
 using System.Runtime.ExceptionServices;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File.Reading;
 
@@ -189,7 +190,7 @@ internal sealed class FilePump : IDisposable
 
             ValueTask run = _source.RunAsync(request);
             cancellation.Request(_source);
-            await run.ConfigureAwait(false);
+            await run.WithoutBox();
             lock (this)
             {
                 _isRunning = false;

@@ -94,10 +94,10 @@ internal sealed class WaitingReads(FilePipeReader reader, ReadBuffer buffer) : I
     {
         while (true)
         {
-            await new ValueTask(this, _next.Version).ConfigureAwait(false);
+            await new ValueTask(this, _next.Version).WithoutBox();
             do
             {
-                await reader.RunReadAsync().ConfigureAwait(false);
+                await reader.RunReadAsync().WithoutBox();
             }
             while (reader.EndWaitingRead());
         }

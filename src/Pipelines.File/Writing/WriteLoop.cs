@@ -314,31 +314,31 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
             {
                 while (TryBeginWrite(request))
                 {
-                    await PerformAsync(request).ConfigureAwait(false);
+                    await PerformAsync(request).WithoutBox();
                     EndWrite(request);
                 }
 
                 while (TryBeginTrim(request))
                 {
-                    await PerformAsync(request).ConfigureAwait(false);
+                    await PerformAsync(request).WithoutBox();
                     EndTrim(request);
                 }
 
                 while (TryBeginSync(request))
                 {
-                    await PerformAsync(request).ConfigureAwait(false);
+                    await PerformAsync(request).WithoutBox();
                     EndSync(request);
                 }
 
                 while (TryBeginFolderSync(request))
                 {
-                    await PerformAsync(request).ConfigureAwait(false);
+                    await PerformAsync(request).WithoutBox();
                     EndFolderSync(request);
                 }
 
                 while (TryBeginName(request))
                 {
-                    await PerformAsync(request).ConfigureAwait(false);
+                    await PerformAsync(request).WithoutBox();
                     EndName(request);
                 }
             }
