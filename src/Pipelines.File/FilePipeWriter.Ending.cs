@@ -8,6 +8,9 @@ namespace Pipelines.File;
 /// <content>How a writer ends.</content>
 public sealed partial class FilePipeWriter
 {
+    /// <summary>What <see cref="CompleteAsync"/> writes on its caller's thread at the most, bytes.</summary>
+    private const int MaxWriteByCaller = 64 * 1024;
+
     /// <summary>
     /// Writes everything, closes the file, and throws if a byte could not be written. It blocks the thread until then: prefer
     /// <see cref="CompleteAsync"/>.
@@ -117,6 +120,7 @@ public sealed partial class FilePipeWriter
     private bool BeginComplete(Exception? exception, bool performsHere)
     {
         bool runs;
+        bool isShort;
         lock (_loop)
         {
             if (IsCompleted)
@@ -140,10 +144,11 @@ public sealed partial class FilePipeWriter
 
             _loop.FinishLocked(isDurable, isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
             runs = _loop.TryRunLocked();
+            isShort = !isDurable && _queue.Flushed - _queue.Written <= MaxWriteByCaller;
         }
 
-        _loop.Run(runs, performsHere);
-
+        // A hop costs more than a short write into memory does.
+        _loop.Run(runs, performsHere || (runs && isShort && _file.IsWrittenToMemory()));
         return false;
     }
 

@@ -53,7 +53,7 @@ public sealed partial class FilePipeWriter
         try
         {
             Copy(source);
-            return FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+            return FlushCoreAsync(_options.FlushGuarantee, cancellationToken, isWritten: !source.IsEmpty);
         }
         finally
         {
@@ -129,7 +129,7 @@ public sealed partial class FilePipeWriter
                 throw;
             }
 
-            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken, isWritten: true);
         }
         finally
         {
@@ -181,7 +181,7 @@ public sealed partial class FilePipeWriter
             }
 
             Copy(source);
-            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken);
+            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken, isWritten: true);
         }
         finally
         {

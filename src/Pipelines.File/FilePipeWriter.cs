@@ -189,7 +189,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
     }
 
-    private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
+    /// <param name="guarantee">What holds when it completes.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <param name="isWritten">
+    /// It ends a write whose bytes the writer has taken. Where Complete has come from elsewhere meanwhile, and has handed them over, the write ends as it would have without.
+    /// </param>
+    private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken, bool isWritten = false)
     {
         PendingResult<FlushResult>? pending = null;
         FileSegment? freed = null;
@@ -198,8 +203,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool runs = false;
         lock (_loop)
         {
-            ThrowIfCompleted();
-            _loop.HandOverLocked();
+            if (!isWritten || _queue.Advanced > _queue.Flushed || _loop.IsAborted)
+            {
+                ThrowIfCompleted();
+                _loop.HandOverLocked();
+            }
+
             error = _loop.Error;
             if (error is not null)
             {
@@ -212,6 +221,11 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                 _cancelRequested = false;
                 if (!isCanceled && !cancellationToken.IsCancellationRequested && !IsReachedLocked(guarantee, out long target))
                 {
+                    if (_loop.HasEndedLocked)
+                    {
+                        ThrowIfCompleted();
+                    }
+
                     pending = _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
                 }
 

@@ -118,6 +118,9 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
 
     private bool HasWork => Writes || Trims || Syncs || SyncsFolder || TakesName;
 
+    /// <summary>Whether nothing follows that a flush could wait for.</summary>
+    internal bool HasEndedLocked => _isTooLateToAbort && !HasWork;
+
     private bool IsReleased => _isClosed && _freed is null && _givingBack == 0;
 
     // What is under way may never end then: nobody waits for it.

@@ -11,6 +11,7 @@ namespace Pipelines.File.Writing;
 internal sealed class WriterFile
 {
     private readonly bool _leaveOpen;
+    private readonly bool _isPlain;
 
     // With Replace: what gives the file its name in the end.
     private readonly ReplacementFile? _unfinished;
@@ -24,6 +25,7 @@ internal sealed class WriterFile
         Offset = offset;
         IsChanged = isOpenedByPath && (options.Mode != FileMode.Open || options.Truncate);
         _leaveOpen = leaveOpen;
+        _isPlain = isOpenedByPath && options is { Replace: false, Caching: FileCaching.Keep, PreallocationSize: 0 } && (options.FileOptions & FileOptions.WriteThrough) == 0;
         _unfinished = unfinished;
         _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
         if (options.Caching == FileCaching.DropBehind)
@@ -137,6 +139,11 @@ internal sealed class WriterFile
             Offset = end - written;
         }
     }
+
+    /// <summary>
+    /// Whether writing and closing it takes no longer than copying the bytes into the page cache does. A handle of the caller's may be open for direct I/O or O_SYNC, and a server may be waited for.
+    /// </summary>
+    internal bool IsWrittenToMemory() => _isPlain && Opened.Properties.IsRegular && LocalFileSystems.Hold(Opened.Handle);
 
     /// <summary>Whether the file is longer than what was written.</summary>
     internal bool HasRoomBehind(long written) => _preallocated > EndOf(written);

@@ -75,6 +75,33 @@ public sealed class WriterCompletionTests : IDisposable
         writer.Complete();
     }
 
+    /// <summary>What a hop to another thread costs more than: a short write into the page cache, and nothing else.</summary>
+    [Theory]
+    [InlineData(1, FlushGuarantee.WriteBehind, FileOptions.None, true)]
+    [InlineData(64 * 1024, FlushGuarantee.Written, FileOptions.None, true)]
+    [InlineData((64 * 1024) + 1, FlushGuarantee.WriteBehind, FileOptions.None, false)]
+    [InlineData(1, FlushGuarantee.Durable, FileOptions.None, false)]
+    [InlineData(1, FlushGuarantee.WriteBehind, FileOptions.WriteThrough, false)]
+    public async Task CompleteAsync_WritesOnTheCallersThreadOnlyWhatDoesNotWait(int length, FlushGuarantee guarantee, FileOptions fileOptions, bool isByCaller)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        using ManualResetEventSlim called = new();
+        int writer = 0;
+        ScriptedCalls calls = new() { OnWrite = _ => Note(out writer, called) };
+        FilePipeWriter file = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee, FileOptions = fileOptions });
+        Pattern.Fill(file.GetSpan(length)[..length], 0);
+        file.Advance(length);
+        int caller = Environment.CurrentManagedThreadId;
+        ValueTask end = file.CompleteAsync();
+
+        // The caller's thread is held here, so that what it does not do itself is another's.
+        called.Wait(Eventually.Limit, _stop);
+        using SafeFileHandle again = File.OpenHandle(_folder.File("f"), share: FileShare.ReadWrite);
+        Assert.Equal(isByCaller && Pipelines.File.IO.LocalFileSystems.Hold(again), writer == caller);
+        await end;
+        Assert.Equal(Pattern.Bytes(length), File.ReadAllBytes(_folder.File("f")));
+    }
+
     [Fact]
     public async Task Complete_WithAnException_DropsOnlyWhatWasNotFlushed()
     {
@@ -402,5 +429,12 @@ public sealed class WriterCompletionTests : IDisposable
             Assert.Equal(400_000, content.Length);
             Assert.Equal(-1, Pattern.FirstDifference(content));
         });
+    }
+
+    private static long? Note(out int thread, ManualResetEventSlim called)
+    {
+        thread = Environment.CurrentManagedThreadId;
+        called.Set();
+        return null;
     }
 }

@@ -98,21 +98,26 @@ public sealed class WriterLentTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task Complete_WhileTheCallIsUnderWay_WritesAllOfItOnceAndLetsGoOfTheMemory(bool isAsync)
+    [InlineData(false, FlushGuarantee.WriteBehind)]
+    [InlineData(true, FlushGuarantee.WriteBehind)]
+    [InlineData(false, FlushGuarantee.Durable)]
+    [InlineData(true, FlushGuarantee.Durable)]
+    public async Task Complete_WhileTheCallIsUnderWay_WritesAllOfItOnceAndTheCallEndsWell(bool isAsync, FlushGuarantee guarantee)
     {
         using ManualResetEventSlim gate = new();
         ScriptedCalls calls = new() { OnWrite = call => Wait(gate) ?? (call % 2 == 1 ? 70_000 : null) };
-        FilePipeWriter writer = calls.Write(_folder.File("f"));
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee });
         byte[] data = Pattern.Bytes(Length);
         Task<FlushResult> write = writer.WriteAsync(data, _stop).AsTask();
         await Eventually.TrueAsync(() => calls.Writes == 1);
         Task end = isAsync ? writer.CompleteAsync().AsTask() : Task.Run(() => writer.Complete(), _stop);
         gate.Set();
-        _ = await Record.ExceptionAsync(() => write.WaitAsync(Eventually.Limit, _stop));
+        FlushResult result = await write.WaitAsync(Eventually.Limit, _stop);
+        Assert.False(result.IsCanceled || result.IsCompleted);
+        Assert.Equal(guarantee == FlushGuarantee.Durable, calls.Syncs > 0);
         Array.Clear(data);
         await end.WaitAsync(Eventually.Limit, _stop);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(data, _stop));
         Assert.True(Pattern.Bytes(Length).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
         Assert.Equal(Length, writer.Position);
     }
