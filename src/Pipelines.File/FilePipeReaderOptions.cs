@@ -29,17 +29,7 @@ public sealed record FilePipeReaderOptions
     private const FileOptions KnownFileOptions
         = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.DeleteOnClose | FileOptions.SequentialScan | FileOptions.Encrypted | (FileOptions)0x20000000;
 
-    private readonly int _bufferSize = DefaultBufferSize;
-    private readonly long _pauseReadAheadThreshold;
-    private readonly long _resumeReadAheadThreshold;
-    private readonly TimeSpan _followInterval = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
-    private readonly FileOptions _fileOptions;
-    private readonly FilePipeBackend _backend;
-    private readonly FileCaching _caching;
     private readonly FileShare? _share;
-    private long _offset;
-    private long _length;
-    private bool _hasLength;
 
     internal static FilePipeReaderOptions Default { get; } = new();
 
@@ -53,9 +43,9 @@ public sealed record FilePipeReaderOptions
     /// </remarks>
     public int BufferSize
     {
-        get => _bufferSize;
-        init => _bufferSize = Within(value, 1, MaxBufferSize, nameof(BufferSize));
-    }
+        get;
+        init => field = Within(value, 1, MaxBufferSize, nameof(BufferSize));
+    } = DefaultBufferSize;
 
     /// <summary>
     /// The file offset of the first byte to read, in bytes; 0 by default. Any other value throws <see cref="NotSupportedException"/> if the
@@ -63,15 +53,15 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public long Offset
     {
-        get => _offset;
-        init => _offset = Within(value, 0, long.MaxValue, nameof(Offset));
+        get;
+        init => field = Within(value, 0, long.MaxValue, nameof(Offset));
     }
 
     /// <summary>The maximum number of bytes to read; <see langword="null"/>, the default, reads to the end of the file.</summary>
     public long? Length
     {
-        get => _hasLength ? _length : null;
-        init => (_hasLength, _length) = (value is not null, Within(value.GetValueOrDefault(), 0, long.MaxValue, nameof(Length)));
+        get;
+        init => field = value is null ? null : Within(value.Value, 0, long.MaxValue, nameof(Length));
     }
 
     /// <summary>
@@ -98,8 +88,8 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public long PauseReadAheadThreshold
     {
-        get => _pauseReadAheadThreshold;
-        init => _pauseReadAheadThreshold = Within(value, 0, long.MaxValue, nameof(PauseReadAheadThreshold));
+        get;
+        init => field = Within(value, 0, long.MaxValue, nameof(PauseReadAheadThreshold));
     }
 
     /// <summary>
@@ -108,8 +98,8 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public long ResumeReadAheadThreshold
     {
-        get => _resumeReadAheadThreshold;
-        init => _resumeReadAheadThreshold = Within(value, 0, long.MaxValue, nameof(ResumeReadAheadThreshold));
+        get;
+        init => field = Within(value, 0, long.MaxValue, nameof(ResumeReadAheadThreshold));
     }
 
     /// <summary>
@@ -135,9 +125,9 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public TimeSpan FollowInterval
     {
-        get => _followInterval;
-        init => _followInterval = Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromMilliseconds(int.MaxValue), nameof(FollowInterval));
-    }
+        get;
+        init => field = Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromMilliseconds(int.MaxValue), nameof(FollowInterval));
+    } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
 
     /// <summary>
     /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
@@ -158,8 +148,8 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public FileOptions FileOptions
     {
-        get => _fileOptions;
-        init => _fileOptions = (value & ~KnownFileOptions) == 0 ? value : throw new ArgumentOutOfRangeException(nameof(FileOptions), value, null);
+        get;
+        init => field = (value & ~KnownFileOptions) == 0 ? value : throw new ArgumentOutOfRangeException(nameof(FileOptions), value, null);
     }
 
     /// <summary>
@@ -168,8 +158,8 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public FileCaching Caching
     {
-        get => _caching;
-        init => _caching = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, null);
+        get;
+        init => field = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, null);
     }
 
     /// <summary>
@@ -178,21 +168,15 @@ public sealed record FilePipeReaderOptions
     /// </summary>
     public FilePipeBackend Backend
     {
-        get => _backend;
-        init => _backend = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Backend), value, null);
+        get;
+        init => field = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Backend), value, null);
     }
 
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeReadAheadThreshold == 0 ? PauseReadAheadThreshold / 2 : ResumeReadAheadThreshold;
 
     /// <summary>The same for another part of the file.</summary>
-    internal FilePipeReaderOptions With(long offset, long? length)
-    {
-        FilePipeReaderOptions copy = (FilePipeReaderOptions)MemberwiseClone();
-        copy._offset = offset;
-        (copy._hasLength, copy._length) = (length is not null, length.GetValueOrDefault());
-        return copy;
-    }
+    internal FilePipeReaderOptions With(long offset, long? length) => this with { Offset = offset, Length = length };
 
     /// <exception cref="ArgumentOutOfRangeException">Values do not go together.</exception>
     internal void Validate()

@@ -1,15 +1,15 @@
 using System.Diagnostics;
+using System.Diagnostics.CodeAnalysis;
 using System.Threading.Tasks.Sources;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File.Follow;
 
 /// <summary>What the wait at the end of a followed file has come to.</summary>
 internal enum FollowedEnd
 {
-    Waiting,
-
     /// <summary>The file has changed: the read is to be performed.</summary>
     Changed,
 
@@ -26,7 +26,8 @@ internal enum FollowedEnd
 /// The file has lost its name when the path means another file, or none. Its writer may go on for a while all the same, so it is left only when nothing has come to it for some time: for
 /// little where the file that has the name now holds bytes already, as the writer has moved on then, and for longer where it is empty or missing, when nobody misses anything meanwhile.
 /// </remarks>
-internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
+[SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
+internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
 {
     /// <summary>How many intervals apart the looks are where the system tells of changes: at what it does not tell, a folder above that was renamed.</summary>
     private const int IntervalsOfWatched = 4;
@@ -40,45 +41,43 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
     /// <summary>How far the looks are apart at most, milliseconds, once it has lost its name.</summary>
     private const int MostNamelessMilliseconds = 20;
 
-    /// <summary>How soon at the latest, milliseconds, the name is looked at in a wait before which it may have changed untold. A file that grows faster needs no looks.</summary>
+    /// <summary>How soon at the latest, milliseconds, a wait looks at the name, which may have changed untold before it. A file that grows faster needs no looks.</summary>
     private const int MostFirstMilliseconds = 10;
 
     private readonly string? _path;
     private readonly int _interval;
-    private readonly Timer _timer;
 
     // FileWatches guards it, as it does Watch.
     private FollowedFile? _nextOfWatch;
 
-    // Guards what follows, but for what says otherwise.
+    // Says when the next look is due. It may come early, which costs a look.
+    private Timer _timer = null!;
+
+    // Guards what follows.
     private readonly Lock _lock = new();
     private ManualResetValueTaskSourceCore<FollowedEnd> _wait;
     private FileRequest? _waiting;
 
     // Tells one wait from the next, by whoever has looked at the file without the lock.
     private long _ticket;
+
+    // There was an event since the wait began to begin.
+    private bool _hasChanged;
+
+    // The name was looked at since the wait began, and so while the file was watched: what changes from here on is told.
+    private bool _isNameKnown;
+    private bool _isLooking;
+
+    // The offset of the last wait, and when the file has grown last, or has lost its name: Environment.TickCount64.
     private long _offset = -1;
-
-    // How many there were. Read without the lock, too.
-    private int _events;
-
-    // When it has grown last, or has lost its name: Environment.TickCount64.
     private long _quietSince;
     private bool _hasLostName;
-
-    // The name was looked at while the file was watched, and there was no event since.
-    private bool _isNameKnown;
 
     // The offset of the end behind which a look expects nothing more; -1: none. One more read there decides.
     private long _lastEnd = -1;
 
     // The offset of a read that was repeated at once, as the file was longer; -1: none. If it finds nothing again, the looks decide.
     private long _repeatedAt = -1;
-
-    // When the next look is due, and when the timer comes, which may be earlier: Environment.TickCount64.
-    private long _lookDue;
-    private long _tickDue = long.MaxValue;
-    private bool _isLooking;
 
     /// <param name="handle">The file. Whoever closes it calls <see cref="Release"/> first.</param>
     /// <param name="path">Its whole path; <see langword="null"/>: growing and shrinking count alone.</param>
@@ -91,19 +90,15 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
         _interval = interval;
         Identity = identity;
         CanBeWatched = FileWatches.CanWatch(handle);
-        if (ExecutionContext.IsFlowSuppressed())
-        {
-            _timer = NewTimer();
-            return;
-        }
 
-        // What flows with the caller is not for the looks.
-        using (ExecutionContext.SuppressFlow())
-        {
-            _timer = NewTimer();
-        }
-
-        Timer NewTimer() => new(static file => ((FollowedFile)file!).Tick(), this, Timeout.Infinite, Timeout.Infinite);
+        // What flows with the caller is not for the looks. It is due at once, as the runtime starts its thread for timers with the first of them, and ends the process where that fails.
+        LibraryContext.Run(
+            static state =>
+            {
+                FollowedFile file = (FollowedFile)state!;
+                file._timer = new Timer(static file => ((FollowedFile)file!).Tick(), file, dueTime: 0, Timeout.Infinite);
+            },
+            this);
     }
 
     internal SafeFileHandle Handle { get; }
@@ -115,6 +110,12 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
 
     /// <summary>Whether a read waits. May be outdated.</summary>
     internal bool IsWaiting => Volatile.Read(ref _waiting) is not null;
+
+    WaitKind IWaitingCall.WaitKind => WaitKind.Look;
+
+    IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+    long IWaitingCall.QueuedAt { get; set; }
 
     /// <summary>The number of the watch that tells of the next change; 0: there is none. <see cref="FileWatches"/> guards it and the three below.</summary>
     internal int Watch { get; set; }
@@ -135,7 +136,7 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
     internal ValueTask<FollowedEnd> WaitAsync(FileRequest request)
     {
         long offset = request.Offset;
-        int events = Volatile.Read(ref _events);
+        Volatile.Write(ref _hasChanged, false);
 
         // Watched first: what changes after the length was asked is told.
         bool isWatched = CanBeWatched && FileWatches.TryAdd(this);
@@ -156,7 +157,7 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
 
             // An event that came meanwhile has ended the watch.
             bool hasGrown = length > offset && _repeatedAt != offset;
-            if (hasGrown || events != _events)
+            if (hasGrown || _hasChanged)
             {
                 _repeatedAt = hasGrown ? offset : _repeatedAt;
                 return new ValueTask<FollowedEnd>(FollowedEnd.Changed);
@@ -169,9 +170,10 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
             }
 
             _ticket++;
+            _isNameKnown = _path is null;
             _wait.Reset();
             Volatile.Write(ref _waiting, request);
-            ScheduleLookLocked(isWatched);
+            ScheduleLookLocked();
             return new ValueTask<FollowedEnd>(this, _wait.Version);
         }
     }
@@ -182,8 +184,7 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
         bool isTaken;
         lock (_lock)
         {
-            Volatile.Write(ref _events, _events + 1);
-            _isNameKnown = _path is null;
+            _hasChanged = true;
             isTaken = TryTakeLocked();
         }
 
@@ -193,12 +194,11 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
         }
     }
 
-    /// <summary>Looks at a file where a read waits, which may wait for the device or for a server; on a <see cref="LookThread"/>.</summary>
+    /// <summary>Looks at a file where a read waits, which may wait for the device or for a server; on a thread that may.</summary>
     internal void Look()
     {
         long ticket;
         long offset;
-        int events;
         lock (_lock)
         {
             if (_waiting is null)
@@ -207,11 +207,11 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
                 return;
             }
 
-            (ticket, offset, events) = (_ticket, _offset, _events);
+            (ticket, offset) = (_ticket, _offset);
         }
 
-        // Again, where none was to be had.
-        bool isWatched = CanBeWatched && FileWatches.TryAdd(this);
+        // Again, where there was no watch to be had.
+        _ = CanBeWatched && FileWatches.TryAdd(this);
 
         // The name first: what is in the file after its name was lost, and the writer has moved on, is all of it.
         FileStatus named = default;
@@ -238,36 +238,34 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
 
         bool isThisFile = meaning == NameMeaning.File && (named.Identity == identity || named.Identity == Identity);
         bool hasLostName = isDeleted || meaning == NameMeaning.Nothing || (meaning == NameMeaning.File && !isThisFile && identity != default);
-        FollowedEnd end = FollowedEnd.Waiting;
+        bool isTaken = false;
         lock (_lock)
         {
             _isLooking = false;
             if (_ticket == ticket && _waiting is not null)
             {
-                end = length < offset ? FollowedEnd.Over
-                    : length > offset ? FollowedEnd.Changed
-                    : hasLostName && IsQuietLocked(hasSuccessor: meaning == NameMeaning.File && named.Length > 0) ? FollowedEnd.Changed
-                    : FollowedEnd.Waiting;
+                bool isOver = length < offset || (length == offset && hasLostName && IsQuietLocked(hasSuccessor: meaning == NameMeaning.File && named.Length > 0));
 
                 // What has come since the look is read all the same.
-                _lastEnd = end == FollowedEnd.Over || (end == FollowedEnd.Changed && length == offset) ? offset : _lastEnd;
-                end = end == FollowedEnd.Over ? FollowedEnd.Changed : end;
+                _lastEnd = isOver ? offset : _lastEnd;
                 _hasLostName = hasLostName || (_hasLostName && !isThisFile);
-                _isNameKnown = isWatched && !_hasLostName && events == _events;
-                _ = end != FollowedEnd.Waiting && TryTakeLocked();
+                _isNameKnown = true;
+                isTaken = (isOver || length > offset) && TryTakeLocked();
             }
 
             if (_waiting is not null)
             {
-                ScheduleLookLocked(isWatched);
+                ScheduleLookLocked();
             }
         }
 
-        if (end != FollowedEnd.Waiting)
+        if (isTaken)
         {
-            _wait.SetResult(end);
+            _wait.SetResult(FollowedEnd.Changed);
         }
     }
+
+    void IWaitingCall.Perform() => Look();
 
     /// <summary>Ends the wait of that use of the request, if it waits here. <see langword="false"/>: if it does come here, it is refused.</summary>
     internal bool TryCancel(FileRequest request, int generation)
@@ -326,39 +324,20 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
         }
     }
 
-    /// <summary>The timer: a wait that begins and a look that ends set it anew. What is thrown here would end the process.</summary>
+    /// <summary>The timer. One look is under way at a time, which may take long, and has the timer set again.</summary>
     private void Tick()
     {
-        try
+        lock (_lock)
         {
-            lock (_lock)
+            if (_waiting is null || _isLooking)
             {
-                _tickDue = long.MaxValue;
-                if (_waiting is null || _isLooking)
-                {
-                    return;
-                }
-
-                if (_lookDue > Environment.TickCount64)
-                {
-                    ScheduleLocked(_lookDue);
-                    return;
-                }
-
-                _isLooking = true;
+                return;
             }
 
-            LookThread.Queue(this);
+            _isLooking = true;
         }
-        catch (Exception)
-        {
-            // The system has no thread: a later look may have more luck.
-            lock (_lock)
-            {
-                _isLooking = false;
-                ScheduleLocked(Environment.TickCount64 + _interval);
-            }
-        }
+
+        WaitingThreads.Shared.Queue(this);
     }
 
     private bool TryTakeLocked()
@@ -382,27 +361,17 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>
         return now - _quietSince >= (hasSuccessor ? _interval / QuietPart : (long)_interval * QuietIntervals);
     }
 
-    private void ScheduleLookLocked(bool isWatched)
+    private void ScheduleLookLocked()
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);
-        long period = _hasLostName ? Math.Min(_interval, MostNamelessMilliseconds)
-            : !isWatched ? _interval
-            : !_isNameKnown ? Math.Min(_interval, MostFirstMilliseconds)
-            : Math.Min((long)_interval * IntervalsOfWatched, int.MaxValue);
+        if (!_hasLostName && !_isNameKnown && Watch != 0)
+        {
+            _timer.Change(Math.Min(_interval, MostFirstMilliseconds), Timeout.Infinite);
+            return;
+        }
 
         // Files of one period are looked at together.
-        long now = Environment.TickCount64;
-        _lookDue = ((now / period) + 1) * period;
-        ScheduleLocked(_lookDue);
-    }
-
-    private void ScheduleLocked(long due)
-    {
-        Debug.Assert(_lock.IsHeldByCurrentThread);
-        if (due < _tickDue)
-        {
-            _tickDue = due;
-            _ = _timer.Change(Math.Max(0, due - Environment.TickCount64), Timeout.Infinite);
-        }
+        long period = _hasLostName ? Math.Min(_interval, MostNamelessMilliseconds) : Watch == 0 ? _interval : (long)_interval * IntervalsOfWatched;
+        _timer.Change(Math.Min(period - (Environment.TickCount64 % period), int.MaxValue), Timeout.Infinite);
     }
 }

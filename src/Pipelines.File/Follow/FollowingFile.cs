@@ -1,6 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Reflection;
-using System.Runtime.CompilerServices;
 using System.Threading.Tasks.Sources;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
@@ -27,15 +25,6 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
 
     // The last try has found the end. Owned as the file's one request is.
     private bool _hasFoundEnd;
-
-    // The runtime starts its thread for timers with the first of them, and ends the process where that fails.
-    private static readonly Timer s_firstTimer;
-
-    static FollowingFile()
-    {
-        s_firstTimer = new Timer(static _ => { }, null, dueTime: 0, Timeout.Infinite);
-        LoadReferences();
-    }
 
     private FollowingFile(OpenedFile file, string? path, int interval)
         : base(file.Handle, file.GivenPath, file.Properties)
@@ -193,27 +182,4 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
 
     /// <summary>Whether that is a read which has found the end of the file.</summary>
     private static bool HasFoundEnd(FileRequest request) => request is { Kind: FileRequestKind.Read, Transferred: 0, Error: null, IsCanceled: false };
-
-    /// <summary>A follower lives for long, and may begin to wait when the process has no descriptor left to load an assembly with: everything that this one refers to is loaded before.</summary>
-    [UnconditionalSuppressMessage("Trimming", "IL2026", Justification = "What was trimmed away nothing needs.")]
-    private static void LoadReferences()
-    {
-        if (!RuntimeFeature.IsDynamicCodeSupported)
-        {
-            return;
-        }
-
-        RuntimeHelpers.RunClassConstructor(typeof(FilePipeMetrics).TypeHandle);
-        foreach (AssemblyName name in typeof(FollowingFile).Assembly.GetReferencedAssemblies())
-        {
-            try
-            {
-                _ = Assembly.Load(name);
-            }
-            catch (Exception e) when (e is IOException or BadImageFormatException)
-            {
-                // It is missed only by whoever needs it.
-            }
-        }
-    }
 }

@@ -51,10 +51,6 @@ internal sealed class ReadBuffer
     // How much of the tail the read under way may fill, bytes.
     private int _readOfTail;
 
-    // Consumed or unused segments of the full size, which the next read fills.
-    private FileSegment? _spares;
-    private byte _spareCount;
-
     // Bytes consumed, and bytes read, since the beginning.
     private long _start;
     private long _readEnd;
@@ -102,7 +98,10 @@ internal sealed class ReadBuffer
     /// <summary>A cancellation has come that the next result says.</summary>
     internal bool IsCancelRequested { get; set; }
 
-    internal bool ReadsAhead => _options.PauseReadAheadThreshold > 0;
+    /// <summary>
+    /// Whether reads go on where nobody waits for them. Of a followed file only up to the length that it had: a read at its end waits, and would keep a reader that its caller has forgotten.
+    /// </summary>
+    internal bool ReadsAhead => _options.PauseReadAheadThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
 
     /// <summary>Whether the end of a read may run the code of a caller's memory pool.</summary>
     internal bool HasCallersPool => _pool is not null;
@@ -193,7 +192,7 @@ internal sealed class ReadBuffer
         return !_isReadAheadPaused;
     }
 
-    /// <summary>Sets a read up with the memory that is here: the rest of the tail, then spare segments. <see cref="Rent"/> gives it the rest.</summary>
+    /// <summary>Sets a read up with the memory that is here: the rest of the tail. <see cref="Rent"/> gives it the rest.</summary>
     internal void BeginReadLocked(FileRequest request, int minimumSize)
     {
         AssertLocked();
@@ -206,13 +205,6 @@ internal sealed class ReadBuffer
         {
             _readOfTail = TakeUnrented(request, tail.Room);
             request.Add(tail, tail.End, _readOfTail);
-        }
-
-        while (request.Unrented > 0 && request.BufferCount < _maxSegments && _spares is { } spare)
-        {
-            _spares = spare.NextSegment;
-            _spareCount--;
-            request.AddToFill(spare, TakeUnrented(request, spare.Capacity));
         }
     }
 
@@ -276,7 +268,7 @@ internal sealed class ReadBuffer
         if (_start == _readEnd && _readOfTail == 0)
         {
             _head = _tail = null;
-            return KeepSparesLocked(first);
+            return first;
         }
 
         FileSegment? last = null;
@@ -292,7 +284,7 @@ internal sealed class ReadBuffer
         }
 
         last.NextSegment = null;
-        return KeepSparesLocked(first);
+        return first;
     }
 
     /// <summary>Records what came of a pump that went on behind everything that was read: its bytes count as read and consumed. Nothing is buffered.</summary>
@@ -311,7 +303,7 @@ internal sealed class ReadBuffer
         _start = _readEnd;
         FileSegment? dropped = _head;
         _head = _tail = null;
-        return KeepSparesLocked(dropped);
+        return dropped;
     }
 
     /// <summary>
@@ -322,16 +314,9 @@ internal sealed class ReadBuffer
     {
         AssertLocked();
         Debug.Assert(_readOfTail == 0);
-        FileSegment? released = _spares;
-        if (!_callerHasBuffer && _tail is { } tail)
-        {
-            tail.NextSegment = released;
-            released = _head;
-            _head = null;
-        }
-
-        _tail = _spares = null;
-        _spareCount = 0;
+        FileSegment? released = _callerHasBuffer || _tail is null ? null : _head;
+        _head = released is null ? _head : null;
+        _tail = null;
         _readEnd = _start;
         _hasUnexamined = false;
         return released;
@@ -389,7 +374,7 @@ internal sealed class ReadBuffer
         return isKnownEnd && room > length && !(Left <= request.Length + length) ? length + 1 : length;
     }
 
-    /// <summary>Appends what a read has filled of the tail and of its own segments. What it has not filled is kept or returned.</summary>
+    /// <summary>Appends what a read has filled of the tail and of its own segments. What it has not filled is returned.</summary>
     private FileSegment? AppendLocked(FileSegment? first, long filled)
     {
         _hasUnexamined |= filled > 0;
@@ -430,32 +415,7 @@ internal sealed class ReadBuffer
             _tail = last;
         }
 
-        return KeepSparesLocked(segment);
-    }
-
-    /// <summary>
-    /// Keeps of a list what the next read can use, and returns the rest: nothing is kept where the end of the file is known and reached, so that a reader that has read everything holds no
-    /// memory. A smaller segment, of the end of the file, is not worth a call of its own later.
-    /// </summary>
-    private FileSegment? KeepSparesLocked(FileSegment? list)
-    {
-        FileSegment? last = null;
-        FileSegment? rest = list;
-        int maxCount = NextOffset == File.Properties.KnownLength ? 0 : Math.Clamp(BytesPerRead / SegmentSize, 1, (int)_maxSegments);
-        while (rest is not null && _spareCount < maxCount && (_pool is not null || rest.Capacity == SegmentSize))
-        {
-            last = rest;
-            rest = rest.NextSegment;
-            _spareCount++;
-        }
-
-        if (last is not null)
-        {
-            last.NextSegment = _spares;
-            _spares = list;
-        }
-
-        return rest;
+        return segment;
     }
 
     /// <summary>Bytes to ask for: never none.</summary>

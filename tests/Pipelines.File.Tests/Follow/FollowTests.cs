@@ -626,12 +626,14 @@ public sealed class FollowTests : IDisposable
         await Eventually.TrueAsync(() => OpenHandles.Below(_folder.Path) == 0);
     }
 
-    [Fact]
-    public async Task Reader_IsForgotten_ItsFileIsClosedAndWatchedNoMore()
+    [Theory]
+    [InlineData(0)]
+    [InlineData(100)]
+    public async Task Reader_IsForgotten_ItsFileIsClosedAndWatchedNoMore(long readAhead)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: it looks into /proc.");
         using GrowingFile file = new(_folder.File("log"), "one\n");
-        await ForgetAsync(file);
+        await ForgetAsync(file, readAhead);
         await Eventually.TrueAsync(() =>
         {
             GC.Collect();
@@ -639,9 +641,9 @@ public sealed class FollowTests : IDisposable
             return OpenHandles.Watches() == 0 && OpenHandles.Of(file.Path) == 1;
         });
 
-        static async Task ForgetAsync(GrowingFile file)
+        static async Task ForgetAsync(GrowingFile file, long readAhead)
         {
-            FilePipeReader reader = file.Follow();
+            FilePipeReader reader = file.Follow(readAhead: readAhead);
             await GrowingFile.ExpectAsync(reader, "one\n");
             Task<ReadResult> waiting = await GrowingFile.WaitAtEndAsync(reader);
             reader.CancelPendingRead();

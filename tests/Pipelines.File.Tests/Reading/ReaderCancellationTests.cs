@@ -358,7 +358,6 @@ public sealed class ReaderCancellationTests : IDisposable
         ScriptedCalls calls = new() { OnReadNoWait = call => call == 1 ? 1000 : -Libc.EAGAIN, OnRead = _ => Block() };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(10_000)), new() { Pool = pool });
         reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
-        Assert.True(pool.Rented > 0);
         Task copy = reader.CopyToAsync(new Pipe().Writer, _stop);
         _isReading.Wait(_stop);
         reader.Complete();

@@ -236,21 +236,6 @@ public sealed class ReaderContractTests : IDisposable
     }
 
     [Fact]
-    public void SegmentPool_FullOfASizeThatNobodyUsesAnyMore_MakesRoomForTheOnesInUse()
-    {
-        SegmentPool pool = new(PoolLimit);
-        List<FileSegment> old = [.. Enumerable.Range(0, (int)(PoolLimit / SegmentPool.MinSize) + 10).Select(_ => pool.Rent(SegmentPool.MinSize))];
-        old.ForEach(s => Assert.Null(pool.Return(s)));
-        Assert.Equal(PoolLimit, pool.RetainedBytes);
-        FileSegment[] used = [pool.Rent(65_536), pool.Rent(65_536), pool.Rent(SegmentPool.MaxSize)];
-        Array.ForEach(used, s => Assert.Null(pool.Return(s)));
-        Assert.Contains(pool.Rent(65_536), used);
-        Assert.Contains(pool.Rent(65_536), used);
-        Assert.Contains(pool.Rent(SegmentPool.MaxSize), used);
-        Assert.InRange(pool.RetainedBytes, PoolLimit / 2, PoolLimit);
-    }
-
-    [Fact]
     public async Task Meter_CountsInlineReadsHandOversBytesAndFallbacks()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");

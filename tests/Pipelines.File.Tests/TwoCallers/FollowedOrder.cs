@@ -92,7 +92,8 @@ internal sealed class FollowedOrder : IDisposable
         _file = FollowedOf((FollowingFile)_reader.OpenedFile);
 
         // Nobody tells of changes, and nobody looks, but this.
-        TickDueOf(_file) = long.MinValue;
+        TimerOf(_file).Dispose();
+        TimerOf(_file) = new Timer(static _ => { });
         _file.CanBeWatched = isWatched;
         _file.Watch = isWatched ? NoWatch : 0;
     }
@@ -479,8 +480,8 @@ internal sealed class FollowedOrder : IDisposable
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_followed")]
     private static extern ref FollowedFile FollowedOf(FollowingFile backend);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_tickDue")]
-    private static extern ref long TickDueOf(FollowedFile file);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_timer")]
+    private static extern ref Timer TimerOf(FollowedFile file);
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_isNameKnown")]
     private static extern ref bool IsNameKnownOf(FollowedFile file);
