@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
@@ -18,8 +19,8 @@ internal abstract partial class ReplacementFile
         private const uint GroupBits = 0x38;
         private const uint SetUserBit = 0x800;
 
-        /// <summary>As many as Linux follows (path_resolution(7)).</summary>
-        private const int MaxLinks = 40;
+        /// <summary>The longest value of an extended attribute, bytes (xattr(7)).</summary>
+        private const int MaxAttributeSize = 64 * 1024;
 
         // A file without a name gets one through /proc.
         private static readonly bool s_canLinkNameless = OperatingSystem.IsLinux() && Directory.Exists("/proc/self/fd");
@@ -146,47 +147,28 @@ internal abstract partial class ReplacementFile
         }
 
         /// <summary>
-        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away from the path's text, finds another file where a
-        /// folder on the way is a link, too.
+        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away from the path's text, finds another file where the
+        /// folder is a link, too.
         /// </summary>
         private protected override void FollowLink()
         {
-            for (int links = 0; OperatingSystem.IsLinux(); links++)
+            if (RealPathOf(TargetPath) is { } realPath)
             {
-                string name = Path.GetFileName(TargetPath);
-                if (name is "" or "." or "..")
-                {
-                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
-                }
-
-                int descriptor = Libc.Open(Folder, Libc.O_PATH | Libc.O_CLOEXEC);
-                if (descriptor < 0)
-                {
-                    throw Failed(-Marshal.GetLastPInvokeError());
-                }
-
-                using SafeFileHandle folder = new(descriptor, ownsHandle: true);
-                if (FileProperties.PathOf(folder) is not { } realFolder)
-                {
-                    // There is no /proc.
-                    break;
-                }
-
-                TargetPath = Path.Combine(realFolder, name);
-                if (new FileInfo(TargetPath).LinkTarget is not { } target)
-                {
-                    return;
-                }
-
-                if (links == MaxLinks)
-                {
-                    throw FileErrors.FromErrno(Libc.ELOOP, TargetPath);
-                }
-
-                TargetPath = Path.Combine(realFolder, target);
+                TargetPath = realPath;
+                return;
             }
 
+            // It leads nowhere yet, or there is no /proc.
+            TargetPath = Path.Combine(RealPathOf(Folder) ?? Folder, Path.GetFileName(TargetPath));
             base.FollowLink();
+        }
+
+        /// <summary><see langword="null"/>: there is no such file, or the system does not tell.</summary>
+        private static string? RealPathOf(string path)
+        {
+            int descriptor = OperatingSystem.IsLinux() ? Libc.Open(path, Libc.O_PATH | Libc.O_CLOEXEC) : -1;
+            using SafeFileHandle file = new(descriptor, ownsHandle: true);
+            return !file.IsInvalid && FileProperties.PathOf(file) is { } real && Path.Exists(real) ? real : null;
         }
 
         // faccessat(2): a file that may not be written is not replaced either, though the folder would allow it.
@@ -258,34 +240,26 @@ internal abstract partial class ReplacementFile
         /// </summary>
         private bool TryCopyAccessList(SafeFileHandle handle)
         {
-            // 8 bytes an entry; an extended attribute is no longer than 64 KiB (xattr(7)).
-            Span<byte> list = stackalloc byte[512];
-            long length;
-            fixed (byte* first = list)
+            byte[] list = ArrayPool<byte>.Shared.Rent(MaxAttributeSize);
+            try
             {
-                length = Libc.GetXAttr(TargetPath, Libc.AccessList, first, list.Length);
-            }
-
-            if (length < 0 && Marshal.GetLastPInvokeError() == Libc.ERANGE)
-            {
-                list = new byte[64 * 1024];
                 fixed (byte* first = list)
                 {
-                    length = Libc.GetXAttr(TargetPath, Libc.AccessList, first, list.Length);
+                    nint length = Libc.GetXAttr(TargetPath, Libc.AccessList, first, list.Length);
+                    if (length >= 0)
+                    {
+                        return Libc.FSetXAttr(handle, Libc.AccessList, first, length, 0) == 0;
+                    }
                 }
             }
-
-            if (length < 0)
+            finally
             {
-                // No list, or a file system without any.
-                _ = Libc.FRemoveXAttr(handle, Libc.AccessList);
-                return true;
+                ArrayPool<byte>.Shared.Return(list);
             }
 
-            fixed (byte* first = list)
-            {
-                return Libc.FSetXAttr(handle, Libc.AccessList, first, (nint)length, 0) == 0;
-            }
+            // No list, or a file system without any.
+            _ = Libc.FRemoveXAttr(handle, Libc.AccessList);
+            return true;
         }
 
         private SafeFileHandle MakeFile(bool writesThrough, uint mode)
