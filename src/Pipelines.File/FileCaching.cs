@@ -20,4 +20,27 @@ public enum FileCaching
     /// the next one is full (sync_file_range(2)). If no sync follows, up to 16 MiB of a file stay in the cache.</para>
     /// </remarks>
     DropBehind,
+
+    /// <summary>
+    /// Nothing: bytes move between the device and your memory, past the cache (O_DIRECT of open(2)). It is for programs that read or write
+    /// much more than the machine has memory. It is not a hint: if a file cannot be read or written that way, opening it throws
+    /// <see cref="NotSupportedException"/>, which names the file. On systems other than Linux, and with
+    /// <see cref="FilePipeBackend.Portable"/>, this is <see cref="PlatformNotSupportedException"/>.
+    /// </summary>
+    /// <remarks>
+    /// <para>The kernel then neither reads ahead nor collects writes. So the reader reads ahead by itself, with
+    /// <see cref="FilePipeReaderOptions.ReadsInFlight"/> calls of 512 KiB at once, and buffers up to three times as much. The writer writes
+    /// up to 512 KiB a call, and within the length of the file several calls at once
+    /// (<see cref="FilePipeWriterOptions.WritesInFlight"/>).</para>
+    /// <para>Offsets, lengths, buffers and flushes may be any. The device takes whole blocks of 4,096 bytes. Bytes that are no whole block
+    /// are copied when they are read. When they are written, at the beginning and at the end of what a flush hands over, they go through
+    /// the cache. So flush seldom, or multiples of 4,096 bytes.</para>
+    /// <para>A memory pool of yours has to give memory whose address is a multiple of 4,096. If it does not, the first read, or the first
+    /// call of the writer that needs memory, throws <see cref="ArgumentException"/>.</para>
+    /// <para>Files and block devices have it. Standard streams, <see cref="FileMode.Append"/> and
+    /// <see cref="FilePipeReaderOptions.Follow"/> throw <see cref="ArgumentException"/>, pipes and files of /proc
+    /// <see cref="NotSupportedException"/>. A handle of yours keeps its flags, because the file is opened a second time, by
+    /// /proc/self/fd.</para>
+    /// </remarks>
+    Direct,
 }

@@ -13,12 +13,16 @@ public sealed partial class FilePipeReader
     /// The path of the file, absolute or relative to the current directory. FIFOs, devices and files of /proc work, too.
     /// </param>
     /// <param name="options">How to read; <see langword="null"/> means the defaults.</param>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or <see langword="null"/>.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="path"/> is empty or <see langword="null"/>, or two options contradict each other.
+    /// </exception>
     /// <exception cref="ArgumentOutOfRangeException">Two options do not fit together.</exception>
     /// <exception cref="FileNotFoundException">The file does not exist.</exception>
     /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
     /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
-    /// <exception cref="NotSupportedException"><see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek.</exception>
+    /// <exception cref="NotSupportedException">
+    /// <see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek, or the file has no <see cref="FileCaching.Direct"/>.
+    /// </exception>
     /// <exception cref="PlatformNotSupportedException">
     /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
     /// </exception>
@@ -68,11 +72,15 @@ public sealed partial class FilePipeReader
     /// </param>
     /// <param name="options">How to read; <see langword="null"/> means the defaults.</param>
     /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid, or an option is set that needs a path.</exception>
+    /// <exception cref="ArgumentException">
+    /// <paramref name="handle"/> is invalid, an option is set that needs a path, or two options contradict each other.
+    /// </exception>
     /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
     /// <exception cref="ArgumentOutOfRangeException">Two options do not fit together.</exception>
     /// <exception cref="UnauthorizedAccessException">The handle is that of a folder, or is not open for reading.</exception>
-    /// <exception cref="NotSupportedException"><see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek.</exception>
+    /// <exception cref="NotSupportedException">
+    /// <see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek, or the file has no <see cref="FileCaching.Direct"/>.
+    /// </exception>
     /// <exception cref="PlatformNotSupportedException">
     /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
     /// </exception>
@@ -118,10 +126,7 @@ public sealed partial class FilePipeReader
     internal static FilePipeReader Create(OpenedFile backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
         backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
-        if (options.Caching == FileCaching.DropBehind)
-        {
-            backend.DropBehind(isWriter: false);
-        }
+        backend = WithCaching(backend, options, isOpenedByPath);
 
         if (options.Follow)
         {
@@ -134,5 +139,23 @@ public sealed partial class FilePipeReader
         }
 
         return new FilePipeReader(new ReadBuffer(options, backend), leaveOpen);
+    }
+
+    private static OpenedFile WithCaching(OpenedFile backend, FilePipeReaderOptions options, bool isOpenedByPath)
+    {
+        if (options.Caching == FileCaching.DropBehind)
+        {
+            backend.DropBehind(isWriter: false);
+        }
+
+        try
+        {
+            return options.Caching == FileCaching.Direct ? DirectFile.Of(backend, isWriter: false, isOpenedByPath, options.ReadsInFlight) : DirectFile.OfDirectHandle(backend, isWriter: false);
+        }
+        catch
+        {
+            backend.Release(closeHandle: isOpenedByPath);
+            throw;
+        }
     }
 }

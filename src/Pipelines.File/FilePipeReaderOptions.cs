@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.IO.Pipelines;
+using Pipelines.File.IO;
 
 namespace Pipelines.File;
 
@@ -82,9 +83,11 @@ public sealed record FilePipeReaderOptions
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>
-    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off. Another thread reads ahead
-    /// while your program works on the bytes that it has. A read that has begun is finished, so up to 262,144 bytes more may be buffered. A
-    /// copy into a <see cref="PipeWriter"/> does not read ahead.
+    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off, but for
+    /// <see cref="FileCaching.Direct"/>, where it is twice what one read brings. Another thread reads ahead while your program works on
+    /// the bytes that it has. A read that has begun is finished, so up to 262,144 bytes more may be buffered, and with
+    /// <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 524,288. A copy into a <see cref="PipeWriter"/> does not read
+    /// ahead, except with <see cref="FileCaching.Direct"/>.
     /// </summary>
     public long PauseReadAheadThreshold
     {
@@ -155,11 +158,23 @@ public sealed record FilePipeReaderOptions
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that is read once,
     /// <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than Linux.
+    /// <see cref="FileCaching.Direct"/> reads past the cache, or throws.
     /// </summary>
     public FileCaching Caching
     {
         get;
         init => field = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, null);
+    }
+
+    /// <summary>
+    /// How many reads of 512 KiB run at once, 1 to 16, which is also how much one read brings at most; 0, the default, is 4. It is for
+    /// <see cref="FileCaching.Direct"/>, where the system does not read ahead; another <see cref="Caching"/> throws
+    /// <see cref="ArgumentException"/> when the file is opened.
+    /// </summary>
+    public int ReadsInFlight
+    {
+        get;
+        init => field = Within(value, 0, DirectFile.MaxInFlight, nameof(ReadsInFlight));
     }
 
     /// <summary>
@@ -178,9 +193,20 @@ public sealed record FilePipeReaderOptions
     /// <summary>The same for another part of the file.</summary>
     internal FilePipeReaderOptions With(long offset, long? length) => this with { Offset = offset, Length = length };
 
-    /// <exception cref="ArgumentOutOfRangeException">Values do not go together.</exception>
+    /// <exception cref="ArgumentException">Values do not go together.</exception>
     internal void Validate()
     {
+        if (ReadsInFlight > 0 && Caching != FileCaching.Direct)
+        {
+            throw new ArgumentException($"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
+        }
+
+        if (Follow && Caching == FileCaching.Direct)
+        {
+            throw new ArgumentException(
+                $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: every look at the end would have the system write what others have just written.", nameof(Follow));
+        }
+
         if (Length > long.MaxValue - Offset)
         {
             throw new ArgumentOutOfRangeException(nameof(Length), Length, "The sum of Offset and Length is larger than the longest file that is possible.");

@@ -51,13 +51,15 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         OpenedFile opened = file.Opened;
         int maxSegments = opened.MaxBuffersPerOperation;
         int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
+        int block = opened.IsDirect ? opened.ReadGranularity : 1;
         _queue = new WriteQueue(
             options.Pool,
-            segmentSize,
+            opened.IsDirect && options.Pool is null ? Math.Max(segmentSize, FileSegment.LeastWholePages) : segmentSize,
             maxSegments,
             opened.LargestWriteSegment,
             keepsFlushesWhole: opened.Appends || opened.SharesPosition,
-            opened.Appends ? WriteQueue.MaxSharedAppend : WriteLoop.BytesPerWrite);
+            opened.Appends ? WriteQueue.MaxSharedAppend : WriteLoop.BytesPerWrite,
+            block);
         _loop = new WriteLoop(file, _queue, _flushes, options.Pool is not null);
     }
 

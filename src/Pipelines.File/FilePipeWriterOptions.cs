@@ -1,4 +1,5 @@
 using System.Buffers;
+using Pipelines.File.IO;
 
 namespace Pipelines.File;
 
@@ -233,13 +234,31 @@ public sealed record FilePipeWriterOptions
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that nobody reads
     /// soon, <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than
-    /// Linux.
+    /// Linux. <see cref="FileCaching.Direct"/> writes past the cache, or throws.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileCaching"/>.</exception>
     public FileCaching Caching
     {
         get;
-        init => field = value is FileCaching.Keep or FileCaching.DropBehind ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, "Not a FileCaching.");
+        init => field = value is >= FileCaching.Keep and <= FileCaching.Direct ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, "Not a FileCaching.");
+    }
+
+    /// <summary>
+    /// How many writes of 512 KiB run at once at most, 1 to 16; 0, the default, is 4. It is for <see cref="FileCaching.Direct"/>; another
+    /// <see cref="Caching"/> throws <see cref="ArgumentException"/> when the file is opened. Several writes run at once only within the
+    /// length that the file had when it was opened, for example by <see cref="PreallocationSize"/>; after a failure, bytes there may have
+    /// been written behind the failed one. What makes the file longer is written one after the other, so the file is an unbroken prefix.
+    /// </summary>
+    /// <exception cref="ArgumentOutOfRangeException">The value is not between 0 and 16.</exception>
+    public int WritesInFlight
+    {
+        get;
+        init
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(value, nameof(WritesInFlight));
+            ArgumentOutOfRangeException.ThrowIfGreaterThan(value, DirectFile.MaxInFlight, nameof(WritesInFlight));
+            field = value;
+        }
     }
 
     /// <summary>
@@ -262,6 +281,17 @@ public sealed record FilePipeWriterOptions
                 nameof(ResumeWriterThreshold),
                 ResumeWriterThreshold,
                 $"{nameof(ResumeWriterThreshold)} ({ResumeWriterThreshold}) must not exceed {nameof(PauseWriterThreshold)} ({PauseWriterThreshold}).");
+        }
+
+        if (WritesInFlight > 0 && Caching != FileCaching.Direct)
+        {
+            throw new ArgumentException($"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
+        }
+
+        if (Mode == FileMode.Append && Caching == FileCaching.Direct)
+        {
+            throw new ArgumentException(
+                $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: it is the system that decides where each write begins.", nameof(Mode));
         }
 
         if (Replace)

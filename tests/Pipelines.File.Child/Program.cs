@@ -31,6 +31,7 @@ try
     return args[0] switch
     {
         "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
+        "direct" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Caching = FileCaching.Direct }),
         "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
         "replacenew" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "forever" => await GoOnAsync(args[1]),

@@ -53,6 +53,10 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
 
     internal override int ReadAlignment => _file.ReadAlignment;
 
+    internal override bool IsDirect => _file.IsDirect;
+
+    internal override int BytesPerRead => _file.BytesPerRead;
+
     internal override long EndOfLastWrite => _file.EndOfLastWrite;
 
     /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>

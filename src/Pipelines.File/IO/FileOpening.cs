@@ -130,6 +130,26 @@ internal static class FileOpening
         }
     }
 
+    /// <summary>Refuses a file without direct I/O, as far as its name tells: where there is none, or it cannot be read, whoever opens it finds out.</summary>
+    /// <exception cref="NotSupportedException">The file system has no direct I/O.</exception>
+    internal static void ThrowIfNotDirect(string path)
+    {
+        if (!IsLinux || FifoOpening.TypeOf(path) != Libc.S_IFREG)
+        {
+            return;
+        }
+
+        int descriptor = Libc.Open(path, Libc.O_RDONLY | Libc.O_CLOEXEC | Libc.O_NONBLOCK | Libc.O_DIRECT);
+        if (descriptor >= 0)
+        {
+            _ = Libc.Close(descriptor);
+        }
+        else if (Marshal.GetLastPInvokeError() == Libc.EINVAL)
+        {
+            throw DirectFile.NotSupported(path);
+        }
+    }
+
     /// <summary>Takes a handle of the caller's.</summary>
     /// <exception cref="UnauthorizedAccessException">The handle is not open for that access.</exception>
     internal static OpenedFile Attach(FilePipeBackend requested, SafeFileHandle handle, FileAccess access, bool sharesPosition = false)

@@ -1,4 +1,6 @@
 using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Reading;
+using Pipelines.File.Writing;
 
 namespace Pipelines.File.IO;
 
@@ -71,6 +73,15 @@ internal abstract class OpenedFile
     /// <summary>Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.</summary>
     internal virtual int ReadAlignment => 1;
 
+    /// <summary>Whether it is read or written past the page cache, so that memory had better begin at a multiple of <see cref="DirectFile.LeastBlock"/>.</summary>
+    internal virtual bool IsDirect => false;
+
+    /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
+    internal virtual int BytesPerRead => ReadBuffer.BytesPerRead;
+
+    /// <summary>Bytes that one write takes at most. Chosen likewise.</summary>
+    internal virtual int BytesPerWrite => WriteLoop.BytesPerWrite;
+
     /// <summary>The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not grow.</summary>
     internal virtual int LargestWriteSegment => 0;
 
@@ -126,6 +137,15 @@ internal abstract class OpenedFile
     internal virtual void DropBehind(bool isWriter)
     {
     }
+
+    /// <summary>The calls that pass the page cache. Before the first operation.</summary>
+    /// <param name="isWriter">Whether it is written, and not read.</param>
+    /// <param name="isOwn">Whether nobody else has what was opened; else the file is opened a second time.</param>
+    /// <exception cref="NotSupportedException">The file system has no direct I/O, or this library has none for the back end.</exception>
+    /// <exception cref="IOException">It could not be opened a second time.</exception>
+    /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
+    internal virtual DirectCalls BeginDirect(bool isWriter, bool isOwn)
+        => throw new PlatformNotSupportedException($"There is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} with {nameof(FilePipeBackend)}.{Kind} on this system: '{Path}'");
 
     /// <summary>Refuses an offset where the file has none, and releases what the back end holds.</summary>
     /// <param name="offset">The offset that is asked for, bytes.</param>

@@ -17,6 +17,11 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// </summary>
     internal const int Alignment = 64;
 
+    /// <summary>Segments of that many bytes and more begin with a page, for direct I/O.</summary>
+    internal const int LeastWholePages = 64 * 1024;
+
+    private const int Page = 4096;
+
     private const byte PoisonByte = 0xDB;
 
     private readonly byte[]? _pinned;
@@ -28,9 +33,10 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// <summary>A segment of the library's own pool, <paramref name="size"/> bytes on the pinned object heap, so that its address never changes.</summary>
     internal unsafe FileSegment(int size)
     {
-        _pinned = GC.AllocateUninitializedArray<byte>(size + Alignment - 1, pinned: true);
+        int alignment = size < LeastWholePages ? Alignment : Page;
+        _pinned = GC.AllocateUninitializedArray<byte>(size + alignment - 1, pinned: true);
         nint address = (nint)Unsafe.AsPointer(ref MemoryMarshal.GetArrayDataReference(_pinned));
-        _start = (int)(-address & (Alignment - 1));
+        _start = (int)(-address & (alignment - 1));
         _address = address + _start;
         PooledSize = size;
     }

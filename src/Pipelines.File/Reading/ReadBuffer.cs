@@ -16,7 +16,7 @@ namespace Pipelines.File.Reading;
 /// </remarks>
 internal sealed class ReadBuffer
 {
-    /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
+    /// <summary>Bytes that one read of most files asks for where the file has as many: <see cref="OpenedFile.BytesPerRead"/>. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerRead = 256 * 1024;
 
     /// <summary>Bytes of a segment of the own pool at least, unless <see cref="FilePipeReaderOptions.BufferSize"/> is under <see cref="ExactBelow"/>. docs/tuning.md.</summary>
@@ -101,7 +101,7 @@ internal sealed class ReadBuffer
     /// <summary>
     /// Whether reads go on where nobody waits for them. Of a followed file only up to the length that it had: a read at its end waits, and would keep a reader that its caller has forgotten.
     /// </summary>
-    internal bool ReadsAhead => _options.PauseReadAheadThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
+    internal bool ReadsAhead => PauseThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
 
     /// <summary>Whether the end of a read may run the code of a caller's memory pool.</summary>
     internal bool HasCallersPool => _pool is not null;
@@ -121,11 +121,17 @@ internal sealed class ReadBuffer
     private ReadOnlySequence<byte> Sequence
         => Length == 0 ? default : new ReadOnlySequence<byte>(_head!, (int)(_start - _head!.RunningIndex), _tail!, _tail!.End);
 
+    // Nobody else reads ahead what is read past the page cache.
+    private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold : 2 * File.BytesPerRead;
+
+    private bool FindsShortEnd => _asksBehindEnd || (!_options.Follow && File is { IsDirect: true, Properties.KnownLength: not null });
+
     // Where one call fills one segment only, it is that segment which is large.
     private int SegmentSize
-        => Math.Max(_options.BufferSize, _maxSegments == 1 ? BytesPerRead : _pool is null && _options.BufferSize >= ExactBelow ? LeastSegmentSize : 0);
+        => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1 ? RoundUp(Math.Max(_options.BufferSize, LeastSegmentSize), File.ReadGranularity)
+            : Math.Max(_options.BufferSize, _maxSegments == 1 ? File.BytesPerRead : 0);
 
-    private int Alignment => _pool is null ? File.ReadAlignment : 1;
+    private int Alignment => _pool is null || File.IsDirect ? File.ReadAlignment : 1;
 
     /// <summary>Whether a read for that many bytes is over, with a result or an error.</summary>
     internal bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)
@@ -180,11 +186,11 @@ internal sealed class ReadBuffer
             return false;
         }
 
-        if (Length >= _options.PauseReadAheadThreshold)
+        if (Length >= PauseThreshold)
         {
             _isReadAheadPaused = true;
         }
-        else if (Length <= _options.EffectiveResumeThreshold)
+        else if (Length <= (_options.PauseReadAheadThreshold > 0 ? _options.EffectiveResumeThreshold : PauseThreshold / 2))
         {
             _isReadAheadPaused = false;
         }
@@ -222,7 +228,12 @@ internal sealed class ReadBuffer
             bool isExact = Alignment > 1 && (request.Offset + request.Length + size) % Alignment == 0;
             FileSegment segment = _pool is null
                 ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), SegmentSize))
-                : SegmentPool.Shared.Rent(SegmentSize, _pool);
+                : SegmentPool.Shared.Rent(isExact ? size : SegmentSize, _pool);
+            if (_pool is not null && File.IsDirect)
+            {
+                DirectFile.RequireWhole(segment);
+            }
+
             segment.Chain = this;
             request.AddToFill(segment, TakeUnrented(request, segment.Capacity));
         }
@@ -244,7 +255,7 @@ internal sealed class ReadBuffer
             _endOfFile = HasFoundEnd(request) ? EndOfFile.Found : EndOfFile.Unknown;
             if (filled == request.Length && request.Offset >= File.Properties.Length)
             {
-                _unknownReadSize = Math.Min(_unknownReadSize * 2, BytesPerRead);
+                _unknownReadSize = Math.Min(_unknownReadSize * 2, File.BytesPerRead);
             }
         }
         else if (wasMade && !request.IsCanceled)
@@ -343,7 +354,7 @@ internal sealed class ReadBuffer
 
     /// <summary>Whether a read that has got less than it asked for has seen the end, as far as the file is as long as it was or longer.</summary>
     private bool HasFoundEnd(FileRequest request)
-        => _asksBehindEnd && request.IsShortAtEnd && request.Transferred < request.Length && request.Offset + request.Transferred >= File.Properties.Length;
+        => FindsShortEnd && request.IsShortAtEnd && request.Transferred < request.Length && request.Offset + request.Transferred >= File.Properties.Length;
 
     /// <summary>The number of bytes since the beginning that a position of the caller's stands for.</summary>
     private long IndexOfLocked(SequencePosition position)
@@ -424,16 +435,20 @@ internal sealed class ReadBuffer
         long missing = Math.Max(0, minimumSize - Length);
         long known = File.Properties.Length - NextOffset;
         long size = known > 0
-            ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
+            ? Math.Min(Math.Max(Math.Max(File.BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        int granularity = File.ReadGranularity;
-        size = (size + granularity - 1) / granularity * granularity;
-        if (Alignment > 1 && _readEnd == 0 && known > 0)
+        size = RoundUp(size, File.ReadGranularity);
+        long behind = NextOffset % Alignment;
+        if (known > 0 && (File.IsDirect ? behind > 0 : Alignment > 1 && _readEnd == 0))
         {
-            // Only the first: the others follow it.
-            size = Math.Min(size, Alignment - (NextOffset % Alignment));
+            // The others follow it.
+            size = Math.Min(size, Alignment - behind);
         }
 
         return Math.Min(size, Left ?? long.MaxValue);
     }
+
+    private static T RoundUp<T>(T size, T granularity)
+        where T : System.Numerics.IBinaryInteger<T>
+        => (size + granularity - T.One) / granularity * granularity;
 }

@@ -25,7 +25,7 @@ internal sealed partial class WriteLoop
 
                 // What follows the last write is performed by the thread that has written.
                 request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || _trims || _syncs || _takesName || !file.Opened.CanSeek;
-                queue.BeginWriteLocked(request, BytesPerWrite, LentBytesPerWrite);
+                queue.BeginWriteLocked(request, file.Opened.BytesPerWrite, LentBytesPerWrite);
                 _coalesced = Math.Max(0, _flushesInQueue - 1);
                 _flushesInQueue = 0;
             }

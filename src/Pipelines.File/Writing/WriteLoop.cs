@@ -19,7 +19,7 @@ namespace Pipelines.File.Writing;
 /// <param name="hasCallersPool">Whether segments come from a caller's memory pool, whose code runs on the application's threads only.</param>
 internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, bool hasCallersPool) : IThreadPoolWorkItem
 {
-    /// <summary>Bytes that one write takes at most. Chosen by measurement: docs/tuning.md.</summary>
+    /// <summary>Bytes that one write to most files takes at most: <see cref="OpenedFile.BytesPerWrite"/>. Chosen by measurement: docs/tuning.md.</summary>
     internal const int BytesPerWrite = 512 * 1024;
 
     /// <summary>The same for lent memory, of which a call that is canceled waits for the write under way.</summary>

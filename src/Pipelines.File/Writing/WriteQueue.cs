@@ -32,6 +32,7 @@ internal sealed class WriteQueue
     private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
     private readonly int _maxSharedWrite;
+    private readonly int _block;
 
     // Where the flushes end that are not written, where flushes are kept whole. Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
@@ -59,8 +60,12 @@ internal sealed class WriteQueue
     /// they lie within one.
     /// </param>
     /// <param name="maxSharedWrite">Bytes of a write that whole flushes share.</param>
+    /// <param name="block">
+    /// More than 1 for direct I/O, bytes: a write that is not the last one ends at a multiple of this, segments are as long, and a caller's memory begins at a multiple of
+    /// <see cref="DirectFile.LeastBlock"/>.
+    /// </param>
     internal WriteQueue(
-        MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite, int largestSegment = 0, bool keepsFlushesWhole = false, int maxSharedWrite = MaxSharedAppend)
+        MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite, int largestSegment = 0, bool keepsFlushesWhole = false, int maxSharedWrite = MaxSharedAppend, int block = 1)
     {
         _pool = pool;
         if (keepsFlushesWhole)
@@ -74,6 +79,7 @@ internal sealed class WriteQueue
         _largestSegment = pool is null ? largestSegment : 0;
         _maxSegmentsPerWrite = maxSegmentsPerWrite;
         _maxSharedWrite = maxSharedWrite;
+        _block = block;
     }
 
     /// <summary>Bytes that the system has. Guarded by the lock.</summary>
@@ -137,7 +143,15 @@ internal sealed class WriteQueue
         moved = _flushEnds is not null && _maxSegmentsPerWrite == 1 && Advanced - Flushed is long open && open <= Math.Min(MaxWholeFlush, _tailEnd) ? (int)open : 0;
         int wanted = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
         int size = Math.Max(Math.Max(_segmentSize, wanted), GrownSize());
-        FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size) : SegmentPool.Shared.Rent(size, _pool);
+        FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
+            ? SegmentPool.Shared.Rent((size + _block - 1) / _block * _block)
+            : SegmentPool.Shared.Rent(size, _pool);
+        if (_block > 1)
+        {
+            DirectFile.RequireWhole(segment);
+            return segment;
+        }
+
         try
         {
             segment.Pin();
@@ -209,12 +223,12 @@ internal sealed class WriteQueue
         long ownEnd = _lent.IsEmpty ? Flushed : _lentStart;
         if (Written == ownEnd)
         {
-            AddLent(request, maxLent);
+            AddLent(request, maxLent - ((request.Offset + maxLent) % _block));
             return;
         }
 
         long position = Written;
-        long end = EndOfWrite(ownEnd, maxBytes);
+        long end = EndOfWrite(ownEnd, maxBytes - ((request.Offset + maxBytes) % _block));
         for (FileSegment segment = _head!; position < end && request.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);

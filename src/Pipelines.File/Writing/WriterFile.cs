@@ -28,10 +28,6 @@ internal sealed class WriterFile
         _isPlain = isOpenedByPath && options is { Replace: false, Caching: FileCaching.Keep, PreallocationSize: 0 } && (options.FileOptions & FileOptions.WriteThrough) == 0;
         _unfinished = unfinished;
         _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
-        if (options.Caching == FileCaching.DropBehind)
-        {
-            file.DropBehind(isWriter: true);
-        }
     }
 
     internal OpenedFile Opened { get; }
@@ -55,7 +51,23 @@ internal sealed class WriterFile
         if (options.Replace)
         {
             ReplacementFile unfinished = ReplacementFile.Open(path, options, calls);
-            return new WriterFile(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
+            try
+            {
+                OpenedFile beside = WithCaching(unfinished.Backend, options, isOwn: true);
+                return new WriterFile(beside, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
+            }
+            catch
+            {
+                unfinished.Dispose();
+                unfinished.Backend.Release(closeHandle: true);
+                throw;
+            }
+        }
+
+        if (options is { Caching: FileCaching.Direct, Mode: FileMode.Create or FileMode.Truncate })
+        {
+            // Before the file that is there is emptied.
+            FileOpening.ThrowIfNotDirect(path);
         }
 
         OpenedFile file = FileOpening.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize, options.UnixCreateMode);
@@ -101,14 +113,29 @@ internal sealed class WriterFile
                 // So that what stands in the way is told before anything is written.
                 file.OpenFolder();
             }
+
+            return new WriterFile(WithCaching(file, options, isOpenedByPath), options, options.Offset ?? start, leaveOpen, isOpenedByPath);
         }
         catch
         {
             file.Release(closeHandle: isOpenedByPath);
+            if (file is { IsNew: true, GivenPath: { } path } && options.Caching == FileCaching.Direct)
+            {
+                System.IO.File.Delete(path);
+            }
+
             throw;
         }
+    }
 
-        return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+    private static OpenedFile WithCaching(OpenedFile file, FilePipeWriterOptions options, bool isOwn)
+    {
+        if (options.Caching == FileCaching.DropBehind)
+        {
+            file.DropBehind(isWriter: true);
+        }
+
+        return options.Caching == FileCaching.Direct ? DirectFile.Of(file, isWriter: true, isOwn, options.WritesInFlight) : DirectFile.OfDirectHandle(file, isWriter: true);
     }
 
     private static void Cut(OpenedFile file, long length)

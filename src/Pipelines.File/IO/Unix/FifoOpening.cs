@@ -45,16 +45,19 @@ internal sealed unsafe class FifoOpening : IDisposable
         => FileOpening.IsLinux && (share & ~AnyShare) == 0 && (options & ~AnyOption) == 0 ? new FifoOpening(fullPath, access, share, options) : null;
 
     /// <summary>Whether that is a FIFO. Whatever stands in the way of an answer is for the ordinary way of opening to tell.</summary>
-    internal static bool IsFifo(string path)
+    internal static bool IsFifo(string path) => TypeOf(path) == Libc.S_IFIFO;
+
+    /// <summary>What kind of file it is, by the bits of stat(2); 0 where that is not told.</summary>
+    internal static int TypeOf(string path)
     {
         Libc.FileStatus status;
         try
         {
-            return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 && (status.Mode & Libc.S_IFMT) == Libc.S_IFIFO;
+            return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 ? status.Mode & Libc.S_IFMT : 0;
         }
         catch (EntryPointNotFoundException)
         {
-            return false;
+            return 0;
         }
     }
 

@@ -51,6 +51,7 @@ internal static unsafe partial class Libc
     internal const uint STATX_INO = 0x100;
     internal const uint STATX_SIZE = 0x200;
     internal const uint STATX_BTIME = 0x800;
+    internal const uint STATX_DIOALIGN = 0x2000;
     internal const int S_IFMT = 0xF000;
     internal const int S_IFIFO = 0x1000;
     internal const int S_IFCHR = 0x2000;
@@ -133,6 +134,8 @@ internal static unsafe partial class Libc
         [FieldOffset(120)] internal uint WriteNanoseconds;
         [FieldOffset(136)] internal uint DeviceMajor;
         [FieldOffset(140)] internal uint DeviceMinor;
+        [FieldOffset(152)] internal uint DirectMemoryBlock;
+        [FieldOffset(156)] internal uint DirectOffsetBlock;
 
         internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
     }

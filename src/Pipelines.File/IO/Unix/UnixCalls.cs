@@ -67,6 +67,41 @@ internal unsafe partial class UnixCalls
     internal virtual bool IsDirect(SafeFileHandle file)
         => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_DIRECT) != 0;
 
+    /// <summary>fcntl(2): sets O_DIRECT on an open file description, or takes it away. Linux only. EINVAL: the file system has no direct I/O.</summary>
+    internal virtual long SetDirect(SafeFileHandle file, bool isDirect)
+    {
+        int flags = Libc.FCntl(file, Libc.F_GETFL, 0);
+        return Answer(flags < 0 ? flags : Libc.FCntl(file, Libc.F_SETFL, isDirect ? flags | Libc.O_DIRECT : flags & ~Libc.O_DIRECT));
+    }
+
+    /// <summary>open(2) of an open file (proc_pid_fd(5)): a descriptor whose description is nobody else's, with O_SYNC, O_DSYNC and O_DIRECT as the first has them. Linux only.</summary>
+    internal virtual long OpenAgain(SafeFileHandle file, bool forWriting)
+    {
+        bool held = false;
+        try
+        {
+            file.DangerousAddRef(ref held);
+            int flags = Libc.FCntl(file, Libc.F_GETFL, 0);
+            int access = forWriting ? Libc.O_WRONLY : Libc.O_RDONLY;
+            return Answer(flags < 0 ? flags : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}", (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
+        }
+        finally
+        {
+            if (held)
+            {
+                file.DangerousRelease();
+            }
+        }
+    }
+
+    /// <summary>statx(2), STATX_DIOALIGN: what direct I/O asks for, bytes; 0: there is none. <see langword="false"/>: the kernel (Linux 6.1) or the file system does not tell.</summary>
+    internal virtual bool TryGetDirectBlocks(SafeFileHandle file, out int ofOffset, out int ofMemory)
+    {
+        bool isTold = FileStatus.TryGet(file, Libc.STATX_DIOALIGN, out Libc.FileStatus status) && (status.Mask & Libc.STATX_DIOALIGN) != 0;
+        (ofOffset, ofMemory) = isTold ? ((int)status.DirectOffsetBlock, (int)status.DirectMemoryBlock) : default;
+        return isTold;
+    }
+
     private static long ReadWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
     {
         try

@@ -11,9 +11,6 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal sealed unsafe class UnixFile : OpenedFile
 {
-    // A multiple of the block of every device that is common, bytes (open(2), O_DIRECT).
-    private const int DirectBlock = 4096;
-
     private readonly UnixCalls _calls;
 
     // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as much as there is room for.
@@ -68,7 +65,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     // A terminal that is stopped (Ctrl-S), or that nobody reads, holds a write of more than it has room for, which poll(2) does not tell, and knows no RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
-    internal override int ReadGranularity => _isDirect ? DirectBlock : 1;
+    internal override bool IsDirect => _isDirect;
 
     internal override FileRequest Rent() => UnixRequest.Rent(this);
 
@@ -131,6 +128,14 @@ internal sealed unsafe class UnixFile : OpenedFile
         long answer = Properties.IsRegular ? _calls.CloseCopy(Handle) : 0;
         return answer < 0 ? FileErrors.FromErrno((int)-answer, Path) : null;
     }
+
+    internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => UnixDirectCalls.Begin(this, _calls, isWriter, isOwn);
+
+    /// <summary>What a call past the page cache fails with that the system refuses.</summary>
+    internal static IOException NotWhole(string? path)
+        => new(
+            $"The file is open for direct I/O (O_DIRECT), and the system refuses the call: memory, offset or length is no multiple of what the device asks for : '{path}'",
+            FileErrors.FromErrno(Libc.EINVAL, path));
 
     internal override void DropBehind(bool isWriter)
         => _behind = CanSeek && Properties.IsRegular && !_isDirect ? new PagesBehind(_calls, Handle, Properties.Length, isWriter) : null;
@@ -280,9 +285,7 @@ internal sealed unsafe class UnixFile : OpenedFile
             }
             else if (result == -Libc.EINVAL && _isDirect)
             {
-                operation.Finish(new IOException(
-                    $"The file is open for direct I/O (O_DIRECT), which needs memory, offsets and lengths that are multiples of the device's block, for example by a Pool of aligned memory : '{Path}'",
-                    FileErrors.FromErrno(Libc.EINVAL, Path)));
+                operation.Finish(NotWhole(Path));
             }
             else
             {
@@ -349,7 +352,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
-    private static bool IsUnknownCall(long result)
+    internal static bool IsUnknownCall(long result)
         => result is -Libc.ENOSYS or -Libc.EOPNOTSUPP or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 
     /// <summary>The call that may wait, and the only one whose 0 is the end of the file.</summary>
