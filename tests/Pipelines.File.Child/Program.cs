@@ -20,6 +20,7 @@ using Pipelines.File;
 // turns FOLDER                        likewise, and tells what completions do with the pool once it is free again
 // follow PATH                        writes the lines of a file that grows to standard output, until its name means it no more
 // starved PATH                       the same with a line of its own, and without a descriptor left when it begins to wait
+// starvedlog LOG                     writes the lines of a log that is rotated while no descriptor is left, and that its writer goes on with
 // ship LOG OUT                       writes the lines of a log to a file, each behind its checkpoint, and goes on behind the last whole one, until it is killed
 // leave FIFO                         ends while a call of the library waits
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
@@ -49,6 +50,7 @@ try
         "underlock" => CompleteUnderLock(args[1]),
         "follow" => await FollowAsync(args[1]),
         "starved" => await FollowStarvedAsync(args[1]),
+        "starvedlog" => await FollowStarvedLogAsync(args[1]),
         "ship" => await ShipAsync(args[1], args[2]),
         "leave" => await LeaveAsync(args[1]),
         "memory" => RunOutOfMemory(args[1]),
@@ -466,20 +468,7 @@ static async Task<int> FollowStarvedAsync(string path)
     ReadResult result = await reader.ReadAtLeastAsync(4);
     Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
     reader.AdvanceTo(result.Buffer.End);
-    List<SafeFileHandle> taken = [];
-    StartPoolThreads();
-    try
-    {
-        while (true)
-        {
-            taken.Add(File.OpenHandle("/dev/null"));
-        }
-    }
-    catch (IOException)
-    {
-        // No more.
-    }
-
+    List<SafeFileHandle> taken = TakeDescriptors();
     ValueTask<ReadResult> waiting = reader.ReadAsync();
     Thread.Sleep(500);
     taken.ForEach(static handle => handle.Dispose());
@@ -496,6 +485,58 @@ static async Task<int> FollowStarvedAsync(string path)
 
     Console.WriteLine("completed");
     return 0;
+}
+
+static async Task<int> FollowStarvedLogAsync(string path)
+{
+    LogFollowerOptions options = new() { QuietTime = TimeSpan.FromMilliseconds(50), FollowInterval = TimeSpan.FromMilliseconds(25) };
+    using FileStream writer = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);
+    writer.Write("one\n"u8);
+    File.WriteAllBytes(path + ".next", []);
+    using CancellationTokenSource ended = new();
+    Task following = FollowAsync();
+    async Task FollowAsync()
+    {
+        await foreach (FollowedLine line in new LogFollower(path, options).ReadLinesAsync(ended.Token))
+        {
+            Console.WriteLine(line.ToString());
+            if (line.ToString() == "three")
+            {
+                return;
+            }
+        }
+    }
+
+    // On this thread: it is none of the pool's.
+    Thread.Sleep(300);
+    List<SafeFileHandle> taken = TakeDescriptors();
+    File.Move(path, path + ".1");
+    File.Move(path + ".next", path);
+    Thread.Sleep(500);
+    writer.Write("two\n"u8);
+    taken.ForEach(static handle => handle.Dispose());
+    await Task.Delay(200);
+    await File.AppendAllTextAsync(path, "three\n");
+    await following;
+    return 0;
+}
+
+static List<SafeFileHandle> TakeDescriptors()
+{
+    List<SafeFileHandle> taken = [];
+    StartPoolThreads();
+    try
+    {
+        while (true)
+        {
+            taken.Add(File.OpenHandle("/dev/null"));
+        }
+    }
+    catch (IOException)
+    {
+        // No more.
+        return taken;
+    }
 }
 
 // The runtime ends a process in which it cannot start a thread of its pool, for which it needs a descriptor (pipe2). So there are as many as there may be before none is left.

@@ -43,14 +43,14 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         for (int pause = Math.Min(FirstPause, interval); ; pause = Math.Min(pause * 2, interval))
         {
             cancellationToken.ThrowIfCancellationRequested();
-            LogListing files = LogListing.Take(path, options.RotatedNames);
-            if (!_isStarted)
-            {
-                Start(files);
-            }
-
             try
             {
+                LogListing files = LogListing.Take(path, options.RotatedNames);
+                if (!_isStarted)
+                {
+                    Start(files);
+                }
+
                 if (Next(files) is { } next)
                 {
                     if (await TryOpenAsync(next, files, cancellationToken).ConfigureAwait(false) is { } file)
@@ -93,7 +93,12 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             return LogEnd.Over;
         }
 
-        LogListing files = LogListing.Take(path, options.RotatedNames);
+        if (TryTake() is not { } files)
+        {
+            await Task.Delay(file.NextPause(), cancellationToken).ConfigureAwait(false);
+            return LogEnd.None;
+        }
+
         if (files.Named is { } named && named.Identity == file.Identity)
         {
             if (named.Identity != default && named.Length >= file.ReadEnd && file.HoldsWhatWasRead(path))
@@ -119,15 +124,28 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
     }
 
     /// <summary>The file that has the name was cut. What was not read of it by then is in a copy that is no file of the log.</summary>
-    internal void OnCut() => OnCut(LogListing.Take(path, options.RotatedNames));
+    internal void OnCut() => OnCut(TryTake());
 
     /// <summary>The file was left.</summary>
     internal void OnLeft(LogFile file, LogEnd end) => _last = end == LogEnd.Cut || (end == LogEnd.Over && file.IsReusable) ? new FileCheckpoint(file.Identity, 0) : file.Checkpoint;
 
-    private void OnCut(LogListing files)
+    private void OnCut(LogListing? files)
     {
         _isAfterGap = true;
-        _done.UnionWith(files.Rotated.Select(static one => one.Identity));
+        _done.UnionWith(files?.Rotated.Select(static one => one.Identity) ?? []);
+    }
+
+    /// <summary><see langword="null"/>: no descriptor is left to look with.</summary>
+    private LogListing? TryTake()
+    {
+        try
+        {
+            return LogListing.Take(path, options.RotatedNames);
+        }
+        catch (IOException)
+        {
+            return null;
+        }
     }
 
     /// <summary>Settles which files were read before.</summary>

@@ -27,6 +27,7 @@ internal sealed class LogListing
     /// <summary>The files that were rotated, the oldest first.</summary>
     internal IReadOnlyList<LogName> Rotated { get; }
 
+    /// <exception cref="IOException">No descriptor is left to look at a folder with: which files there are is not known.</exception>
     internal static LogListing Take(string path, IReadOnlyList<string> patterns)
     {
         LogListing listing = Look(path, patterns);
@@ -102,7 +103,7 @@ internal sealed class LogListing
         {
             return Directory.GetFiles(folder);
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException error && !SpareDescriptors.AreShort(error)))
         {
             // There is none, or it cannot be looked at: the name alone counts.
             return [];

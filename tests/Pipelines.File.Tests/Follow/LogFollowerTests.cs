@@ -528,6 +528,14 @@ public sealed class LogFollowerTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadLinesAsync_RotatedWhileNoDescriptorIsLeft_LosesNothing()
+    {
+        ChildProcess.SkipUnlessLinux("prlimit");
+        (int status, string output, string error) = await ChildProcess.RunAsync($"prlimit --nofile=200 {ChildProcess.Command("starvedlog", _log)}").WaitAsync(Eventually.Limit, _stop);
+        Assert.True(output == "one\ntwo\nthree\n" && status == 0, $"{status} {output} {error}");
+    }
+
+    [Fact]
     public async Task ReadLinesAsync_OfAFolder_Throws()
         => await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await GrowingFile.Bounded(new FollowedLog(_folder.Path).StepAsync()));
 
