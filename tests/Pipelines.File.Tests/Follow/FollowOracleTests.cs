@@ -48,9 +48,9 @@ public sealed class FollowOracleTests
     }
 
     [Fact]
+    [Trait("Category", FuzzTime.Category)]
     public void AnySequenceOfEvents_GivesEveryByteOnceAndCompletesWhereItHasTo()
-        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(120)).GetAwaiter().GetResult())
-            .Check(Config.QuickThrowOnFailure.WithMaxTest(100).WithEndSize(20));
+        => FuzzTime.Check(Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()), cases: 40, endSize: 20);
 
     private static async Task CheckAsync(Scenario scenario)
     {

@@ -12,6 +12,7 @@ namespace FilePipelinesTests;
 /// seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
+[Trait("Category", StressTime.Category)]
 public sealed class FollowStressTests : IDisposable
 {
     private const int Workers = 12;

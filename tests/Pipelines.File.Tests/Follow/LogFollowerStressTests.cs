@@ -6,15 +6,14 @@ namespace FilePipelinesTests;
 
 /// <summary>
 /// A log that is rotated in every way while its follower is ended at random moments and goes on from its checkpoint: one after another, for two seconds, or PIPELINES_FILE_STRESS_SECONDS.
-/// PIPELINES_FILE_LOG_SEED repeats a run.
+/// PIPELINES_FILE_SEED repeats a run.
 /// </summary>
 [Collection("whole process")]
+[Trait("Category", StressTime.Category)]
 public sealed class LogFollowerStressTests : IDisposable
 {
     /// <summary>How often one log is rotated, at about the most: each look opens every rotated file, which takes 1 to 2 ms a file under Wine.</summary>
     private const int MaxRotations = 20;
-
-    private static readonly int s_seed = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_LOG_SEED"), CultureInfo.InvariantCulture, out int seed) ? seed : Random.Shared.Next();
 
     private readonly TempFolder _folder = new();
     private readonly CancellationTokenSource _over = CancellationTokenSource.CreateLinkedTokenSource(TestContext.Current.CancellationToken);
@@ -44,12 +43,12 @@ public sealed class LogFollowerStressTests : IDisposable
     private async Task RepeatAsync(Func<int, Task> runAsync)
     {
         Stopwatch time = Stopwatch.StartNew();
-        int seed = s_seed;
+        int seed = FuzzTime.Seed;
         do
         {
             _rotations = 0;
             _log = Path.Combine(Directory.CreateDirectory(_folder.File($"{seed}")).FullName, "log");
-            await StressTime.BoundedAsync(Task.Run(() => runAsync(seed), _stop), $"PIPELINES_FILE_LOG_SEED={seed}");
+            await StressTime.BoundedAsync(Task.Run(() => runAsync(seed), _stop), $"PIPELINES_FILE_SEED={seed}");
             seed++;
         }
         while (time.Elapsed.TotalSeconds < StressTime.Seconds);
@@ -80,7 +79,7 @@ public sealed class LogFollowerStressTests : IDisposable
             {
                 await foreach (FollowedLine line in new LogFollower(_log, FollowedLog.From(checkpoint)).ReadLinesAsync(ended.Token))
                 {
-                    Assert.True(line.ToString() == $"line {expected}", $"'{line}' instead of line {expected}, after {starts} starts and {_rotations} rotations (PIPELINES_FILE_LOG_SEED={seed})");
+                    Assert.True(line.ToString() == $"line {expected}", $"'{line}' instead of line {expected}, after {starts} starts and {_rotations} rotations (PIPELINES_FILE_SEED={seed})");
                     Assert.True(line.HasLineEnd);
                     Assert.False(line.IsAfterGap);
                     expected++;

@@ -8,6 +8,7 @@ namespace FilePipelinesTests;
 /// A log that is written at full speed, rotated by logrotate(8), and followed. 60,000 lines at least, or a million where PIPELINES_FILE_STRESS_SECONDS asks for more than two seconds.
 /// </summary>
 [Collection("whole process")]
+[Trait("Category", StressTime.Category)]
 public sealed class LogrotateTests : IDisposable
 {
     /// <summary>How often it is rotated at least.</summary>

@@ -1,4 +1,3 @@
-using System.Diagnostics;
 using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
@@ -9,6 +8,7 @@ namespace FilePipelinesTests;
 /// The lines of random texts in random mixtures of ways, one going on where another has left off, over readers of every kind and size, against string.Split. No memory of a caller's pool is
 /// lost, however the lines were left.
 /// </summary>
+[Trait("Category", FuzzTime.Category)]
 public sealed class LineFuzzTests : IDisposable
 {
     private const int Readers = 6;
@@ -18,21 +18,7 @@ public sealed class LineFuzzTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Fact]
-    public async Task Lines_RandomWaysInTurns_AreThoseOfSplit()
-    {
-        Stopwatch time = Stopwatch.StartNew();
-        for (int seed = FuzzTime.Seed; time.Elapsed.TotalSeconds < FuzzTime.Seconds; seed++)
-        {
-            try
-            {
-                await RunAsync(new Random(seed));
-            }
-            catch (Exception e)
-            {
-                throw new InvalidOperationException($"PIPELINES_FILE_FUZZ_SEED={seed}", e);
-            }
-        }
-    }
+    public Task Lines_RandomWaysInTurns_AreThoseOfSplit() => FuzzTime.RunAsync(seed => RunAsync(new Random(seed)), times: 100);
 
     private async Task RunAsync(Random random)
     {

@@ -29,6 +29,7 @@ public sealed class LinePropertyTests : IDisposable
         => Prop.ForAll(Texts(), Gen.Choose(0, 40).ToArbitrary(), (text, count) => LastAsync(text, count).GetAwaiter().GetResult()).Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public async Task EveryEnd_AtEveryPlaceOfASegmentAndARead_HasTheLinesOfSplit()
     {
         foreach (string end in new[] { "\n", "\r\n", "\r\r\n", "\n\n" })

@@ -165,12 +165,15 @@ public sealed class BinaryFormatTests
     public static TheoryData<string> Formats => [.. s_formats.Keys];
 
     [Fact]
+    [Trait("Category", FuzzTime.Category)]
     public void AnySequenceOfValues_HasTheBytesOfBinaryWriterAndIsReadBack()
-        => Prop.ForAll(
-            Gen.ListOf(Items()).ToArbitrary(),
-            Gen.Zip(Gen.Elements(Enum.GetValues<Target>()), Gen.Choose(1, 50)).ToArbitrary(),
-            (items, how) => Task.Run(() => CheckAsync([.. items], how.Item1, how.Item2)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult())
-            .Check(Config.QuickThrowOnFailure.WithMaxTest(500).WithEndSize(200));
+        => FuzzTime.Check(
+            Prop.ForAll(
+                Gen.ListOf(Items()).ToArbitrary(),
+                Gen.Zip(Gen.Elements(Enum.GetValues<Target>()), Gen.Choose(1, 50)).ToArbitrary(),
+                (items, how) => Task.Run(() => CheckAsync([.. items], how.Item1, how.Item2)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()),
+            cases: 200,
+            endSize: 200);
 
     [Theory]
     [MemberData(nameof(Formats))]

@@ -54,8 +54,8 @@ public sealed class PooledMemoryStreamOracleTests
     }
 
     [Fact]
-    public void AnyMixtureOfOperations_DoesWhatMemoryStreamDoes()
-        => Prop.ForAll(Scenarios(), Check).Check(Config.QuickThrowOnFailure.WithMaxTest(400).WithEndSize(60));
+    [Trait("Category", FuzzTime.Category)]
+    public void AnyMixtureOfOperations_DoesWhatMemoryStreamDoes() => FuzzTime.Check(Prop.ForAll(Scenarios(), Check), cases: 150, endSize: 60);
 
     private static void Check(Act[] acts)
     {

@@ -164,6 +164,7 @@ public sealed class PooledMemoryTests : IDisposable
     }
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public void Stream_LongerThanTwoGibibytes_ReadsWritesAndSeeks()
     {
         const long Length = (1L << 31) + (3 * MiB);

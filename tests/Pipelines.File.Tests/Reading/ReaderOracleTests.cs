@@ -49,9 +49,9 @@ public sealed class ReaderOracleTests
     }
 
     [Fact]
+    [Trait("Category", FuzzTime.Category)]
     public void AnyMixtureOfOperations_GivesTheBytesThatTheBclGives()
-        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(120)).GetAwaiter().GetResult())
-            .Check(Config.QuickThrowOnFailure.WithMaxTest(400).WithEndSize(50));
+        => FuzzTime.Check(Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()), cases: 150, endSize: 50);
 
     private static async Task CheckAsync(Scenario scenario)
     {

@@ -5,6 +5,9 @@ namespace FilePipelinesTests;
 /// <summary>How long the stress tests go on: two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.</summary>
 internal static class StressTime
 {
+    /// <summary>The trait of what takes long, and is left out by <c>dotnet test</c>: <c>Category</c>.</summary>
+    public const string Category = "Long";
+
     /// <summary>How much longer a stress test may take: only what hangs takes that long.</summary>
     public static readonly TimeSpan Grace = TimeSpan.FromMinutes(2);
 

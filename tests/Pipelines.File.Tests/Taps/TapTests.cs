@@ -30,11 +30,12 @@ public sealed class TapTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Fact]
+    [Trait("Category", FuzzTime.Category)]
     public void TappedReader_AnyMixtureOfReads_DoesWhatThePlainOneDoesAndSeesWhatIsConsumed()
     {
         Gen<ReadAct> act = Gen.Zip(Gen.Elements(Enum.GetValues<Verb>()), Gen.Zip(Gen.Choose(0, 20_000), Gen.Zip(Gen.Choose(0, 100), Gen.Choose(0, 100))))
             .Select(t => new ReadAct(t.Item1, t.Item2.Item1, t.Item2.Item2.Item1, Math.Max(t.Item2.Item2.Item1, t.Item2.Item2.Item2)));
-        Prop.ForAll(Gen.ListOf(act).Select(acts => acts.ToArray()).ToArbitrary(), CheckReads).Check(Config.QuickThrowOnFailure.WithMaxTest(200).WithEndSize(40));
+        FuzzTime.Check(Prop.ForAll(Gen.ListOf(act).Select(acts => acts.ToArray()).ToArbitrary(), CheckReads), cases: 50, endSize: 40);
     }
 
     private static void CheckReads(ReadAct[] acts)

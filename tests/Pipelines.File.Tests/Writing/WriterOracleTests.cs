@@ -39,9 +39,9 @@ public sealed class WriterOracleTests
     }
 
     [Fact]
+    [Trait("Category", FuzzTime.Category)]
     public void AnyMixtureOfOperations_GivesTheFileThatTheBclGives()
-        => Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(TimeSpan.FromSeconds(120)).GetAwaiter().GetResult())
-            .Check(Config.QuickThrowOnFailure.WithMaxTest(300).WithEndSize(60));
+        => FuzzTime.Check(Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()), cases: 100, endSize: 60);
 
     private static async Task CheckAsync(Scenario scenario)
     {
