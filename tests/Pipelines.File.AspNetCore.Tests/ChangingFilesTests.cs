@@ -12,6 +12,7 @@ namespace FileSendingTests;
 /// stands there.
 /// </summary>
 [Collection(nameof(AloneCollection))]
+[Trait("Category", StressTime.Category)]
 public sealed class ChangingFilesTests : IDisposable
 {
     private const int WordSize = 8;

@@ -6,6 +6,7 @@ namespace FileSendingTests;
 
 /// <summary>Kestrel's minimum data rate: whoever is served without the library is served with it, and whoever takes nothing is cut off by both.</summary>
 [Collection(nameof(AloneCollection))]
+[Trait("Category", StressTime.Category)]
 public sealed class RateTests : IDisposable
 {
     private const int Size = 16 * 1024 * 1024;

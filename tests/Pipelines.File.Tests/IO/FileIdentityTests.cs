@@ -63,7 +63,10 @@ public sealed class FileIdentityTests : IDisposable
         string path = _folder.File("f", [1]);
         Assert.SkipUnless(FileIdentity.TryGet(path, out FileIdentity identity), "This system does not tell.");
         int different = 0;
-        for (int round = 0; round < 1000 && different == 0; round++)
+
+        // An open takes a millisecond under Wine.
+        int rounds = OperatingSystem.IsWindows() ? 20 : 1000;
+        for (int round = 0; round < rounds && different == 0; round++)
         {
             FilePipeReader[] readers = [.. Enumerable.Range(0, Readers).Select(_ => FilePipeReader.Create(path))];
             Parallel.For(0, 2, new ParallelOptions { MaxDegreeOfParallelism = 2 }, _ =>

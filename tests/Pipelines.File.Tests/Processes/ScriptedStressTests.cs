@@ -12,6 +12,7 @@ namespace FilePipelinesTests;
 /// nothing is lost, nothing is leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
+[Trait("Category", StressTime.Category)]
 public sealed class ScriptedStressTests : IDisposable
 {
     private const int Workers = 16;

@@ -15,6 +15,7 @@ namespace FilePipelinesTests;
 /// leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
+[Trait("Category", StressTime.Category)]
 public sealed partial class StressTests : IDisposable
 {
     private const int Workers = 64;

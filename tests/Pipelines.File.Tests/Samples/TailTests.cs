@@ -91,6 +91,7 @@ public sealed partial class TailTests : IDisposable
     }
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public async Task Checkpoint_KilledAtAnyMomentWithItsOutputInAFile_EveryLineComesOnce()
     {
         ChildProcess.SkipUnlessLinux();

@@ -14,6 +14,7 @@ namespace FilePipelinesTests;
 /// Every moment of a run, and what a power failure then may leave: what was acknowledged is there, and nothing is half there. The calls are recorded from a real run; the states are
 /// built by <see cref="CrashModel"/>. PIPELINES_FILE_CRASH_SEED repeats a run, PIPELINES_FILE_CRASH_STATES (100,000) makes it longer: a half of them are of the journal.
 /// </summary>
+[Trait("Category", StressTime.Category)]
 public sealed class CrashTests : IDisposable
 {
     private const int DefaultStates = 100_000;

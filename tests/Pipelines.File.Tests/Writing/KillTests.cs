@@ -8,6 +8,7 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>A process that is killed at a random moment: every file is whole, and what was acknowledged is there. PIPELINES_FILE_KILLS (20) says how many times.</summary>
+[Trait("Category", StressTime.Category)]
 public sealed class KillTests : IDisposable
 {
     private const int DefaultKills = 20;
