@@ -244,7 +244,7 @@ public sealed record FilePipeWriterOptions
     }
 
     /// <summary>
-    /// How many writes of 512 KiB run at once at most, 1 to 16; 0, the default, is 4. It is for <see cref="FileCaching.Direct"/>; another
+    /// How many writes of 512 KiB run at once at most, 1 to 16; 0, the default, is 1. It is for <see cref="FileCaching.Direct"/>; another
     /// <see cref="Caching"/> throws <see cref="ArgumentException"/> when the file is opened. Several writes run at once only within the
     /// length that the file had when it was opened, for example by <see cref="PreallocationSize"/>; after a failure, bytes there may have
     /// been written behind the failed one. What makes the file longer is written one after the other, so the file is an unbroken prefix.

@@ -5,12 +5,14 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file past the page cache (<see cref="FileCaching.Direct"/>): the system's file, with whatever is asked of it made whole blocks. Whoever reads or writes it knows nothing of blocks but where it
-/// had better begin and end. What is no whole block goes through memory of its own, when it is read, or through the cache, when it is written: no byte is ever in the file that nobody wrote.
+/// A file past the page cache (<see cref="FileCaching.Direct"/>): the system's file, with whatever is asked of it made whole blocks.
+/// Whoever reads or writes it knows nothing of blocks but where it had better begin and end. What is no whole block goes through memory of
+/// its own, when it is read, or through the cache, when it is written: no byte is ever in the file that nobody wrote.
 /// </summary>
 /// <remarks>
-/// A request is divided into calls of <see cref="BytesPerCall"/>, several of which are under way at once, each on a waiting thread (<see cref="DirectTransfer"/>). It is over when all of them are,
-/// so that its memory is in use for as long as any of them runs. A call that waits for the device ends by itself, so none is ever canceled.
+/// A request is divided into calls of <see cref="BytesPerCall"/>, several of which are under way at once, each on a waiting thread
+/// (<see cref="DirectTransfer"/>). It is over when all of them are, so that its memory is in use for as long as any of them runs. A call that
+/// waits for the device ends by itself, so none is ever canceled.
 /// </remarks>
 internal sealed unsafe class DirectFile : OpenedFile
 {
@@ -21,14 +23,14 @@ internal sealed unsafe class DirectFile : OpenedFile
     internal const int DefaultReadsInFlight = 4;
 
     /// <summary>Writes under way at once at most, unless the options say otherwise. Chosen likewise.</summary>
-    internal const int DefaultWritesInFlight = 4;
+    internal const int DefaultWritesInFlight = 1;
 
     /// <summary>The most of both: as many segments of 64 KiB as a request has.</summary>
     internal const int MaxInFlight = 16;
 
     /// <summary>
-    /// The least block, bytes, and what a caller's memory has to begin at a multiple of. A multiple of the block of every common device; and with the page it is no page is ever written both ways
-    /// at once.
+    /// The least block, bytes, and what a caller's memory has to begin at a multiple of. A multiple of the block of every common device;
+    /// and with the page it is no page is ever written both ways at once.
     /// </summary>
     internal const int LeastBlock = 4096;
 
@@ -82,7 +84,9 @@ internal sealed unsafe class DirectFile : OpenedFile
     /// <param name="isOwn">Whether this process has opened it for this reader or writer, and nobody else has it.</param>
     /// <param name="inFlight">Calls under way at once at most; 0: as many as were measured to be best.</param>
     /// <exception cref="ArgumentException">It is standard input or output, or is open for appending.</exception>
-    /// <exception cref="NotSupportedException">It cannot seek, or its file system has no direct I/O, or this library has none for the system or back end.</exception>
+    /// <exception cref="NotSupportedException">
+    /// It cannot seek, or its file system has no direct I/O, or this library has none for the system or back end.
+    /// </exception>
     /// <exception cref="IOException">A handle of the caller's, and the file cannot be opened a second time.</exception>
     /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
     internal static DirectFile Of(OpenedFile file, bool isWriter, bool isOwn, int inFlight)
@@ -106,7 +110,10 @@ internal sealed unsafe class DirectFile : OpenedFile
     internal static OpenedFile OfDirectHandle(OpenedFile file, bool isWriter)
         => file.IsDirect && CanBeFor(file, isWriter) ? Of(file, isWriter, isOwn: false, inFlight: 0) : file;
 
-    /// <summary>Pins memory of a caller's pool, of which every piece has to begin at a boundary. Runs the caller's code; where it throws, the memory is given back.</summary>
+    /// <summary>
+    /// Pins memory of a caller's pool, of which every piece has to begin at a boundary. Runs the caller's code; where it throws, the memory
+    /// is given back.
+    /// </summary>
     /// <exception cref="ArgumentException">It does not.</exception>
     internal static void RequireWhole(FileSegment segment)
     {
@@ -170,8 +177,8 @@ internal sealed unsafe class DirectFile : OpenedFile
     internal long BoundaryBefore(long offset) => offset & -Block;
 
     /// <summary>
-    /// Makes a part of a request, at most <see cref="BytesPerCall"/> from a boundary on, in place. <paramref name="done"/>, which begins as <paramref name="start"/>, is how far it came, also where
-    /// this throws.
+    /// Makes a part of a request, at most <see cref="BytesPerCall"/> from a boundary on, in place. <paramref name="done"/>, which begins as
+    /// <paramref name="start"/>, is how far it came, also where this throws.
     /// </summary>
     internal void Perform(FileRequest request, long start, long end, ref long done)
     {
@@ -193,8 +200,8 @@ internal sealed unsafe class DirectFile : OpenedFile
     private long BoundaryBehind(long offset) => BoundaryBefore(offset + Block - 1);
 
     /// <summary>
-    /// Whether its calls may be under way at once. Writes that make the file longer are made one after the other, so that it is an unbroken prefix whenever the process is killed; file systems
-    /// make them so in any case.
+    /// Whether its calls may be under way at once. Writes that make the file longer are made one after the other, so that it is an unbroken
+    /// prefix whenever the process is killed; file systems make them so in any case.
     /// </summary>
     private bool IsDivided(FileRequest request)
         => request.Kind == FileRequestKind.Read
@@ -232,7 +239,9 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
     }
 
-    /// <summary>Reads as many blocks as there are. A call that returns less has found the end only where that lies within a block of the device.</summary>
+    /// <summary>
+    /// Reads as many blocks as there are. A call that returns less has found the end only where that lies within a block of the device.
+    /// </summary>
     private long ReadBlocks(FileSegment scratch, long first, long last)
     {
         long read = 0;

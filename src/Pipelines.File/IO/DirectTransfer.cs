@@ -3,8 +3,9 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A request of a <see cref="DirectFile"/> while it is performed: its parts, in order, and the workers that take the next part each until none is left. The last worker completes the request. What
-/// came of it is in file order: the bytes before the first part that was short or failed.
+/// A request of a <see cref="DirectFile"/> while it is performed: its parts, in order, and the workers that take the next part each until
+/// none is left. The last worker completes the request. What came of it is in file order: the bytes before the first part that was short or
+/// failed.
 /// </summary>
 internal sealed class DirectTransfer
 {

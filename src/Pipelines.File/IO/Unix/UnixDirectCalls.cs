@@ -3,8 +3,8 @@ using Microsoft.Win32.SafeHandles;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Linux: O_DIRECT of open(2). It is a flag of the open file description, set for whole blocks and taken away for the rest of a writer's. So the description has to be this file's alone: a handle
-/// of the caller's, which may be in use elsewhere, is opened a second time.
+/// Linux: O_DIRECT of open(2). It is a flag of the open file description, set for whole blocks and taken away for the rest of a writer's.
+/// So the description has to be this file's alone: a handle of the caller's, which may be in use elsewhere, is opened a second time.
 /// </summary>
 internal sealed unsafe class UnixDirectCalls : DirectCalls
 {
@@ -19,7 +19,8 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
     // Threads that make direct calls at once set the same.
     private volatile bool _isDirect;
 
-    // The first page that was written through the cache to its end, and the end of the last one, file offsets; -1: none. Owned by whoever makes such calls, one at a time.
+    // The first page that was written through the cache to its end, and the end of the last one, file offsets; -1: none. Owned by whoever
+    // makes such calls, one at a time.
     private long _firstFilled = -1;
     private long _filledEnd;
 
@@ -108,7 +109,10 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
             : throw (descriptor == -Libc.EINVAL ? DirectFile.NotSupported(file.Path) : FileErrors.FromErrno((int)-descriptor, file.Path));
     }
 
-    /// <summary>Nobody needs the page in the cache any more: it begins to be written, and is dropped when another one is full, as by then it is on the device.</summary>
+    /// <summary>
+    /// Nobody needs the page in the cache any more: it begins to be written, and is dropped when another one is full, as by then it is on
+    /// the device.
+    /// </summary>
     private void OnPageFilled(long end)
     {
         DropFilled();
