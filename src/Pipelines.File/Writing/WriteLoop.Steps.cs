@@ -10,113 +10,136 @@ namespace Pipelines.File.Writing;
 /// <content>The steps of <see cref="RunAsync"/>: each is set up under the lock where it is due, and what came of it is recorded under the lock.</content>
 internal sealed partial class WriteLoop
 {
-    private bool TryBeginWrite(FileRequest request)
+    private enum Step
+    {
+        None,
+        Write,
+        Trim,
+        Sync,
+        SyncFolder,
+        TakeName,
+    }
+
+    // In the order that a power failure asks for. The folder is synced along with the file's first sync, before more is written.
+    private Step NextStep
+        => !GoesOn ? Step.None
+            : _syncsFolder ? Step.SyncFolder
+            : Writes ? Step.Write
+            : _trims && IsAllWritten ? Step.Trim
+            : Syncs ? Step.Sync
+            : TakesName ? Step.TakeName
+            : Step.None;
+
+    /// <summary>Sets the request up for the next step; <see cref="Step.None"/>: nothing is due.</summary>
+    private Step Begin(FileRequest request)
     {
         PendingResult<FlushResult>? lender;
-        bool begins;
+        Step step;
         lock (this)
         {
             lender = TakeLenderLocked(null);
-            begins = Writes;
-            if (begins)
+            step = NextStep;
+            switch (step)
             {
-                _writtenBefore = queue.Written;
-                request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
-
-                // What follows the last write is performed by the thread that has written.
-                request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || _trims || _syncs || _takesName || !file.Opened.CanSeek;
-                queue.BeginWriteLocked(request, file.Opened.BytesPerWrite, LentBytesPerWrite);
-                _coalesced = Math.Max(0, _flushesInQueue - 1);
-                _flushesInQueue = 0;
+                case Step.Write:
+                    BeginWriteLocked(request);
+                    break;
+                case Step.Trim:
+                    request.BeginStep(() => file.Trim(queue.Written));
+                    break;
+                case Step.Sync:
+                    // Only what is written by now is covered: a flush that comes while this one runs needs the next.
+                    _syncing = queue.Written;
+                    _syncBegan = Stopwatch.GetTimestamp();
+                    request.Begin(FileRequestKind.Sync, offset: 0);
+                    break;
+                case Step.SyncFolder:
+                    request.BeginStep(file.Opened.SyncFolder);
+                    break;
+                case Step.TakeName:
+                    _isTooLateToAbort = true;
+                    request.BeginStep(file.TakeName);
+                    break;
             }
         }
 
         FlushWaiters.CompleteOnPool(lender, default, null);
-        if (begins)
+        if (step == Step.Write)
         {
             // Segments are pinned already, and lent memory of one piece is, too; pieces are arrays of the library's own.
             request.Pin();
         }
 
-        return begins;
+        return step;
     }
 
-    private void EndWrite(FileRequest request)
+    private void BeginWriteLocked(FileRequest request)
+    {
+        _writtenBefore = queue.Written;
+        request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
+
+        // What follows the last write is performed by the thread that has written.
+        request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || _trims || _syncs || _takesName || !file.Opened.CanSeek;
+        queue.BeginWriteLocked(request, file.Opened.BytesPerWrite, LentBytesPerWrite);
+        _coalesced = Math.Max(0, _flushesInQueue - 1);
+        _flushesInQueue = 0;
+    }
+
+    /// <summary>Records what came of a step. One that has failed ends the loop's work; one that was canceled has moved nothing, and is made again if it is still wanted.</summary>
+    private void End(Step step, FileRequest request)
     {
         request.Clear();
         FileSegment? freed = null;
-        lock (this)
-        {
-            FilePipeMetrics.FlushesCoalesced(_coalesced);
-            _coalesced = 0;
-            if (HasSucceededLocked(request) && request.Transferred > 0)
-            {
-                freed = queue.OnWrittenLocked(request.Transferred);
-                file.OnWritten(queue.Written);
-            }
-            else if (request is { Error: null, IsCanceled: false })
-            {
-                FailLocked(new IOException($"The system took none of {request.Length} bytes and named no error : '{file.Opened.Path}'"));
-            }
-        }
-
-        Settle(freed);
-    }
-
-    private bool TryBeginTrim(FileRequest request)
-    {
-        lock (this)
-        {
-            return Trims && BeginStep(request, () => file.Trim(queue.Written));
-        }
-    }
-
-    private void EndTrim(FileRequest request)
-    {
-        lock (this)
-        {
-            if (HasSucceededLocked(request))
-            {
-                _trims = false;
-                Synced = -1;
-            }
-        }
-
-        Settle(null);
-    }
-
-    private bool TryBeginSync(FileRequest request)
-    {
-        lock (this)
-        {
-            if (!Syncs)
-            {
-                return false;
-            }
-
-            // Only what is written by now is covered: a flush that comes while this one runs needs the next.
-            _syncing = queue.Written;
-            _syncBegan = Stopwatch.GetTimestamp();
-            request.Begin(FileRequestKind.Sync, offset: 0);
-            return true;
-        }
-    }
-
-    private void EndSync(FileRequest request)
-    {
         int waiting;
         lock (this)
         {
             waiting = flushes.Count;
-            if (HasSucceededLocked(request))
+            if (request.Error is not null)
             {
-                _syncsFolder = _isFolderUnsynced;
-                Synced = _isFolderUnsynced ? Synced : _syncing;
+                FailLocked(request.Error);
+            }
+            else if (!request.IsCanceled)
+            {
+                freed = OnDoneLocked(step, request);
             }
         }
 
-        Settle(null);
-        Gather(waiting);
+        Settle(freed);
+        if (step == Step.Sync)
+        {
+            Gather(waiting);
+        }
+    }
+
+    private FileSegment? OnDoneLocked(Step step, FileRequest request)
+    {
+        switch (step)
+        {
+            case Step.Write when request.Transferred == 0:
+                FailLocked(new IOException($"The system took none of {request.Length} bytes and named no error : '{file.Opened.Path}'"));
+                break;
+            case Step.Write:
+                FilePipeMetrics.FlushesCoalesced(_coalesced);
+                FileSegment? freed = queue.OnWrittenLocked(request.Transferred);
+                file.OnWritten(queue.Written);
+                return freed;
+            case Step.Trim:
+                _trims = false;
+                Synced = -1;
+                break;
+            case Step.Sync when _isFolderUnsynced:
+                _syncsFolder = true;
+                break;
+            case Step.Sync or Step.SyncFolder:
+                _syncsFolder = _isFolderUnsynced = false;
+                Synced = _syncing;
+                break;
+            case Step.TakeName:
+                _takesName = false;
+                break;
+        }
+
+        return null;
     }
 
     /// <summary>
@@ -143,64 +166,5 @@ internal sealed partial class WriteLoop
         // Where less than half of them come back it is tried again ever more rarely.
         _lastSkip = (waiting - flushes.Count) * 2 <= served ? 0 : Math.Min((_lastSkip * 2) + 1, MostSkipped);
         _syncsToSkip = _lastSkip;
-    }
-
-    private bool TryBeginFolderSync(FileRequest request)
-    {
-        lock (this)
-        {
-            return SyncsFolder && BeginStep(request, file.Opened.SyncFolder);
-        }
-    }
-
-    private void EndFolderSync(FileRequest request)
-    {
-        lock (this)
-        {
-            if (HasSucceededLocked(request))
-            {
-                _syncsFolder = _isFolderUnsynced = false;
-                Synced = _syncing;
-            }
-        }
-
-        Settle(null);
-    }
-
-    private bool TryBeginName(FileRequest request)
-    {
-        lock (this)
-        {
-            _isTooLateToAbort |= TakesName;
-            return TakesName && BeginStep(request, file.TakeName);
-        }
-    }
-
-    private void EndName(FileRequest request)
-    {
-        lock (this)
-        {
-            _takesName &= !HasSucceededLocked(request);
-        }
-
-        Settle(null);
-    }
-
-    private static bool BeginStep(FileRequest request, Action step)
-    {
-        request.BeginStep(step);
-        return true;
-    }
-
-    /// <summary>Whether the call has done what it was to do; its error is the writer's. One that was canceled has moved nothing, and is made again if it is still wanted.</summary>
-    private bool HasSucceededLocked(FileRequest request)
-    {
-        Debug.Assert(Monitor.IsEntered(this));
-        if (request.Error is not null)
-        {
-            FailLocked(request.Error);
-        }
-
-        return request is { Error: null, IsCanceled: false };
     }
 }

@@ -106,17 +106,13 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     private bool IsAllWritten => queue.Written == queue.Flushed;
 
     // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
-    private bool Writes => GoesOn && !IsAllWritten && !flushes.WantsSync(_writtenBefore);
+    private bool Writes => !IsAllWritten && !flushes.WantsSync(_writtenBefore);
 
-    private bool Trims => GoesOn && _trims && IsAllWritten;
+    private bool Syncs => Synced < queue.Written && (flushes.WantsSync(queue.Written) || (_syncs && !_trims && IsAllWritten));
 
-    private bool Syncs => GoesOn && !_syncsFolder && Synced < queue.Written && (flushes.WantsSync(queue.Written) || (_syncs && !_trims && IsAllWritten));
+    private bool TakesName => _takesName && !_trims && IsAllWritten && !(_syncs && Synced < queue.Written);
 
-    private bool SyncsFolder => GoesOn && _syncsFolder;
-
-    private bool TakesName => GoesOn && _takesName && !_trims && IsAllWritten && !(_syncs && Synced < queue.Written);
-
-    private bool HasWork => Writes || Trims || Syncs || SyncsFolder || TakesName;
+    private bool HasWork => NextStep != Step.None;
 
     /// <summary>Whether nothing follows that a flush could wait for.</summary>
     internal bool HasEndedLocked => _isTooLateToAbort && !HasWork;
@@ -305,8 +301,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     }
 
     /// <summary>
-    /// The loop, in the order that a power failure asks for: the bytes, the length, a sync that covers both, the folder of a new file, the name. What each step waits for is in its
-    /// condition, as more bytes may come, and the writer may be completed, at any moment.
+    /// The loop, in the order that a power failure asks for: the bytes, the length, a sync that covers both, the folder of a new file, the name. What each step waits for is in
+    /// <see cref="NextStep"/>, as more bytes may come, and the writer may be completed, at any moment.
     /// </summary>
     private async Task RunAsync()
     {
@@ -315,34 +311,10 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         {
             do
             {
-                while (TryBeginWrite(request))
+                while (Begin(request) is var step and not Step.None)
                 {
                     await PerformAsync(request).WithoutBox();
-                    EndWrite(request);
-                }
-
-                while (TryBeginTrim(request))
-                {
-                    await PerformAsync(request).WithoutBox();
-                    EndTrim(request);
-                }
-
-                while (TryBeginSync(request))
-                {
-                    await PerformAsync(request).WithoutBox();
-                    EndSync(request);
-                }
-
-                while (TryBeginFolderSync(request))
-                {
-                    await PerformAsync(request).WithoutBox();
-                    EndFolderSync(request);
-                }
-
-                while (TryBeginName(request))
-                {
-                    await PerformAsync(request).WithoutBox();
-                    EndName(request);
+                    End(step, request);
                 }
             }
             while (await new Idle(this));
