@@ -32,13 +32,14 @@ internal sealed class Journal : IAsyncDisposable
     /// <param name="write">Puts a writer on it that leaves it open.</param>
     /// <param name="end">Behind the last whole record, where the file ends.</param>
     /// <param name="seed">The CRC of that record.</param>
-    /// <param name="step">How many bytes are preallocated at a time.</param>
+    /// <param name="step">How many bytes are preallocated at a time; 0 for a file that only grows, which can be followed while it is written.</param>
     internal Journal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
     {
         _zeros = new byte[step];
         _file = file;
         _write = write;
-        _end = _preallocated = end;
+        _end = end;
+        _preallocated = step == 0 ? long.MaxValue : end;
         _seed = seed;
         _writer = write(new FilePipeWriterOptions { Offset = end, LeaveOpen = true });
     }
@@ -50,9 +51,11 @@ internal sealed class Journal : IAsyncDisposable
     internal long Cut { get; private init; }
 
     /// <summary>Opens a journal, or makes one, and cuts off what a crash has left behind its last whole record.</summary>
+    /// <param name="path">The file.</param>
+    /// <param name="step">As the constructor's.</param>
     /// <exception cref="InvalidDataException">The file is no journal. It is left as it is.</exception>
     /// <exception cref="IOException">It cannot be opened, read or cut; or another process has it open.</exception>
-    internal static async Task<Journal> OpenAsync(string path)
+    internal static async Task<Journal> OpenAsync(string path, int step = DefaultStep)
     {
         if (!File.Exists(path))
         {
@@ -83,7 +86,7 @@ internal sealed class Journal : IAsyncDisposable
                 RandomAccess.FlushToDisk(file);
             }
 
-            return new Journal(file, options => FilePipeWriter.Create(file, options), reader.End, reader.Seed) { Recovered = records, Cut = cut };
+            return new Journal(file, options => FilePipeWriter.Create(file, options), reader.End, reader.Seed, step) { Recovered = records, Cut = cut };
         }
         catch
         {

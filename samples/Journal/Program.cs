@@ -8,6 +8,7 @@ using Spectre.Console;
 // dotnet run -c Release --project samples/Journal -- bench --producers 64    --help tells more
 const string Usage = """
     usage: Journal append FILE    every line of standard input is a record; says how many are on the device
+           Journal follow FILE    as append, and writes every record as a line when the file has it
            Journal read FILE      writes every record as a line, up to the first torn one
            Journal bench [--producers N] [--seconds N] [--size BYTES] [--file FILE]
                                   commits a second, and how long half of them and 99 of 100 took at most (64 producers, 5 s, 512 bytes, a temporary file)
@@ -22,10 +23,11 @@ try
 {
     return args switch
     {
-        ["append", string path] => await AppendAsync(path),
+        ["append", string path] => await AppendAsync(path, isFollowed: false),
+        ["follow", string path] => await AppendAsync(path, isFollowed: true),
         ["read", string path] => await ReadAsync(path),
         ["bench", .. string[] options] => await BenchAsync(options),
-        _ => Refuse("Journal: append FILE, read FILE or bench? --help tells more."),
+        _ => Refuse("Journal: append FILE, follow FILE, read FILE or bench? --help tells more."),
     };
 }
 catch (Exception e) when (e is IOException or UnauthorizedAccessException or InvalidDataException or NotSupportedException)
@@ -39,11 +41,16 @@ static int Refuse(string why)
     return 2;
 }
 
-static async Task<int> AppendAsync(string path)
+static async Task<int> AppendAsync(string path, bool isFollowed)
 {
     // Lines wait for the device together, this many at a time.
     const int MostWaiting = 1024;
-    await using Journal journal = await Journal.OpenAsync(path);
+
+    // Who follows reads each byte once, so zeros must not stand where records are to come.
+    await using Journal journal = isFollowed ? await Journal.OpenAsync(path, step: 0) : await Journal.OpenAsync(path);
+    using FilePipeReader? followed = isFollowed ? FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true, Share = FileShare.ReadWrite }) : null;
+    using CancellationTokenSource isAllWritten = new();
+    Task following = followed is null ? Task.CompletedTask : FollowAsync(followed, path, isAllWritten.Token);
     if (journal.Cut > 0)
     {
         Console.Error.WriteLine($"Journal: {journal.Cut:N0} bytes behind the last of {journal.Recovered:N0} whole records were cut off.");
@@ -81,8 +88,30 @@ static async Task<int> AppendAsync(string path)
             await last;
         }
     });
+    await isAllWritten.CancelAsync();
+    followed?.CancelPendingRead();
+    await following;
     Console.WriteLine($"{appended:N0} records appended, behind {journal.Recovered:N0}");
     return 0;
+}
+
+// The records as the file gets them, which may be a moment before they are on the device.
+static async Task FollowAsync(FilePipeReader file, string path, CancellationToken isAllWritten)
+{
+    JournalReader reader = new(file);
+    PipeWriter output = PipeWriter.Create(Console.OpenStandardOutput(), new StreamPipeWriterOptions(leaveOpen: true));
+    while (!isAllWritten.IsCancellationRequested || reader.End < new FileInfo(path).Length)
+    {
+        if (await reader.ReadAsync() is { } record)
+        {
+            WriteLine(output, record);
+            await output.FlushAsync(CancellationToken.None);
+        }
+        else if (!isAllWritten.IsCancellationRequested)
+        {
+            throw new IOException($"The journal was taken away while it was written: '{path}'");
+        }
+    }
 }
 
 static bool TryTakeLine(ref ReadOnlySequence<byte> buffer, bool isLast, out ReadOnlySequence<byte> line)
@@ -108,12 +137,7 @@ static async Task<int> ReadAsync(string path)
     long records = 0;
     while (await reader.ReadAsync() is { } record)
     {
-        foreach (ReadOnlyMemory<byte> part in record)
-        {
-            output.Write(part.Span);
-        }
-
-        output.Write("\n"u8);
+        WriteLine(output, record);
         records++;
         if (output.UnflushedBytes > 65536)
         {
@@ -125,6 +149,16 @@ static async Task<int> ReadAsync(string path)
     long behind = new FileInfo(path).Length - reader.End;
     Console.Error.WriteLine($"{records:N0} records{(behind > 0 ? $"; {behind:N0} bytes behind the last are torn, or were preallocated" : string.Empty)}");
     return 0;
+}
+
+static void WriteLine(PipeWriter output, ReadOnlySequence<byte> record)
+{
+    foreach (ReadOnlyMemory<byte> part in record)
+    {
+        output.Write(part.Span);
+    }
+
+    output.Write("\n"u8);
 }
 
 static async Task<int> BenchAsync(string[] options)
