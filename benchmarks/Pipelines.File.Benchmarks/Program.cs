@@ -5,11 +5,18 @@ using FilePipelinesBenchmarks.Follow;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.Reporting;
+using FilePipelinesBenchmarks.SmallFiles;
 using FilePipelinesBenchmarks.Suites;
 using FilePipelinesBenchmarks.Waiting;
 using Spectre.Console;
 
 const int RedirectedWidth = 160;
+
+// Before anything else is loaded.
+if (args is [FirstFile.AloneCommand, var way, var path])
+{
+    return FirstFile.Read(way, path);
+}
 
 // A file or a pipe takes no colours, and has lines that are long enough for a table.
 if (Console.IsOutputRedirected)
@@ -22,6 +29,8 @@ switch (args.FirstOrDefault())
 {
     case Alone.Command:
         return await Alone.RunAsync(args[1..]);
+    case "first":
+        return await FirstFile.RunAsync(args[1..]);
     case "follow":
         return await FollowCommand.RunAsync(args[1..]);
     case "pairs":

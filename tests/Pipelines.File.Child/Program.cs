@@ -7,6 +7,9 @@ using FilePipelinesChild;
 using JournalSample;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Diagnostics;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
@@ -26,6 +29,7 @@ using Pipelines.File;
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
 // exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
+// scarce FIFO                         opens a FIFO that nobody else opens while the process has no descriptor but a spare one, and tells what waits then
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
@@ -56,6 +60,7 @@ try
         "memory" => RunOutOfMemory(args[1]),
         "standard" => await OpenStandardAsync(isOutput: args[1] == "out", args[2]),
         "exhausted" => await ReadExhaustedAsync(args[1]),
+        "scarce" => await OpenScarceAsync(args[1]),
         _ => 2,
     };
 }
@@ -149,6 +154,61 @@ static async Task<int> ReadExhaustedAsync(string path)
     return 0;
 }
 
+static async Task<int> OpenScarceAsync(string path)
+{
+    using SpareDescriptor spare = new();
+    Stack<SafeFileHandle> taken = [];
+
+    // Once before, as what is used for the first time needs descriptors to be loaded.
+    await OpenAndCancelAsync();
+    _ = WaitingThreads.Shared.UnderWayCount;
+    await Task.WhenAny(FilePipeReader.OpenAsync(path + " that is missing").AsTask());
+    try
+    {
+        while (true)
+        {
+            taken.Push(File.OpenHandle("/dev/null"));
+        }
+    }
+    catch (IOException)
+    {
+        spare.Handle = taken.Pop();
+        await OpenAndCancelAsync();
+        Console.WriteLine($"{(spare.Handle.IsClosed ? "took the spare one" : "did not take it")}, {WaitingThreads.Shared.UnderWayCount} under way");
+        string error = "none";
+        try
+        {
+            taken.Push(File.OpenHandle("/dev/null"));
+            _ = await FilePipeReader.OpenAsync(path);
+        }
+        catch (IOException e)
+        {
+            error = e.Message;
+        }
+
+        Console.WriteLine(error);
+    }
+
+    // The runtime needs some to end.
+    foreach (SafeFileHandle handle in taken)
+    {
+        handle.Dispose();
+    }
+
+    return 0;
+
+    async Task OpenAndCancelAsync()
+    {
+        using CancellationTokenSource cancel = new();
+        Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, null, cancel.Token).AsTask();
+        await Task.Delay(200);
+        await cancel.CancelAsync();
+        await Task.WhenAny(opening);
+        Console.WriteLine(opening.Status);
+        await Task.Delay(100);
+    }
+}
+
 static async Task<int> CopyAsync(long? length)
 {
     FilePipeReader reader = FilePipeReader.OpenStandardInput(new FilePipeReaderOptions { Length = length });
@@ -233,6 +293,8 @@ static async Task<int> ReadAsync(string path, int bufferSize)
 
 static async Task<int> TakeTurnsAsync(string folder)
 {
+    // The pool would make it, which is busy soon.
+    FilePipeMetrics.MakeMeter();
     ThreadPool.SetMinThreads(2, 2);
     ThreadPool.SetMaxThreads(2, 2);
     FilePipeWriter[] writers =
@@ -613,4 +675,21 @@ static async Task<int> ShipAsync(string log, string output)
     }
 
     return 0;
+}
+
+/// <summary>A descriptor that the process can do without.</summary>
+internal sealed class SpareDescriptor : ISpareDescriptors, IDisposable
+{
+    internal SpareDescriptor() => SpareDescriptors.Add(this);
+
+    internal SafeFileHandle Handle { get; set; } = new();
+
+    public bool LetGo()
+    {
+        bool isThere = !Handle.IsInvalid && !Handle.IsClosed;
+        Handle.Dispose();
+        return isThere;
+    }
+
+    public void Dispose() => SpareDescriptors.Remove(this);
 }

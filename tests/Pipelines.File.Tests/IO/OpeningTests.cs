@@ -259,6 +259,15 @@ public sealed class OpeningTests : IDisposable
         Assert.True(exitCode == 0 && output == "first told\n", output + error);
     }
 
+    [Fact]
+    public async Task OpenAsync_OfAFifoWhileNoDescriptorIsLeft_TakesASpareOneAndHoldsNoThread()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        string path = Fifo.Make(_folder);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync($"ulimit -n 200; {ChildProcess.Command("scarce", path)}").WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0 && output == $"Canceled\nCanceled\ntook the spare one, 0 under way\nToo many open files : '{path}'\n", output + error);
+    }
+
     [Theory]
     [InlineData(false)]
     [InlineData(true)]

@@ -211,10 +211,14 @@ public sealed class WholeProcessTests : IDisposable
             }
 
             FilePipeReader reader = FilePipeReader.Create(path);
-            while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
+            ReadResult result;
+            do
             {
+                result = await reader.ReadAsync(_stop);
                 reader.AdvanceTo(result.Buffer.End);
             }
+            while (!result.IsCompleted);
+
 
             await reader.CompleteAsync();
         }

@@ -1,5 +1,6 @@
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
+using Pipelines.File.Diagnostics;
 
 namespace FilePipelinesTests;
 
@@ -14,6 +15,8 @@ public sealed class Counters : IDisposable
 
     public Counters()
     {
+        // The library makes its meter some time after it has begun to count.
+        FilePipeMetrics.MakeMeter();
         _listener.InstrumentPublished = (instrument, listener) =>
         {
             if (instrument.Meter.Name == "Pipelines.File")

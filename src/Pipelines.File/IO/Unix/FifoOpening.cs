@@ -62,7 +62,7 @@ internal sealed unsafe class FifoOpening : IDisposable
     }
 
     /// <summary>The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless <paramref name="isForOrdinaryWay"/> says that opening has failed.</summary>
-    /// <exception cref="IOException">Another process has it open exclusively.</exception>
+    /// <exception cref="IOException">Another process has it open exclusively, or there is no descriptor left.</exception>
     /// <exception cref="NotSupportedException">It is to be deleted when it is closed.</exception>
     internal SafeFileHandle? TryOpen(out bool isForOrdinaryWay)
     {
@@ -74,11 +74,20 @@ internal sealed unsafe class FifoOpening : IDisposable
         isForOrdinaryWay = false;
         if (Handle is null)
         {
-            int closedOnExec = (_share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
-            int descriptor = Libc.Open(_path, (_reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
+            int descriptor = Open(out int errno);
+            if (errno is Libc.EMFILE or Libc.ENFILE)
+            {
+                // Not for the ordinary way, which would wait for the other side if there is a descriptor by then.
+                descriptor = SpareDescriptors.TryRelease() ? Open(out errno) : descriptor;
+                if (errno is Libc.EMFILE or Libc.ENFILE)
+                {
+                    throw FileErrors.FromErrno(errno, _path);
+                }
+            }
+
             if (descriptor < 0)
             {
-                isForOrdinaryWay = Marshal.GetLastPInvokeError() is not (Libc.ENXIO or Libc.EINTR);
+                isForOrdinaryWay = errno is not (Libc.ENXIO or Libc.EINTR);
                 return PauseLonger();
             }
 
@@ -98,6 +107,14 @@ internal sealed unsafe class FifoOpening : IDisposable
     }
 
     public void Dispose() => Take()?.Dispose();
+
+    private int Open(out int errno)
+    {
+        int closedOnExec = (_share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
+        int descriptor = Libc.Open(_path, (_reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
+        errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
+        return descriptor;
+    }
 
     private SafeFileHandle? Take()
     {
