@@ -162,7 +162,6 @@ static async Task<int> OpenScarceAsync(string path)
     // Once before, as what is used for the first time needs descriptors to be loaded.
     await OpenAndCancelAsync();
     _ = WaitingThreads.Shared.UnderWayCount;
-    await Task.WhenAny(FilePipeReader.OpenAsync(path + " that is missing").AsTask());
     try
     {
         while (true)
@@ -175,18 +174,6 @@ static async Task<int> OpenScarceAsync(string path)
         spare.Handle = taken.Pop();
         await OpenAndCancelAsync();
         Console.WriteLine($"{(spare.Handle.IsClosed ? "took the spare one" : "did not take it")}, {WaitingThreads.Shared.UnderWayCount} under way");
-        string error = "none";
-        try
-        {
-            taken.Push(File.OpenHandle("/dev/null"));
-            _ = await FilePipeReader.OpenAsync(path);
-        }
-        catch (IOException e)
-        {
-            error = e.Message;
-        }
-
-        Console.WriteLine(error);
     }
 
     // The runtime needs some to end.

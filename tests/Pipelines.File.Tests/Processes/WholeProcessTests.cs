@@ -211,14 +211,10 @@ public sealed class WholeProcessTests : IDisposable
             }
 
             FilePipeReader reader = FilePipeReader.Create(path);
-            ReadResult result;
-            do
+            while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
             {
-                result = await reader.ReadAsync(_stop);
                 reader.AdvanceTo(result.Buffer.End);
             }
-            while (!result.IsCompleted);
-
 
             await reader.CompleteAsync();
         }

@@ -221,8 +221,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         long result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
         if (result > 0 || (isPlain && result == 0))
         {
-            // A read that does not wait also stops where the next page is not in memory. Only the end of the file is within a page.
-            operation.IsShortAtEnd |= Properties.IsOnBlockDevice && (operation.Offset + result) % Environment.SystemPageSize != 0;
             operation.Finish(result);
             return true;
         }
