@@ -122,14 +122,14 @@ public sealed record FilePipeReaderOptions
 
     /// <summary>
     /// How often the reader looks at a followed file when the system does not report changes: on network file systems, if no inotify watch
-    /// is left (/proc/sys/fs/inotify/max_user_watches), and on systems other than Linux. 250 ms by default; 1 ms to 24 days. On Linux the
+    /// is left (/proc/sys/fs/inotify/max_user_watches), and on systems other than Linux. 250 ms by default; 1 ms to 1 day. On Linux the
     /// reader notices growth at once, and checks the name after four intervals, which finds out whether a folder above the file was
     /// renamed.
     /// </summary>
     public TimeSpan FollowInterval
     {
         get;
-        init => field = Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromMilliseconds(int.MaxValue), nameof(FollowInterval));
+        init => field = Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1), nameof(FollowInterval));
     } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
 
     /// <summary>

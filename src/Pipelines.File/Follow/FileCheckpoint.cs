@@ -22,7 +22,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long Offset { get; init => field = NotNegative(value); } = NotNegative(Offset);
 
-    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned. A line end behind it is ignored.</summary>
     /// <param name="s">The text.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <exception cref="FormatException">The text is not that of a checkpoint.</exception>
@@ -52,6 +52,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <inheritdoc cref="TryParse(string?, IFormatProvider?, out FileCheckpoint)"/>
     public static bool TryParse(ReadOnlySpan<char> s, IFormatProvider? provider, out FileCheckpoint result)
     {
+        s = s.TrimEnd("\r\n");
         int separator = s.IndexOf(Separator);
 
         // Number parsing ignores NULs behind the digits, which is what a crash leaves of the end of a file.

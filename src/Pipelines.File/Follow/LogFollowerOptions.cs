@@ -39,7 +39,7 @@ public sealed record LogFollowerOptions
 
     /// <summary>
     /// How often the follower looks at the log if the system does not report changes, and while no file has the name of the log. 250 ms by
-    /// default; 1 ms to 24 days.
+    /// default; 1 ms to 1 day.
     /// </summary>
     public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(250);
 
@@ -64,7 +64,7 @@ public sealed record LogFollowerOptions
         ArgumentOutOfRangeException.ThrowIfNegative(LastLines.GetValueOrDefault(), nameof(LastLines));
         ArgumentOutOfRangeException.ThrowIfLessThan(QuietTime, TimeSpan.Zero);
         ArgumentOutOfRangeException.ThrowIfLessThan(FollowInterval, TimeSpan.FromMilliseconds(1));
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(FollowInterval, TimeSpan.FromMilliseconds(int.MaxValue));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(FollowInterval, TimeSpan.FromDays(1));
         ArgumentNullException.ThrowIfNull(RotatedNames);
         ArgumentOutOfRangeException.ThrowIfLessThan(MaxLineLength, 1);
         foreach (string pattern in RotatedNames)

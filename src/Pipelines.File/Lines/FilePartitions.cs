@@ -50,6 +50,7 @@ public static class FilePartitions
     {
         long length = LineSearch.LengthOf(handle, path);
         List<FileRange> ranges = [];
+        count = (int)Math.Min(count, length);
         long offset = 0;
         for (int i = 1; i <= count && offset < length; i++)
         {

@@ -80,7 +80,16 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     /// The number of bytes after which reading fails: the bytes before it come, then every read throws <see cref="Error"/>.
     /// <see langword="null"/>, the default, never fails.
     /// </summary>
-    public long? FailsAt { get; init; }
+    /// <exception cref="ArgumentOutOfRangeException">The number is negative.</exception>
+    public long? FailsAt
+    {
+        get;
+        init
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(value.GetValueOrDefault(), nameof(FailsAt));
+            field = value;
+        }
+    }
 
     /// <summary>The exception that reading throws at <see cref="FailsAt"/>; an <see cref="IOException"/> by default.</summary>
     public Exception Error { get; init; } = new IOException("The read failed, as the test asked.");

@@ -16,6 +16,8 @@ public sealed partial class FileCheckpointTests
         Assert.Equal(Text, s_checkpoint.ToString());
         Assert.Equal(Text, $"{s_checkpoint}");
         Assert.Equal(s_checkpoint, FileCheckpoint.Parse(Text, null));
+        Assert.Equal(s_checkpoint, FileCheckpoint.Parse(Text + "\n", null));
+        Assert.Equal(s_checkpoint, FileCheckpoint.Parse(Text + "\r\n", null));
         Assert.True(FileCheckpoint.TryParse(Text, out FileCheckpoint parsed));
         Assert.Equal(s_checkpoint, parsed);
         FileCheckpoint longest = new(FileIdentity.Parse(new string('f', 16) + ":" + new string('f', 32) + ":7" + new string('f', 15), null), long.MaxValue);

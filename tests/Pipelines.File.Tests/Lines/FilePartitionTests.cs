@@ -27,6 +27,13 @@ public sealed class FilePartitionTests : IDisposable
     }
 
     [Fact]
+    public void AtLineEnds_MorePartsThanBytes_GivesEachLineOne()
+    {
+        string path = _folder.File("f", "a\nb\n"u8.ToArray());
+        Assert.Equal([new FileRange(0, 2), new FileRange(2, 2)], FilePartitions.AtLineEnds(path, int.MaxValue));
+    }
+
+    [Fact]
     public async Task ForEachPartitionAsync_Lines_AreReadOnceInOneOpenFile()
     {
         string[] expected = [.. Enumerable.Range(0, 50_000).Select(i => $"line {i}")];

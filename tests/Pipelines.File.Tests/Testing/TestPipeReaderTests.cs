@@ -119,6 +119,7 @@ public sealed class TestPipeReaderTests
         Assert.True(reader.IsCompleted);
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAsync(_stop));
         Assert.Throws<ArgumentOutOfRangeException>(() => new TestPipeReader(Array.Empty<byte>()) { PieceSize = 0 });
+        Assert.Throws<ArgumentOutOfRangeException>(() => new TestPipeReader(Array.Empty<byte>()) { FailsAt = -1 });
         Assert.Throws<ArgumentOutOfRangeException>(() => new TestPipeReader(Array.Empty<byte>()) { SegmentSize = 0 });
         Assert.Throws<ArgumentNullException>(() => new TestPipeReader((IEnumerable<ReadOnlyMemory<byte>>)null!));
     }
