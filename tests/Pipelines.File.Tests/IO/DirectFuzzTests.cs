@@ -91,10 +91,11 @@ public sealed class DirectFuzzTests : IDisposable
             }
 
             long consumed = random.Next(4) == 0 ? random.NextInt64(result.Buffer.Length + 1) : result.Buffer.Length;
+            bool isAll = consumed == result.Buffer.Length;
             SequencePosition position = result.Buffer.GetPosition(consumed);
             index += (int)consumed;
             reader.AdvanceTo(position, random.Next(2) == 0 ? position : result.Buffer.End);
-            if (result.IsCompleted && consumed == result.Buffer.Length)
+            if (result.IsCompleted && isAll)
             {
                 Assert.Equal(index, reader.Position);
                 await reader.CompleteAsync();
