@@ -556,12 +556,15 @@ public sealed class LogFollowerTests : IDisposable
     {
         File.WriteAllBytes(_log, Encoding.UTF8.GetBytes(string.Concat(Enumerable.Range(0, 200_000).Select(static i => $"a line, number {i}\r\n"))));
         long allocated = long.MaxValue;
-        for (int i = 0; i < 20 && allocated > 1000; i++)
+
+        // On Windows each read, not each line, opens the log once more to see whether it was cut, as an overlapped handle does not serve for that.
+        int most = OperatingSystem.IsWindows() ? 100_000 : 1000;
+        for (int i = 0; i < 20 && allocated > most; i++)
         {
             allocated = Math.Min(allocated, await AllocatedAsync());
         }
 
-        Assert.InRange(allocated, 0, 1000);
+        Assert.InRange(allocated, 0, most);
     }
 
     /// <summary>What the second half of 200,000 lines allocates, bytes, if one thread reads them: a read that waits for the device goes on elsewhere.</summary>
