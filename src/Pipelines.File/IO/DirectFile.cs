@@ -83,13 +83,14 @@ internal sealed unsafe class DirectFile : OpenedFile
     /// <param name="isWriter">Whether it is written, and not read.</param>
     /// <param name="isOwn">Whether this process has opened it for this reader or writer, and nobody else has it.</param>
     /// <param name="inFlight">Calls under way at once at most; 0: as many as were measured to be best.</param>
+    /// <param name="mostLength">What the file is cut to before the first write, bytes.</param>
     /// <exception cref="ArgumentException">It is standard input or output, or is open for appending.</exception>
     /// <exception cref="NotSupportedException">
     /// It cannot seek, or its file system has no direct I/O, or this library has none for the system or back end.
     /// </exception>
     /// <exception cref="IOException">A handle of the caller's, and the file cannot be opened a second time.</exception>
     /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
-    internal static DirectFile Of(OpenedFile file, bool isWriter, bool isOwn, int inFlight)
+    internal static DirectFile Of(OpenedFile file, bool isWriter, bool isOwn, int inFlight, long mostLength = long.MaxValue)
     {
         if (!CanBeFor(file, isWriter))
         {
@@ -102,7 +103,7 @@ internal sealed unsafe class DirectFile : OpenedFile
             throw new NotSupportedException($"The file cannot seek, so there is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} for it: '{file.Path}'");
         }
 
-        long length = isWriter && file.Properties.IsRegular ? RandomAccess.GetLength(file.Handle) : 0;
+        long length = isWriter && file.Properties.IsRegular ? Math.Min(RandomAccess.GetLength(file.Handle), mostLength) : 0;
         return new DirectFile(file, file.BeginDirect(isWriter, isOwn), length, isWriter, inFlight > 0 ? inFlight : isWriter ? DefaultWritesInFlight : DefaultReadsInFlight);
     }
 
@@ -132,6 +133,10 @@ internal sealed unsafe class DirectFile : OpenedFile
             throw;
         }
     }
+
+    /// <summary>This library has none for the system or the back end.</summary>
+    internal static PlatformNotSupportedException NotHere(FilePipeBackend backend, string? path)
+        => new($"There is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} with {nameof(FilePipeBackend)}.{backend} on this system: '{path}'");
 
     internal static NotSupportedException NotSupported(string? path)
         => new($"The file system has no direct I/O (O_DIRECT), which {nameof(FileCaching)}.{nameof(FileCaching.Direct)} needs: '{path}'");
@@ -223,10 +228,14 @@ internal sealed unsafe class DirectFile : OpenedFile
         {
             long read = ReadBlocks(scratch, first, last);
             long skipped = start - first;
-            if (read > 0 && read <= skipped && Properties.IsRegular && RandomAccess.GetLength(Handle) > start)
+            if (IsShortOfFile(read, skipped, start))
             {
-                // The device gave up within the block: that is not the end.
-                throw FileErrors.FromErrno(Libc.EIO, Path);
+                // The file may have grown since. Where it was longer before a read, and that ends in front of it, too, the device gave up.
+                read = ReadBlocks(scratch, first, last);
+                if (IsShortOfFile(read, skipped, start))
+                {
+                    throw FileErrors.FromErrno(Libc.EIO, Path);
+                }
             }
 
             long copied = Math.Clamp(read - skipped, 0, end - start);
@@ -238,6 +247,10 @@ internal sealed unsafe class DirectFile : OpenedFile
             _ = SegmentPool.Shared.Return(scratch);
         }
     }
+
+    /// <summary>Whether a read from a boundary on ended in front of the wanted bytes, although the file goes on there.</summary>
+    private bool IsShortOfFile(long read, long skipped, long start)
+        => read > 0 && read <= skipped && Properties.IsRegular && RandomAccess.GetLength(Handle) > start;
 
     /// <summary>
     /// Reads as many blocks as there are. A call that returns less has found the end only where that lies within a block of the device.

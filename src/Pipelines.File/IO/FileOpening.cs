@@ -130,11 +130,24 @@ internal static class FileOpening
         }
     }
 
-    /// <summary>Refuses a file without direct I/O, as far as its name tells: where there is none, or it cannot be read, whoever opens it finds out.</summary>
-    /// <exception cref="NotSupportedException">The file system has no direct I/O.</exception>
-    internal static void ThrowIfNotDirect(string path)
+    /// <summary>
+    /// Refuses what has no direct I/O before it is opened, which may make or empty it: as far as the back end tells, and the name. Where
+    /// there is no such file, or it cannot be read, whoever opens it finds out.
+    /// </summary>
+    /// <param name="requested">The back end that is asked for.</param>
+    /// <param name="path">What is opened.</param>
+    /// <param name="isEmptied">Whether opening empties it.</param>
+    /// <exception cref="PlatformNotSupportedException">This library has none for the system or the back end.</exception>
+    /// <exception cref="NotSupportedException">The file system has none.</exception>
+    internal static void ThrowIfNotDirect(FilePipeBackend requested, string path, bool isEmptied)
     {
-        if (!IsLinux || FifoOpening.TypeOf(path) != Libc.S_IFREG)
+        ThrowIfNotSupported(requested);
+        if (!IsLinux || requested == FilePipeBackend.Portable)
+        {
+            throw DirectFile.NotHere(requested, path);
+        }
+
+        if (!isEmptied || FifoOpening.TypeOf(path) != Libc.S_IFREG)
         {
             return;
         }

@@ -145,7 +145,7 @@ internal abstract class OpenedFile
     /// <exception cref="IOException">It could not be opened a second time.</exception>
     /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
     internal virtual DirectCalls BeginDirect(bool isWriter, bool isOwn)
-        => throw new PlatformNotSupportedException($"There is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} with {nameof(FilePipeBackend)}.{Kind} on this system: '{Path}'");
+        => throw DirectFile.NotHere(Kind, Path);
 
     /// <summary>Refuses an offset where the file has none, and releases what the back end holds.</summary>
     /// <param name="offset">The offset that is asked for, bytes.</param>

@@ -64,10 +64,10 @@ internal sealed class WriterFile
             }
         }
 
-        if (options is { Caching: FileCaching.Direct, Mode: FileMode.Create or FileMode.Truncate })
+        if (options.Caching == FileCaching.Direct)
         {
-            // Before the file that is there is emptied.
-            FileOpening.ThrowIfNotDirect(path);
+            // Before a file is made, or the one that is there is emptied.
+            FileOpening.ThrowIfNotDirect(options.Backend, path, isEmptied: options.Mode is FileMode.Create or FileMode.Truncate);
         }
 
         OpenedFile file = FileOpening.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize, options.UnixCreateMode);
@@ -101,25 +101,28 @@ internal sealed class WriterFile
     {
         file.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
         long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length : file.SharesPosition ? file.GetPosition() : 0;
+        OpenedFile opened = file;
         try
         {
-            if (options.Truncate)
-            {
-                Cut(file, options.Offset ?? 0);
-            }
-
+            // Cut last: where something else is refused the file is as it was.
+            opened = WithCaching(file, options, isOpenedByPath);
             if (file.IsNew && options.FlushGuarantee == FlushGuarantee.Durable)
             {
                 // So that what stands in the way is told before anything is written.
                 file.OpenFolder();
             }
 
-            return new WriterFile(WithCaching(file, options, isOpenedByPath), options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+            if (options.Truncate)
+            {
+                Cut(file, options.Offset ?? 0);
+            }
+
+            return new WriterFile(opened, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
         }
         catch
         {
-            file.Release(closeHandle: isOpenedByPath);
-            if (file is { IsNew: true, GivenPath: { } path } && options.Caching == FileCaching.Direct)
+            opened.Release(closeHandle: isOpenedByPath);
+            if (file is { IsNew: true, GivenPath: { } path, Properties.Length: 0 } && options.Caching == FileCaching.Direct)
             {
                 System.IO.File.Delete(path);
             }
@@ -135,7 +138,9 @@ internal sealed class WriterFile
             file.DropBehind(isWriter: true);
         }
 
-        return options.Caching == FileCaching.Direct ? DirectFile.Of(file, isWriter: true, isOwn, options.WritesInFlight) : DirectFile.OfDirectHandle(file, isWriter: true);
+        long mostLength = options.Truncate ? options.Offset ?? 0 : long.MaxValue;
+        return options.Caching == FileCaching.Direct ? DirectFile.Of(file, isWriter: true, isOwn, options.WritesInFlight, mostLength)
+            : DirectFile.OfDirectHandle(file, isWriter: true);
     }
 
     private static void Cut(OpenedFile file, long length)

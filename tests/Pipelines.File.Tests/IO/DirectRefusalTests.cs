@@ -1,0 +1,122 @@
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary><see cref="FileCaching.Direct"/> where it is refused: the file is as it was.</summary>
+public sealed class DirectRefusalTests : IDisposable
+{
+    private const int Length = 10_000;
+
+    private readonly TempFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>On Windows no back end has it, and on Linux this one has not.</summary>
+    [Theory]
+    [InlineData(FileMode.Create, false)]
+    [InlineData(FileMode.Truncate, false)]
+    [InlineData(FileMode.Open, true)]
+    [InlineData(FileMode.OpenOrCreate, true)]
+    [InlineData(FileMode.CreateNew, false)]
+    public void Create_BackendWithoutIt_LeavesTheFileAsItWas(FileMode mode, bool truncates)
+    {
+        bool isThere = mode != FileMode.CreateNew;
+        string path = isThere ? _folder.File("f", Pattern.Bytes(Length)) : _folder.File("f");
+        FilePipeWriterOptions options = new() { Caching = FileCaching.Direct, Backend = FilePipeBackend.Portable, Mode = mode, Truncate = truncates };
+        Assert.Throws<PlatformNotSupportedException>(() => FilePipeWriter.Create(path, options));
+        Assert.Equal(isThere, File.Exists(path));
+        Assert.Equal(isThere ? Length : 0, isThere ? new FileInfo(path).Length : 0);
+    }
+
+    [Fact]
+    public void Create_FileToBeCutWithoutDirectIo_LeavesItAsItWas()
+    {
+        Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        OpenedFile file = new DirectScript { HasDirect = false }.Open(path, FileMode.Open, FileAccess.Write);
+        FilePipeWriterOptions options = new() { Caching = FileCaching.Direct, Mode = FileMode.Open, Truncate = true };
+        Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(file, options, leaveOpen: false, isOpenedByPath: true));
+        Assert.Equal(Length, new FileInfo(path).Length);
+        Assert.True(file.Handle.IsClosed);
+    }
+
+    /// <summary>A file that somebody else has put there while it was opened, and that holds bytes.</summary>
+    [Fact]
+    public void Create_FileThatOnlySeemsNew_IsNotDeleted()
+    {
+        Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        OpenedFile file = new DirectScript { HasDirect = false }.Open(path, FileMode.OpenOrCreate, FileAccess.Write);
+        file.IsNew = true;
+        FilePipeWriterOptions options = new() { Caching = FileCaching.Direct, Mode = FileMode.OpenOrCreate };
+        Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(file, options, leaveOpen: false, isOpenedByPath: true));
+        Assert.Equal(Length, new FileInfo(path).Length);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(5000)]
+    [InlineData(8192)]
+    public async Task WriteAsync_FileThatIsCut_MakesNoGapWhereSeveralWritesAreAllowed(int offset)
+    {
+        Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
+        string path = _folder.File("f", Pattern.Bytes(8 << 20));
+        using SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.Write);
+        int underWay = 0;
+        int most = 0;
+        DirectScript calls = new()
+        {
+            OnDirect = (_, _) =>
+            {
+                most = Math.Max(most, Interlocked.Increment(ref underWay));
+                Thread.Sleep(5);
+                Interlocked.Decrement(ref underWay);
+                return null;
+            },
+        };
+        FilePipeWriter writer = Direct.Open(() => calls.Write(
+            handle, new() { Caching = FileCaching.Direct, Mode = FileMode.Open, Truncate = true, Offset = offset, WritesInFlight = 4, PauseWriterThreshold = 16 << 20 }));
+        Assert.Equal(offset, new FileInfo(path).Length);
+        await writer.WriteAsync(Pattern.Bytes(4 << 20, offset), TestContext.Current.CancellationToken);
+        await writer.CompleteAsync();
+
+        // What makes the file longer is written one after the other.
+        Assert.Equal(1, most);
+        Assert.Equal(offset + (4 << 20), await PatternFile.ReadToEndAsync(FilePipeReader.Create(path)));
+    }
+
+    /// <summary>A read at the end, which lies within a block, finds nothing, and the file grows before its length is asked.</summary>
+    [Fact]
+    public async Task ReadAsync_FileThatGrowsBehindARead_IsNoError()
+    {
+        Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        GrowingCalls calls = new(path, Length);
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+        UnixFile file = new(handle, path, FileProperties.Of(handle, path), calls);
+        FilePipeReader reader = Direct.Open(() => FilePipeReader.Create(file, new() { Caching = FileCaching.Direct, Offset = Length }, leaveOpen: false, isOpenedByPath: true));
+        Assert.Equal(Length + 100, await PatternFile.ReadToEndAsync(reader, Length));
+    }
+
+    /// <summary>Behind the first read that comes to the end of the file somebody appends to it.</summary>
+    private sealed unsafe class GrowingCalls(string path, int length) : UnixCalls
+    {
+        private bool _hasGrown;
+
+        internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        {
+            long read = base.Read(file, vectors, count, offset);
+            if (!_hasGrown)
+            {
+                _hasGrown = true;
+                using FileStream stream = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite);
+                stream.Write(Pattern.Bytes(100, length));
+            }
+
+            return read;
+        }
+    }
+}
