@@ -8,7 +8,10 @@ namespace Pipelines.File;
 /// <content>How a writer ends.</content>
 public sealed partial class FilePipeWriter
 {
-    /// <summary>What <see cref="CompleteAsync"/> writes on its caller's thread at the most, bytes.</summary>
+    /// <summary>
+    /// What a file may have got from the writer in all that <see cref="CompleteAsync"/> writes and closes on its caller's thread, bytes. Closing a file that was emptied at opening has the
+    /// system begin to write all of it to the device (ext4, XFS, Btrfs), which takes 0.3 ms per MiB.
+    /// </summary>
     private const int MaxWriteByCaller = 64 * 1024;
 
     /// <summary>
@@ -144,7 +147,7 @@ public sealed partial class FilePipeWriter
 
             _loop.FinishLocked(isDurable, isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
             runs = _loop.TryRunLocked();
-            isShort = !isDurable && _queue.Flushed - _queue.Written <= MaxWriteByCaller;
+            isShort = !isDurable && _queue.Flushed <= MaxWriteByCaller;
         }
 
         // A hop costs more than a short write into memory does.

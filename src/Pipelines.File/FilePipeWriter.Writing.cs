@@ -88,7 +88,7 @@ public sealed partial class FilePipeWriter
                 finally
                 {
                     // Also for none: the memory is the writer's again.
-                    AdvanceRoom(read);
+                    _ = AdvanceRoom(read);
                 }
 
                 FlushGuarantee guarantee = read > 0 ? FlushGuarantee.WriteBehind : _options.FlushGuarantee;
@@ -204,7 +204,12 @@ public sealed partial class FilePipeWriter
                 Span<byte> room = GetRoom(0).Span;
                 int length = Math.Min(room.Length, left.Length);
                 left[..length].CopyTo(room);
-                AdvanceRoom(length);
+                if (!AdvanceRoom(length))
+                {
+                    // The file is closed: these bytes are not in it, and no flush behind this would tell.
+                    ThrowIfCompleted();
+                }
+
                 left = left[length..];
             }
         }

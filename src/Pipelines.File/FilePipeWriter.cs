@@ -128,7 +128,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     public override void Advance(int bytes)
     {
         _calls.ThrowIfAny();
-        AdvanceRoom(bytes);
+
+        // Where the writer was completed meanwhile, the next call throws, as with the BCL's writer.
+        _ = AdvanceRoom(bytes);
     }
 
     /// <summary>
@@ -265,15 +267,18 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     private Memory<byte> GetRoom(int sizeHint)
         => _queue.TryGetRoom(sizeHint, in _loop.IsCompletedField, out Memory<byte> room) ? room : MakeRoom(sizeHint);
 
-    private void AdvanceRoom(int bytes)
+    /// <summary><see langword="false"/>: Complete or Abort came from elsewhere, and the memory has gone with them.</summary>
+    private bool AdvanceRoom(int bytes)
     {
-        // Where Complete or Abort came from elsewhere the memory has gone with them: as with the BCL's writer it is the next call that throws.
-        if (!_queue.TryAdvance(bytes, out int room) && !IsCompleted)
+        bool isTaken = _queue.TryAdvance(bytes, out int room);
+        if (!isTaken && !IsCompleted)
         {
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
                 ? "Advance takes the number of bytes that you have written into the memory of GetMemory or GetSpan; it cannot go back."
                 : $"Advance was called with more bytes than the {room} that are left of the last GetMemory or GetSpan. Call GetMemory or GetSpan again before you write more.");
         }
+
+        return isTaken;
     }
 
     /// <summary>A further segment: there is no room, or the writer is completed.</summary>

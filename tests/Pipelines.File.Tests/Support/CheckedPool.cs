@@ -37,6 +37,9 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
         return new Owner(this, new byte[Math.Max(1, minBufferSize)]);
     }
 
+    /// <summary>What happens before a piece of its memory gives its span.</summary>
+    public Action? OnSpan { get; set; }
+
     protected override void Dispose(bool disposing)
     {
     }
@@ -46,7 +49,11 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
         private int _isReturned;
         private int _pins;
 
-        public override Span<byte> GetSpan() => array;
+        public override Span<byte> GetSpan()
+        {
+            pool.OnSpan?.Invoke();
+            return array;
+        }
 
         public override MemoryHandle Pin(int elementIndex = 0)
         {

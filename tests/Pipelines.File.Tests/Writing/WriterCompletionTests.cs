@@ -102,6 +102,44 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Equal(Pattern.Bytes(length), File.ReadAllBytes(_folder.File("f")));
     }
 
+    /// <summary>Closing a long file that was emptied at opening waits for the device to take it.</summary>
+    [Fact]
+    public async Task CompleteAsync_ShortRestOfALongFile_IsNotWrittenAndClosedByItsCaller()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        using ManualResetEventSlim called = new();
+        int writer = 0;
+        ScriptedCalls calls = new() { OnWrite = n => n == 1 ? null : Note(out writer, called) };
+        FilePipeWriter file = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        await file.WriteAsync(Pattern.Bytes(64 * 1024), _stop);
+        file.GetSpan(1)[0] = Pattern.At(64 * 1024);
+        file.Advance(1);
+        int caller = Environment.CurrentManagedThreadId;
+        ValueTask end = file.CompleteAsync();
+
+        // The caller's thread is held here, as above.
+        called.Wait(Eventually.Limit, _stop);
+        Assert.NotEqual(caller, writer);
+        await end;
+        Assert.Equal(Pattern.Bytes((64 * 1024) + 1), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    /// <summary>All bytes are in the file by then: nothing is left to be told, but somebody waits for the end.</summary>
+    [Theory]
+    [InlineData(true, FileCaching.Keep)]
+    [InlineData(false, FileCaching.Keep)]
+    [InlineData(false, FileCaching.DropBehind)]
+    public async Task Complete_OfAHandleThatTheCallerHasClosed_Ends(bool isAsync, FileCaching caching)
+    {
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { FlushGuarantee = FlushGuarantee.Written, Caching = caching });
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        handle.Dispose();
+        Task end = isAsync ? writer.CompleteAsync().AsTask() : Task.Run(() => writer.Complete(), _stop);
+        await end.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(_folder.File("f")));
+    }
+
     [Fact]
     public async Task Complete_WithAnException_DropsOnlyWhatWasNotFlushed()
     {

@@ -98,6 +98,25 @@ public sealed class WriterOverlapTests : IDisposable
         await writer.CompleteAsync();
     }
 
+    /// <summary>The file is closed between two steps of the write, which has its memory and has not handed it over: the bytes are nowhere, so the write must not end well.</summary>
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Written)]
+    public async Task WriteAsync_CompleteClosesTheFileWhileItCopies_Throws(FlushGuarantee guarantee)
+    {
+        using CheckedPool pool = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, FlushGuarantee = guarantee });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        pool.OnSpan = () =>
+        {
+            pool.OnSpan = null;
+            writer.Complete();
+        };
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(Pattern.Bytes(100, 10), _stop));
+        Assert.Null(pool.OnSpan);
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
+    }
+
     [Fact]
     public async Task FlushAsync_SeveralPending_AreServed()
     {

@@ -125,8 +125,16 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     internal override Exception? TellCloseError()
     {
-        long answer = Properties.IsRegular ? _calls.CloseCopy(Handle) : 0;
-        return answer < 0 ? FileErrors.FromErrno((int)-answer, Path) : null;
+        try
+        {
+            long answer = Properties.IsRegular ? _calls.CloseCopy(Handle) : 0;
+            return answer < 0 ? FileErrors.FromErrno((int)-answer, Path) : null;
+        }
+        catch (ObjectDisposedException)
+        {
+            // The caller has closed the handle: the system has told whoever did it.
+            return null;
+        }
     }
 
     internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => UnixDirectCalls.Begin(this, _calls, isWriter, isOwn);
