@@ -39,7 +39,8 @@ public enum FileCaching
     /// <para>Files and block devices have it. Standard streams, <see cref="FileMode.Append"/> and
     /// <see cref="FilePipeReaderOptions.Follow"/> throw <see cref="ArgumentException"/>, pipes and files of /proc
     /// <see cref="NotSupportedException"/>. A handle of yours keeps its flags, because the file is opened a second time, by
-    /// /proc/self/fd.</para>
+    /// /proc/self/fd. When that is closed, the file loses the locks that your process has set by fcntl(2), which is what
+    /// <see cref="FileStream.Lock"/> does.</para>
     /// </remarks>
     Direct,
 }

@@ -262,7 +262,16 @@ internal sealed unsafe class DirectFile : OpenedFile
         do
         {
             Libc.IoVector vector = new() { Base = scratch.Address + (nint)read, Length = (nint)(last - first - read) };
-            count = _calls.Transfer(FileRequestKind.Read, isDirect: true, &vector, 1, first + read);
+            try
+            {
+                count = _calls.Transfer(FileRequestKind.Read, isDirect: true, &vector, 1, first + read);
+            }
+            catch (IOException) when (read > 0)
+            {
+                // Behind bytes that were read: the next request meets it again.
+                break;
+            }
+
             read += count;
         }
         while (count > 0 && first + read < last && (count & (Math.Max(_calls.OffsetBlock, _calls.MemoryBlock) - 1)) == 0);

@@ -1,3 +1,4 @@
+using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
@@ -5,7 +6,7 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary><see cref="FileCaching.Direct"/> where it is refused: the file is as it was.</summary>
+/// <summary><see cref="FileCaching.Direct"/> where it is refused, which leaves the file as it was, and where a file is no longer as it was opened.</summary>
 public sealed class DirectRefusalTests : IDisposable
 {
     private const int Length = 10_000;
@@ -99,6 +100,63 @@ public sealed class DirectRefusalTests : IDisposable
         UnixFile file = new(handle, path, FileProperties.Of(handle, path), calls);
         FilePipeReader reader = Direct.Open(() => FilePipeReader.Create(file, new() { Caching = FileCaching.Direct, Offset = Length }, leaveOpen: false, isOpenedByPath: true));
         Assert.Equal(Length + 100, await PatternFile.ReadToEndAsync(reader, Length));
+    }
+
+    /// <summary>A part that ends within a block is copied, and what was read of it in front of an error comes first all the same.</summary>
+    [Theory]
+    [InlineData(1 << 20)]
+    [InlineData((1 << 20) - 77)]
+    public async Task ReadAsync_ErrorWithinAPart_ComesBehindTheBytesInFrontOfIt(int length)
+    {
+        Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
+        const int Bad = DirectFile.BytesPerCall + (16 * 4096);
+        string path = _folder.File("f", Pattern.Bytes(4 << 20));
+        DirectScript calls = new() { OnDirect = (_, offset) => offset == DirectFile.BytesPerCall ? Bad - offset : offset == Bad ? -Libc.EIO : null };
+        FilePipeReader reader = calls.Read(path, new() { Caching = FileCaching.Direct, Length = length });
+        ReadResult result = await reader.ReadAtLeastAsync(Bad, TestContext.Current.CancellationToken);
+        Assert.Equal(Bad, result.Buffer.Length);
+        reader.AdvanceTo(result.Buffer.End);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(TestContext.Current.CancellationToken));
+        Assert.Equal(Libc.EIO, e.HResult);
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>The end is within a block nearly always.</summary>
+    [Fact]
+    public async Task ReadAsync_FollowedDirectHandle_IsWhatIsAppended()
+    {
+        Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
+        string path = _folder.File("f", Pattern.Bytes(10));
+        int descriptor = Libc.Open(path, Libc.O_RDONLY | Libc.O_CLOEXEC | Libc.O_DIRECT);
+        Assert.SkipUnless(descriptor >= 0, "The file system has no direct I/O.");
+        FilePipeReader reader = FilePipeReader.Create(new SafeFileHandle(descriptor, ownsHandle: true), new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(5) });
+        int[] pieces = [.. Enumerable.Range(1, 400).Select(static i => i % 50 == 0 ? 700_000 : (i * 37) % 5000)];
+        Task writing = Task.Run(
+            () =>
+            {
+                using FileStream stream = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite, bufferSize: 0);
+                foreach (int piece in pieces)
+                {
+                    stream.Write(Pattern.Bytes(piece, (int)stream.Length));
+                }
+            },
+            TestContext.Current.CancellationToken);
+        long index = 0;
+        while (index < 10 + pieces.Sum())
+        {
+            ReadResult result = await reader.ReadAsync(TestContext.Current.CancellationToken);
+            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+            {
+                Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                index += memory.Length;
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+            Assert.False(result.IsCompleted);
+        }
+
+        await writing;
+        await reader.CompleteAsync();
     }
 
     /// <summary>Behind the first read that comes to the end of the file somebody appends to it.</summary>
