@@ -19,6 +19,9 @@ internal abstract partial class ReplacementFile
         private const uint GroupBits = 0x38;
         private const uint SetUserBit = 0x800;
 
+        /// <summary>As many as Linux follows (path_resolution(7)).</summary>
+        private const int MaxLinks = 40;
+
         /// <summary>The longest value of an extended attribute, bytes (xattr(7)).</summary>
         private const int MaxAttributeSize = 64 * 1024;
 
@@ -152,14 +155,31 @@ internal abstract partial class ReplacementFile
         /// </summary>
         private protected override void FollowLink()
         {
-            if (RealPathOf(TargetPath) is { } realPath)
+            for (int links = 0; links <= MaxLinks; links++)
             {
-                TargetPath = realPath;
-                return;
+                if (RealPathOf(TargetPath) is { } realPath)
+                {
+                    TargetPath = realPath;
+                    return;
+                }
+
+                // It leads nowhere yet: one link after the other, as each of them counts from its own folder.
+                if (RealPathOf(Folder) is not { } realFolder)
+                {
+                    break;
+                }
+
+                TargetPath = Path.Combine(realFolder, Path.GetFileName(TargetPath));
+                if (new FileInfo(TargetPath).LinkTarget is not { } target)
+                {
+                    // The name that is to be made.
+                    return;
+                }
+
+                TargetPath = Path.Combine(realFolder, target);
             }
 
-            // It leads nowhere yet, or there is no /proc.
-            TargetPath = Path.Combine(RealPathOf(Folder) ?? Folder, Path.GetFileName(TargetPath));
+            // It cannot lead anywhere, or there is no /proc.
             base.FollowLink();
         }
 

@@ -277,6 +277,44 @@ public sealed class ReplaceTests : IDisposable
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("real/target")));
     }
 
+    /// <summary>A link that leads nowhere yet makes the file where opening it would.</summary>
+    [Theory]
+    [InlineData("folder/../made", "")]
+    [InlineData("folder/second", "../made")]
+    [InlineData("folder/second", "./.././made")]
+    public async Task CompleteAsync_LinkToNothingByALinkedFolder_TheFileThatTheSystemMeansIsMade(string first, string second)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        Directory.CreateDirectory(_folder.File("real/inner"));
+        Directory.CreateSymbolicLink(_folder.File("folder"), "real/inner");
+        File.CreateSymbolicLink(_folder.File("first"), first);
+        if (second.Length > 0)
+        {
+            File.CreateSymbolicLink(_folder.File("real/inner/second"), second);
+        }
+
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("first"), new() { Replace = true });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.False(File.Exists(_folder.File("made")), "Another file than the one that the link means.");
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("real/made")));
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("first")));
+    }
+
+    [Theory]
+    [InlineData("first")]
+    [InlineData("missing/made")]
+    [InlineData("made/")]
+    [InlineData("missing/..")]
+    public void Create_LinkThatCannotLeadAnywhere_ThrowsAndMakesNothing(string target)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
+        File.CreateSymbolicLink(_folder.File("first"), target);
+        Exception? thrown = Record.Exception(() => FilePipeWriter.Create(_folder.File("first"), new() { Replace = true }));
+        Assert.True(thrown is IOException or UnauthorizedAccessException, $"{thrown}");
+        Assert.Equal([_folder.File("first")], Directory.GetFileSystemEntries(_folder.Path));
+    }
+
     [Fact]
     public async Task CompleteAsync_FileWithAnAccessList_TheGroupGetsNoMoreThanItHad()
     {
