@@ -27,6 +27,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     /// <summary>What fsync of a folder answers instead of the kernel; 0 for the kernel's answer.</summary>
     public int SyncFolderError { get; init; }
 
+    /// <summary>What happens before a folder is synced.</summary>
+    public Action? BeforeSyncFolder { get; set; }
+
     /// <summary>What closing a second descriptor answers instead of the kernel; 0 for the kernel's answer.</summary>
     public int CloseError { get; init; }
 
@@ -174,9 +177,12 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     internal override long Unlink(string path) => Recorded(base.Unlink(path), () => new FileCall.Unlink(path));
 
     internal override long SyncFolder(SafeFileHandle folder)
-        => SyncFolderError != 0 ? -SyncFolderError
+    {
+        BeforeSyncFolder?.Invoke();
+        return SyncFolderError != 0 ? -SyncFolderError
             : Mistake is PlantedMistake.NoFolderSync or PlantedMistake.FolderSyncBeforeRename ? 0
             : Recorded(0, () => new FileCall.SyncFolder());
+    }
 
     private void SyncFolderTooEarly()
     {

@@ -38,6 +38,51 @@ public sealed class DurableTests : IDisposable
         Assert.Equal("Make Sync SyncFolder Sync", calls.Order);
     }
 
+    /// <summary>The sync before the folder's does not cover what comes meanwhile.</summary>
+    [Theory]
+    [InlineData(0, 0)]
+    [InlineData(5, 0)]
+    [InlineData(0, 5)]
+    public async Task FlushAsync_WhileTheFolderIsSynced_WaitsForASyncOfItsOwn(int folderError, int secondSyncError)
+    {
+        FilePipeWriter? writer = null;
+        Task<FlushResult>? second = null;
+        bool isTooEarly = false;
+        RecordedCalls calls = new()
+        {
+            SyncFolderError = folderError,
+            SyncError = call =>
+            {
+                isTooEarly |= call == 2 && second!.IsCompleted;
+                return call == 2 ? secondSyncError : 0;
+            },
+        };
+        using ManualResetEventSlim hasReturned = new();
+        calls.BeforeSyncFolder = () =>
+        {
+            hasReturned.Wait(Eventually.Limit, _stop);
+            second = writer!.WriteAsync(Pattern.Bytes(10, 10), _stop).AsTask();
+        };
+        writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        Task<FlushResult> first = writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask();
+        hasReturned.Set();
+        if (folderError != 0)
+        {
+            IOException e = await Assert.ThrowsAsync<IOException>(() => first);
+            Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => second!));
+            Assert.Equal(1, calls.Syncs);
+        }
+        else
+        {
+            await first;
+            Assert.Equal(secondSyncError != 0, await Record.ExceptionAsync(() => second!) is IOException);
+            Assert.Equal(2, calls.Syncs);
+        }
+
+        Assert.False(isTooEarly);
+        Assert.Equal(folderError + secondSyncError != 0, await Record.ExceptionAsync(async () => await writer.CompleteAsync()) is IOException);
+    }
+
     [Fact]
     public async Task CompleteAsync_DurableAndEmpty_SyncsFileAndFolder()
     {
