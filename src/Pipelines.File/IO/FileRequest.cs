@@ -133,8 +133,9 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
             Step!();
             Finish(0);
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
+        catch (Exception e)
         {
+            // There is no other way to report it: an exception that leaves a waiting thread ends the process.
             Finish(e);
         }
     }

@@ -97,7 +97,17 @@ internal sealed partial class WriteLoop
         }
 
         request.Return();
-        Exception? error = file.Close(queue.Written);
+        Exception? error;
+        try
+        {
+            error = file.Close(queue.Written);
+        }
+        catch (Exception e)
+        {
+            // Whatever it is, whoever waits for the end hears of it.
+            error = e;
+        }
+
         FlushWaiters.CompleteOnPool(left, default, Error ?? FilePipeWriter.AbortedException());
         lock (this)
         {
