@@ -126,7 +126,15 @@ public sealed partial class FilePipeReader
     internal static FilePipeReader Create(OpenedFile backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
         backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
-        backend = WithCaching(backend, options, isOpenedByPath);
+        try
+        {
+            backend = FileOpening.WithCaching(backend, options.Caching, isWriter: false, isOpenedByPath, options.ReadsInFlight);
+        }
+        catch
+        {
+            backend.Release(closeHandle: isOpenedByPath);
+            throw;
+        }
 
         if (options.Follow)
         {
@@ -139,23 +147,5 @@ public sealed partial class FilePipeReader
         }
 
         return new FilePipeReader(new ReadBuffer(options, backend), leaveOpen);
-    }
-
-    private static OpenedFile WithCaching(OpenedFile backend, FilePipeReaderOptions options, bool isOpenedByPath)
-    {
-        if (options.Caching == FileCaching.DropBehind)
-        {
-            backend.DropBehind(isWriter: false);
-        }
-
-        try
-        {
-            return options.Caching == FileCaching.Direct ? DirectFile.Of(backend, isWriter: false, isOpenedByPath, options.ReadsInFlight) : DirectFile.OfDirectHandle(backend, isWriter: false);
-        }
-        catch
-        {
-            backend.Release(closeHandle: isOpenedByPath);
-            throw;
-        }
     }
 }

@@ -163,6 +163,18 @@ internal static class FileOpening
         }
     }
 
+    /// <summary>The open file as its bytes are to be cached. What goes past the page cache is a file around it.</summary>
+    /// <inheritdoc cref="DirectFile.Of" path="/param|/exception"/>
+    internal static OpenedFile WithCaching(OpenedFile file, FileCaching caching, bool isWriter, bool isOwn, int inFlight, long mostLength = long.MaxValue)
+    {
+        if (caching == FileCaching.DropBehind)
+        {
+            file.DropBehind(isWriter);
+        }
+
+        return caching == FileCaching.Direct ? DirectFile.Of(file, isWriter, isOwn, inFlight, mostLength) : DirectFile.OfDirectHandle(file, isWriter);
+    }
+
     /// <summary>Takes a handle of the caller's.</summary>
     /// <exception cref="UnauthorizedAccessException">The handle is not open for that access.</exception>
     internal static OpenedFile Attach(FilePipeBackend requested, SafeFileHandle handle, FileAccess access, bool sharesPosition = false)

@@ -132,16 +132,8 @@ internal sealed class WriterFile
     }
 
     private static OpenedFile WithCaching(OpenedFile file, FilePipeWriterOptions options, bool isOwn)
-    {
-        if (options.Caching == FileCaching.DropBehind)
-        {
-            file.DropBehind(isWriter: true);
-        }
-
-        long mostLength = options.Truncate ? options.Offset ?? 0 : long.MaxValue;
-        return options.Caching == FileCaching.Direct ? DirectFile.Of(file, isWriter: true, isOwn, options.WritesInFlight, mostLength)
-            : DirectFile.OfDirectHandle(file, isWriter: true);
-    }
+        => FileOpening.WithCaching(
+            file, options.Caching, isWriter: true, isOwn, options.WritesInFlight, mostLength: options.Truncate ? options.Offset ?? 0 : long.MaxValue);
 
     private static void Cut(OpenedFile file, long length)
     {
