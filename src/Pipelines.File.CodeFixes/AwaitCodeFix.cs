@@ -29,15 +29,8 @@ public sealed class AwaitCodeFix : CodeFixProvider
             return;
         }
 
-        bool canAwait = call.FirstAncestorOrSelf<SyntaxNode>(one => one is BaseMethodDeclarationSyntax or LocalFunctionStatementSyntax or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax) switch
-        {
-            MethodDeclarationSyntax method => method.Modifiers.Any(SyntaxKind.AsyncKeyword),
-            LocalFunctionStatementSyntax function => function.Modifiers.Any(SyntaxKind.AsyncKeyword),
-            AnonymousFunctionExpressionSyntax function => function.AsyncKeyword.RawKind != 0,
-            null => true,
-            _ => false,
-        };
-        if (canAwait)
+        // Top-level statements may await.
+        if (AsyncCode.IsAsyncAround(call) != false)
         {
             context.RegisterCodeFix(
                 CodeAction.Create(

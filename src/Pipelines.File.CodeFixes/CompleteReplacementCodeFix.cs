@@ -47,16 +47,8 @@ public sealed class CompleteReplacementCodeFix : CodeFixProvider
                 "Complete the writer",
                 _ =>
                 {
-                    SyntaxNode? around = block.FirstAncestorOrSelf<SyntaxNode>(one => one is MethodDeclarationSyntax or LocalFunctionStatementSyntax or AnonymousFunctionExpressionSyntax);
-                    bool isAsync = around switch
-                    {
-                        MethodDeclarationSyntax method => method.Modifiers.Any(SyntaxKind.AsyncKeyword),
-                        LocalFunctionStatementSyntax function => function.Modifiers.Any(SyntaxKind.AsyncKeyword),
-                        AnonymousFunctionExpressionSyntax function => function.AsyncKeyword.RawKind != 0,
-                        _ => false,
-                    };
                     string name = declarator.Identifier.Text;
-                    StatementSyntax complete = SyntaxFactory.ParseStatement(isAsync ? $"await {name}.CompleteAsync();" : $"{name}.Complete();")
+                    StatementSyntax complete = SyntaxFactory.ParseStatement(AsyncCode.IsAsyncAround(block) == true ? $"await {name}.CompleteAsync();" : $"{name}.Complete();")
                         .WithTrailingTrivia(SyntaxFactory.ElasticLineFeed)
                         .WithAdditionalAnnotations(Formatter.Annotation);
                     return Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(block, block.AddStatements(complete))));

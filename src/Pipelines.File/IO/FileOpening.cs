@@ -51,7 +51,7 @@ internal static class FileOpening
         }
 
         FileStatus before = default;
-        bool makes = mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
+        bool makes = MayMake(mode);
         bool isMissing = mode == FileMode.CreateNew || (makes && FileStatus.OfName(fullPath, out before) == NameMeaning.Nothing);
         try
         {
@@ -68,6 +68,9 @@ internal static class FileOpening
             throw FileExistsException.At(path, e);
         }
     }
+
+    /// <summary>Whether the mode makes a file where there is none, and takes the one that there is.</summary>
+    internal static bool MayMake(FileMode mode) => mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
 
     /// <summary>Standard input or output, which stays open.</summary>
     /// <exception cref="IOException">The process has none.</exception>
@@ -92,10 +95,10 @@ internal static class FileOpening
     {
         try
         {
-            if (requested == FilePipeBackend.Portable && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0)
+            if (requested == FilePipeBackend.Portable)
             {
                 // The runtime's calls wait.
-                _ = Libc.FCntl(handle, Libc.F_SETFL, flags & ~Libc.O_NONBLOCK);
+                _ = Libc.ChangeFlags(handle, cleared: Libc.O_NONBLOCK);
             }
 
             return Choose(requested, handle, fullPath);
@@ -284,7 +287,7 @@ internal static class FileOpening
         SafeFileHandle handle = createMode is { } permissions
             ? OpenWithMode(fullPath, mode, access, share, options, preallocationSize, permissions)
             : System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
-        return ChooseOrClose(requested, handle, fullPath, properties: null, appends: mode == FileMode.Append && TryAppend(handle));
+        return ChooseOrClose(requested, handle, fullPath, properties: null, appends: mode == FileMode.Append && Libc.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
     }
 
     /// <summary>Opens or makes a file with permissions of the caller's, as only a stream of the runtime's can.</summary>
@@ -324,7 +327,7 @@ internal static class FileOpening
 
     private static void RequireAccess(SafeFileHandle handle, FileAccess access)
     {
-        if (IsLinux && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0
+        if (IsLinux && Libc.TryGetFlags(handle, out int flags)
             && (flags & Libc.O_ACCMODE) == (access == FileAccess.Read ? Libc.O_WRONLY : Libc.O_RDONLY))
         {
             (string missing, string given) = access == FileAccess.Read ? ("reading", "writing") : ("writing", "reading");
@@ -333,11 +336,7 @@ internal static class FileOpening
     }
 
     private static bool IsAppending(SafeFileHandle handle)
-        => IsLinux && Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_APPEND) != 0;
-
-    /// <summary>Has every write of a file that this process has opened for itself go to its end.</summary>
-    private static bool TryAppend(SafeFileHandle handle)
-        => Libc.FCntl(handle, Libc.F_GETFL, 0) is int flags and >= 0 && Libc.FCntl(handle, Libc.F_SETFL, flags | Libc.O_APPEND) >= 0;
+        => IsLinux && Libc.TryGetFlags(handle, out int flags) && (flags & Libc.O_APPEND) != 0;
 
     /// <summary>Refuses a back end that this system lacks.</summary>
     /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>

@@ -81,17 +81,7 @@ internal sealed unsafe class DirectScript : UnixCalls
             return answer;
         }
 
-        long left = answer.Value;
-        for (int i = 0; i < count; i++)
-        {
-            vectors[i].Length = (nint)Math.Min(vectors[i].Length, left);
-            left -= vectors[i].Length;
-            if (left == 0)
-            {
-                count = i + 1;
-            }
-        }
-
+        ScriptedCalls.Shorten(vectors, ref count, answer.Value);
         return null;
     }
 }

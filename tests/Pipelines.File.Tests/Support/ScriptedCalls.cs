@@ -117,19 +117,22 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
             return answer;
         }
 
-        // A short call: the real one, with less memory.
-        long left = answer.Value;
+        Shorten(vectors, ref count, answer.Value);
+        return null;
+    }
+
+    /// <summary>A short call is the real one with less memory.</summary>
+    internal static void Shorten(Libc.IoVector* vectors, ref int count, long length)
+    {
         for (int i = 0; i < count; i++)
         {
-            vectors[i].Length = (nint)Math.Min(vectors[i].Length, left);
-            left -= vectors[i].Length;
-            if (left == 0)
+            vectors[i].Length = (nint)Math.Min(vectors[i].Length, length);
+            length -= vectors[i].Length;
+            if (length == 0)
             {
                 count = i + 1;
             }
         }
-
-        return null;
     }
 
     private UnixFile Backend(string path, FileMode mode, FileAccess access)

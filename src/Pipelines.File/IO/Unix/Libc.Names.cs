@@ -15,7 +15,6 @@ internal static unsafe partial class Libc
     internal const int O_EXCL = 0x80;
     internal const int O_SYNC = 0x101000;
 
-    internal const int ERANGE = 34;
     internal const string AccessList = "system.posix_acl_access";
     internal const int O_PATH = 0x200000;
     internal const int ELOOP = 40;

@@ -176,6 +176,16 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
     internal static partial int FCntl(SafeFileHandle file, int command, int argument);
 
+    /// <summary>fcntl(2), F_GETFL: how the file is open, and the flags of open(2) that it has.</summary>
+    internal static bool TryGetFlags(SafeFileHandle file, out int flags) => (flags = FCntl(file, F_GETFL, 0)) >= 0;
+
+    /// <summary>
+    /// fcntl(2), F_SETFL: changes flags of an open file description. Less than 0: it failed. Linux only: elsewhere the variable argument is
+    /// passed another way.
+    /// </summary>
+    internal static int ChangeFlags(SafeFileHandle file, int set = 0, int cleared = 0)
+        => TryGetFlags(file, out int flags) ? FCntl(file, F_SETFL, (flags & ~cleared) | set) : -1;
+
     [LibraryImport(Library, EntryPoint = "flock", SetLastError = true)]
     internal static partial int FLock(int descriptor, int operation);
 

@@ -67,7 +67,7 @@ internal static unsafe class LinuxOpening
 
             // Somebody may have made or removed a file of that name meanwhile, and it may be a link's: only the file that was there before
             // is not new.
-            isNew = isMade || before == NameMeaning.Nothing || (MakesFiles(mode) && properties.IdentityOf(handle) != statusBefore.Identity);
+            isNew = isMade || before == NameMeaning.Nothing || (FileOpening.MayMake(mode) && properties.IdentityOf(handle) != statusBefore.Identity);
             if (access == FileAccess.Read || share == FileShare.None || LocalFileSystems.LetWritersLock(handle, properties))
             {
                 FileOpening.Lock(handle, fullPath, share);
@@ -90,8 +90,6 @@ internal static unsafe class LinuxOpening
         handle.Dispose();
         return null;
     }
-
-    private static bool MakesFiles(FileMode mode) => mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
 
     /// <summary>
     /// open(2), with O_EXCL first where the file is to be made. One that was just made is not truncated: ext4 would take its bytes for the
@@ -127,8 +125,8 @@ internal static unsafe class LinuxOpening
         isMade = descriptor >= 0;
         if (isNext)
         {
-            before = MakesFiles(mode) ? FileStatus.OfName(fullPath, out statusBefore) : before;
-            descriptor = Libc.Open(fullPath, flags | (MakesFiles(mode) ? Libc.O_CREAT : 0), permissions);
+            before = FileOpening.MayMake(mode) ? FileStatus.OfName(fullPath, out statusBefore) : before;
+            descriptor = Libc.Open(fullPath, flags | (FileOpening.MayMake(mode) ? Libc.O_CREAT : 0), permissions);
         }
 
         return descriptor < 0 ? null : new SafeFileHandle(descriptor, ownsHandle: true);

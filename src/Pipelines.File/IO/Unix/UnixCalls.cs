@@ -61,18 +61,15 @@ internal unsafe partial class UnixCalls
 
     /// <summary>fcntl(2): sets O_NONBLOCK on an open file description that is this file's alone. Linux only: elsewhere the variable argument is passed another way.</summary>
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
-        => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && Libc.FCntl(file, Libc.F_SETFL, flags | Libc.O_NONBLOCK) >= 0;
+        => OperatingSystem.IsLinux() && Libc.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
 
     /// <summary>fcntl(2): whether the file was opened with O_DIRECT.</summary>
     internal virtual bool IsDirect(SafeFileHandle file)
-        => OperatingSystem.IsLinux() && Libc.FCntl(file, Libc.F_GETFL, 0) is int flags and >= 0 && (flags & Libc.O_DIRECT) != 0;
+        => OperatingSystem.IsLinux() && Libc.TryGetFlags(file, out int flags) && (flags & Libc.O_DIRECT) != 0;
 
     /// <summary>fcntl(2): sets O_DIRECT on an open file description, or takes it away. Linux only. EINVAL: the file system has no direct I/O.</summary>
     internal virtual long SetDirect(SafeFileHandle file, bool isDirect)
-    {
-        int flags = Libc.FCntl(file, Libc.F_GETFL, 0);
-        return Answer(flags < 0 ? flags : Libc.FCntl(file, Libc.F_SETFL, isDirect ? flags | Libc.O_DIRECT : flags & ~Libc.O_DIRECT));
-    }
+        => Answer(isDirect ? Libc.ChangeFlags(file, set: Libc.O_DIRECT) : Libc.ChangeFlags(file, cleared: Libc.O_DIRECT));
 
     /// <summary>open(2) of an open file (proc_pid_fd(5)): a descriptor whose description is nobody else's, with O_SYNC, O_DSYNC and O_DIRECT as the first has them. Linux only.</summary>
     internal virtual long OpenAgain(SafeFileHandle file, bool forWriting)
@@ -81,9 +78,8 @@ internal unsafe partial class UnixCalls
         try
         {
             file.DangerousAddRef(ref held);
-            int flags = Libc.FCntl(file, Libc.F_GETFL, 0);
             int access = forWriting ? Libc.O_WRONLY : Libc.O_RDONLY;
-            return Answer(flags < 0 ? flags : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}", (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
+            return Answer(!Libc.TryGetFlags(file, out int flags) ? -1 : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}", (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
         }
         finally
         {
