@@ -25,6 +25,9 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     public async ValueTask DisposeAsync()
     {
         _client.Dispose();
+
+        // Only that closes what it keeps open at once.
+        _app.Lifetime.StopApplication();
         await _app.DisposeAsync();
         using Process removed = Process.Start("rm", ["-rf", _root]);
         await removed.WaitForExitAsync(CancellationToken.None);

@@ -78,6 +78,9 @@ public sealed class SampleTests : IAsyncLifetime
     public async ValueTask DisposeAsync()
     {
         _client.Dispose();
+
+        // Only that closes what it keeps open at once.
+        _app.Lifetime.StopApplication();
         await _app.DisposeAsync();
         Directory.Delete(_folder, recursive: true);
     }
