@@ -22,10 +22,14 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     // 16, 32 and 16 hexadecimal digits, and two separators.
     private const int MaxTextLength = 66;
 
-    internal FileIdentity(ulong volume, UInt128 number, long created)
+    // Not a UInt128: the code around one is compiled anew in every process, as its layout is not settled for ReadyToRun.
+    private readonly ulong _numberHigh;
+
+    internal FileIdentity(ulong volume, ulong number, long created, ulong numberHigh = 0)
     {
         Volume = volume;
-        Number = number;
+        _numberHigh = numberHigh;
+        NumberLow = number;
         Created = created;
     }
 
@@ -35,13 +39,16 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     public ulong Volume { get; }
 
     /// <summary>The number of the file in its volume: st_ino of stat(2), or FileId of FILE_ID_INFO.</summary>
-    public UInt128 Number { get; }
+    public UInt128 Number => new(_numberHigh, NumberLow);
 
     /// <summary>
     /// When the file was created, in nanoseconds since 1970 (stx_btime of statx(2)). It is 0 if the system does not tell, and on Windows,
     /// which does not need it.
     /// </summary>
     public long Created { get; }
+
+    /// <summary>The lower 64 bits of <see cref="Number"/>.</summary>
+    internal ulong NumberLow { get; }
 
     /// <summary>Whether both identities mean the same file.</summary>
     public static bool operator ==(FileIdentity left, FileIdentity right) => left.Equals(right);
@@ -99,7 +106,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
             return false;
         }
 
-        result = new FileIdentity(volume, number, created);
+        result = new FileIdentity(volume, (ulong)number, created, (ulong)(number >> 64));
         return true;
     }
 
@@ -137,11 +144,12 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}", out charsWritten);
 
     /// <inheritdoc/>
-    public bool Equals(FileIdentity other) => Volume == other.Volume && Number == other.Number && Created == other.Created;
+    public bool Equals(FileIdentity other)
+        => Volume == other.Volume && NumberLow == other.NumberLow && _numberHigh == other._numberHigh && Created == other.Created;
 
     /// <inheritdoc/>
     public override bool Equals([NotNullWhen(true)] object? obj) => obj is FileIdentity other && Equals(other);
 
     /// <inheritdoc/>
-    public override int GetHashCode() => HashCode.Combine(Volume, Number, Created);
+    public override int GetHashCode() => HashCode.Combine(Volume, _numberHigh, NumberLow, Created);
 }

@@ -319,8 +319,9 @@ internal sealed unsafe class DirectFile : OpenedFile
     {
         int count = 0;
         long offset = request.Offset;
-        foreach (ref readonly TransferBuffer buffer in request.Buffers)
+        for (int i = 0; i < request.BufferCount; i++)
         {
+            ref readonly TransferBuffer buffer = ref request.BufferAt(i);
             long from = Math.Max(start, offset);
             long to = Math.Min(end, offset + buffer.Memory.Length);
             if (from < to)

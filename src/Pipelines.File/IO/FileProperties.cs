@@ -58,7 +58,7 @@ internal readonly struct FileProperties
     internal FileIdentity Identity
     {
         get => new(_volume, _number, _created);
-        private init => (_volume, _number, _created) = (value.Volume, (ulong)value.Number, value.Created);
+        private init => (_volume, _number, _created) = (value.Volume, value.NumberLow, value.Created);
     }
 
     /// <summary>Which file it is, whatever opening told; <see langword="default"/> where the system does not tell.</summary>

@@ -99,12 +99,13 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
 
     long IWaitingCall.QueuedAt { get; set; }
 
-    internal ReadOnlySpan<TransferBuffer> Buffers => _buffers.AsSpan(0, BufferCount);
-
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
 
     /// <summary>Whether it is small enough to be kept for reuse.</summary>
     protected bool IsPoolable => _buffers.Length <= MaxPooledBuffers;
+
+    /// <summary>One piece of its memory; not a span of them all, which the runtime would have to compile in every process.</summary>
+    internal ref readonly TransferBuffer BufferAt(int index) => ref _buffers[index];
 
     /// <summary>The owner sets it up anew; memory is added afterwards.</summary>
     internal void Begin(FileRequestKind kind, long offset)

@@ -176,7 +176,7 @@ internal readonly struct FileStatus
         Kernel32.FileIdInformation id;
         if (Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileIdInfo, &id, (uint)sizeof(Kernel32.FileIdInformation)) != 0)
         {
-            identity = new FileIdentity(id.Volume, new UInt128(id.NumberHigh, id.NumberLow), created: 0);
+            identity = new FileIdentity(id.Volume, id.NumberLow, created: 0, id.NumberHigh);
         }
         else
         {

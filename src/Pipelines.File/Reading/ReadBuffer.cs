@@ -128,7 +128,7 @@ internal sealed class ReadBuffer
 
     // Where one call fills one segment only, it is that segment which is large.
     private int SegmentSize
-        => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1 ? RoundUp(Math.Max(_options.BufferSize, LeastSegmentSize), File.ReadGranularity)
+        => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1 ? (int)RoundUp(Math.Max(_options.BufferSize, LeastSegmentSize), File.ReadGranularity)
             : Math.Max(_options.BufferSize, _maxSegments == 1 ? File.BytesPerRead : 0);
 
     private int Alignment => _pool is null || File.IsDirect ? File.ReadAlignment : 1;
@@ -448,7 +448,5 @@ internal sealed class ReadBuffer
         return Math.Min(size, Left ?? long.MaxValue);
     }
 
-    private static T RoundUp<T>(T size, T granularity)
-        where T : System.Numerics.IBinaryInteger<T>
-        => (size + granularity - T.One) / granularity * granularity;
+    private static long RoundUp(long size, int granularity) => (size + granularity - 1) / granularity * granularity;
 }

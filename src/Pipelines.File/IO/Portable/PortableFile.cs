@@ -155,7 +155,7 @@ internal sealed class PortableFile : OpenedFile
     /// <summary>The memory of the operation, which is pinned, without another call of the code that it is from.</summary>
     internal static unsafe Span<byte> PinnedOf(FileRequest operation)
     {
-        ref readonly TransferBuffer buffer = ref operation.Buffers[0];
+        ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
         return new Span<byte>((void*)buffer.Address, buffer.Memory.Length);
     }
 

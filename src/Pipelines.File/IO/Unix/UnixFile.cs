@@ -391,13 +391,13 @@ internal sealed unsafe class UnixFile : OpenedFile
     [SkipLocalsInit]
     private long Call(FileRequest operation, CallKind kind)
     {
-        ReadOnlySpan<TransferBuffer> buffers = operation.Buffers;
-        int count = Math.Min(buffers.Length, Libc.IOV_MAX);
+        int count = Math.Min(operation.BufferCount, Libc.IOV_MAX);
         Libc.IoVector* vectors = stackalloc Libc.IoVector[count];
         for (int i = 0; i < count; i++)
         {
-            vectors[i].Base = buffers[i].Address;
-            vectors[i].Length = buffers[i].Memory.Length;
+            ref readonly TransferBuffer buffer = ref operation.BufferAt(i);
+            vectors[i].Base = buffer.Address;
+            vectors[i].Length = buffer.Memory.Length;
         }
 
         if (kind == CallKind.WriteSome)

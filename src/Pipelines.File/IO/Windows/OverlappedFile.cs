@@ -215,7 +215,7 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         uint transferred;
         try
         {
-            ref readonly TransferBuffer buffer = ref operation.Buffers[0];
+            ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
             overlapped = _port.AllocateNativeOverlapped(operation.Preallocated);
             SetOffset(overlapped, operation);
             operation.Overlapped = overlapped;
@@ -259,7 +259,7 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         {
             // It may be disposed between the two calls: it is closed then when this is done.
             Handle.DangerousAddRef(ref isHeld);
-            ref readonly TransferBuffer buffer = ref operation.Buffers[0];
+            ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
             SetOffset(&overlapped, operation);
             overlapped.EventHandle = operation.Event;
             operation.Overlapped = &overlapped;

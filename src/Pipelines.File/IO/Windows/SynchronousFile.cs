@@ -167,7 +167,7 @@ internal sealed class SynchronousFile : OpenedFile
         uint transferred = 0;
         try
         {
-            ref readonly TransferBuffer buffer = ref operation.Buffers[0];
+            ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
             error = operation.Kind == FileRequestKind.Read
                 ? _calls.ReadBlocking(Handle, buffer.Address, (uint)buffer.Memory.Length, out transferred)
                 : _calls.WriteBlocking(Handle, buffer.Address, (uint)buffer.Memory.Length, out transferred);
