@@ -13,12 +13,19 @@ namespace FilePipelinesBenchmarks.Measuring;
 internal sealed class ProcessMeasurement(string key, int minRounds, int maxRounds) : Measurement(minRounds, maxRounds)
 {
     /// <summary>Starts this program with other arguments; what it prints is redirected.</summary>
-    internal static ProcessStartInfo ThisProgram(params ReadOnlySpan<string> arguments)
+    internal static ProcessStartInfo ThisProgram(params ReadOnlySpan<string> arguments) => ProgramIn(AppContext.BaseDirectory, arguments);
+
+    /// <summary>The same program in another folder.</summary>
+    internal static ProcessStartInfo ProgramIn(string folder, params ReadOnlySpan<string> arguments)
     {
         ProcessStartInfo start = new(Environment.ProcessPath!) { RedirectStandardOutput = true, RedirectStandardError = true };
         if (Path.GetFileNameWithoutExtension(start.FileName) == "dotnet")
         {
-            start.ArgumentList.Add(typeof(ProcessMeasurement).Assembly.Location);
+            start.ArgumentList.Add(Path.Join(folder, Path.GetFileName(typeof(ProcessMeasurement).Assembly.Location)));
+        }
+        else
+        {
+            start.FileName = Path.Join(folder, Path.GetFileName(start.FileName));
         }
 
         foreach (string argument in arguments)

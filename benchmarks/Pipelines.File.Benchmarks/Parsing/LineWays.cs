@@ -13,7 +13,7 @@ internal static class LineWays
 
     internal static IReadOnlyList<ParseWay> All { get; } =
     [
-        new FileStreamByHand(), new Batches(), ParseWays.ReadLinesAsync, new Text(), ParseWays.StreamReader, new FileReadLines(), new Partitions(), new Mapping(), new ParallelReadLines(),
+        new FileStreamByHand(), ParseWays.ReadLineBatchesAsync, ParseWays.ReadLinesAsync, new Text(), ParseWays.StreamReader, new FileReadLines(), new Partitions(), new Mapping(), new ParallelReadLines(),
     ];
 
     /// <summary>All of them over one file.</summary>
@@ -37,23 +37,6 @@ internal static class LineWays
             }
 
             return new ValueTask<long>(file.Check(parser.Finish()));
-        }
-    }
-
-    private sealed class Batches() : ParseWay("ReadLineBatchesAsync")
-    {
-        internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
-        {
-            TParser parser = default;
-            await foreach (LineBatch batch in FilePipeReader.Create(file.Path).ReadLineBatchesAsync())
-            {
-                foreach (ReadOnlySpan<byte> line in batch)
-                {
-                    parser.Take(line);
-                }
-            }
-
-            return file.Check(parser.Finish());
         }
     }
 

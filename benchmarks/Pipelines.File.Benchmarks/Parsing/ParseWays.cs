@@ -29,6 +29,8 @@ internal static partial class ParseWays
 
     internal static ParseWay ReadLinesAsync { get; } = new ReadLinesParse();
 
+    internal static ParseWay ReadLineBatchesAsync { get; } = new ReadLineBatchesParse();
+
     internal static ParseWay InMemory { get; } = new InMemoryParse();
 
     internal static IReadOnlyList<ParseWay> All { get; } = MakeAll();
@@ -40,7 +42,7 @@ internal static partial class ParseWays
 
     private static List<ParseWay> MakeAll()
     {
-        List<ParseWay> ways = [StreamReader, FileStreamLoop, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, ReadLinesAsync, InMemory];
+        List<ParseWay> ways = [StreamReader, FileStreamLoop, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, ReadLinesAsync, ReadLineBatchesAsync, InMemory];
         AddPeers(ways);
         return ways;
     }
@@ -119,6 +121,24 @@ internal static partial class ParseWays
                     scratch = scratch.Length < line.Length ? new byte[line.Length] : scratch;
                     line.CopyTo(scratch);
                     parser.Take(scratch.AsSpan(0, (int)line.Length));
+                }
+            }
+
+            return file.Check(parser.Finish());
+        }
+    }
+
+    /// <summary>As many whole lines at once as one read has brought.</summary>
+    private sealed class ReadLineBatchesParse() : ParseWay("FilePipeReader.ReadLineBatchesAsync")
+    {
+        internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
+        {
+            TParser parser = default;
+            await foreach (LineBatch batch in global::Pipelines.File.FilePipeReader.Create(file.Path).ReadLineBatchesAsync())
+            {
+                foreach (ReadOnlySpan<byte> line in batch)
+                {
+                    parser.Take(line);
                 }
             }
 

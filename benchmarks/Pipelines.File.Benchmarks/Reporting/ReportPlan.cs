@@ -18,6 +18,7 @@ internal static class ReportPlan
         new FollowChapter(scale),
         new ParsingChapter(scale),
         new FilesChapter(scale),
+        new FirstFileChapter(scale),
         new MemoryChapter(scale),
         new ServingChapter(servingPath),
     ];

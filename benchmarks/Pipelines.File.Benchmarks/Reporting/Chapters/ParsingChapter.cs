@@ -18,7 +18,7 @@ internal sealed class ParsingChapter(ReportScale scale)
 
     internal override string Title => "Parsers";
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-lines", "Counting the lines of a file", "FilePipeReader.ReadLinesAsync", [Grids[0]])];
+    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-lines", "Counting the lines of a file", "FilePipeReader.ReadLineBatchesAsync", [Grids[0]])];
 
     internal override void Write(Page page)
     {

@@ -1,0 +1,54 @@
+using FilePipelinesBenchmarks.Measuring;
+using FilePipelinesBenchmarks.SmallFiles;
+
+namespace FilePipelinesBenchmarks.Reporting.Chapters;
+
+/// <summary>The first file of a process, which is what a command-line tool feels.</summary>
+internal sealed class FirstFileChapter(ReportScale scale) : ReportChapter
+{
+    private IReadOnlyList<(string Way, Spread Milliseconds)> _times = [];
+
+    internal override string Title => "The first file of a process";
+
+    internal override double Weight => 15;
+
+    internal override IEnumerable<Headline> Headlines
+    {
+        get
+        {
+            (string Way, Spread Milliseconds) own = Best(Origin.Own);
+            (string Way, Spread Milliseconds) best = _times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Milliseconds.Median);
+            return
+            [
+                new Headline(
+                    "headline-first",
+                    "The first file of a process, 4 KiB",
+                    "milliseconds, median",
+                    IsRate: false,
+                    [.. new[] { own, Best(Origin.ByHand), Best(Origin.Net) }.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Milliseconds.Median, Figures.Number(time.Milliseconds.Median)))],
+                    Points: 1,
+                    own.Milliseconds.Median > Figures.Visible * best.Milliseconds.Median ? [new HeadlineLoss("The first file of a process", best.Way, own.Milliseconds.Median / best.Milliseconds.Median)] : []),
+            ];
+        }
+    }
+
+    internal override async Task MeasureAsync(Allowance allowance) => _times = await FirstFile.MeasureAsync(scale.IsQuick ? 5 : 21, allowance.OnShare);
+
+    internal override void Write(Page page)
+    {
+        page.Paragraph(
+            "A file of 4 KiB is opened, read and closed by a process that has done nothing else, with all that the runtime loads and compiles for it; a new process each time, the ways in turns. "
+            + "The package has the library compiled ahead of time (ReadyToRun) for linux-x64, linux-arm64 and win-x64; a program that refers to the project has the runtime compile it, as it does with its own code. "
+            + "One file that is read whole needs no pipe: `File.ReadAllBytes` is compiled with the runtime.");
+        page.Table(
+            ["way", "median", "quartiles"],
+            _times.Select(time => (IReadOnlyList<string>)
+            [
+                Figures.Emphasised(time.Way),
+                Figures.Emphasised(time.Way, $"{Figures.Number(time.Milliseconds.Median)} ms"),
+                $"{Figures.Number(time.Milliseconds.LowerQuartile)} – {Figures.Number(time.Milliseconds.UpperQuartile)}",
+            ]));
+    }
+
+    private (string Way, Spread Milliseconds) Best(Origin origin) => _times.Where(time => Origins.Of(time.Way) == origin).MinBy(time => time.Milliseconds.Median);
+}
