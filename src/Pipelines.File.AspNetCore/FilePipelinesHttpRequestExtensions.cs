@@ -47,7 +47,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
     /// <returns>The length of the file, in bytes.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
+    /// <exception cref="ArgumentException"><paramref name="path"/>, or <see cref="SaveBodyOptions.Hash"/>, is empty.</exception>
+    /// <exception cref="System.Security.Cryptography.CryptographicException">There is no hash of that name.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="BadHttpRequestException">
     /// The server answers it with its StatusCode. 400: the body broke off, or is a part of a file (Content-Range). 412: a precondition is

@@ -15,11 +15,12 @@ internal sealed class UploadedFile
     private readonly UploadPrecondition _precondition;
     private readonly IncrementalHash? _hash;
 
-    private UploadedFile(string path, SaveBodyOptions options, UploadPrecondition precondition)
+    private UploadedFile(string path, SaveBodyOptions options, UploadPrecondition precondition, IncrementalHash? hash)
     {
         _path = path;
         _options = options;
         _precondition = precondition;
+        _hash = hash;
         precondition.Check(path);
         Writer = FilePipeWriter.Create(path, new FilePipeWriterOptions
         {
@@ -30,7 +31,6 @@ internal sealed class UploadedFile
             UnixCreateMode = options.UnixFileMode,
             Caching = options.Caching,
         });
-        _hash = options.Hash is { } hash ? IncrementalHash.CreateHash(hash) : null;
     }
 
     /// <summary>Where the bytes go, each of which is then <see cref="Took"/>.</summary>
@@ -43,13 +43,20 @@ internal sealed class UploadedFile
     internal static UploadedFile Create(string path, SaveBodyOptions options)
     {
         UploadPrecondition precondition = new(options);
+        IncrementalHash? hash = options.Hash is { } name ? IncrementalHash.CreateHash(name) : null;
         try
         {
-            return new UploadedFile(path, options, precondition);
+            return new UploadedFile(path, options, precondition, hash);
         }
-        catch (FileExistsException e) when (precondition.IsForNone)
+        catch (Exception e)
         {
-            throw UploadPrecondition.Failed(e);
+            hash?.Dispose();
+            if (e is FileExistsException && precondition.IsForNone)
+            {
+                throw UploadPrecondition.Failed(e);
+            }
+
+            throw;
         }
     }
 

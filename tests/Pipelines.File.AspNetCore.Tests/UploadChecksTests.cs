@@ -66,6 +66,17 @@ public sealed class UploadChecksTests : IAsyncLifetime
         Assert.Equal(kind is null ? (1, 0) : (0, 1), (counters["uploads.saved"], counters["uploads.broken"]));
     }
 
+    [Theory]
+    [InlineData(null)]
+    [InlineData("MD6")]
+    public async Task SaveBodyAsync_HashIsNone_LeavesNothing(string? name)
+    {
+        _options = _ => new SaveBodyOptions { Hash = new HashAlgorithmName(name) };
+        Assert.Equal(HttpStatusCode.InternalServerError, await PutAsync("f.bin", [1, 2, 3]));
+        Assert.Equal(0, OpenHandles.Below(_root));
+        Assert.Empty(Directory.GetFileSystemEntries(_root));
+    }
+
     [Fact]
     public async Task SaveBodyAsync_KeepContentEncoding_SavesWhatCame()
     {
