@@ -141,8 +141,8 @@ public sealed partial class FilePipeReader
         {
             ThrowIfNotReadableLocked();
 
-            // Not where a read into the destination's memory could not be given up, nor past the page cache, where large reads ahead pay for the copy of their bytes.
-            _isCopying = OpenedFile.EndsOperations && !OpenedFile.IsDirect && (OpenedFile.ReadGranularity == 1 || !_buffer.HasCallersPool);
+            // Not past the page cache, where large reads ahead pay for the copy of their bytes.
+            _isCopying = !OpenedFile.IsDirect && (OpenedFile.ReadGranularity == 1 || !_buffer.HasCallersPool);
             buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
             if (!_isCopying || _stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
             {

@@ -69,8 +69,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Ends the reader as <see cref="Complete"/> does, and completes when memory and handle are released. A system call that still runs is
-    /// waited for, unless it can neither be canceled nor ends by itself (<see cref="FilePipeBackend.Portable"/>, a pipe).
+    /// Ends the reader as <see cref="Complete"/> does, and completes when memory and handle are released. It waits for a system call that
+    /// still runs, but not for one that has no memory of the reader's (<see cref="FilePipeBackend.Portable"/>, a pipe).
     /// </summary>
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override ValueTask CompleteAsync(Exception? exception = null)
@@ -78,7 +78,7 @@ public sealed partial class FilePipeReader
         Complete(exception);
         lock (_buffer)
         {
-            return _isReleased || !OpenedFile.EndsOperations ? default : new ValueTask(Waiting.AddReleaseLocked());
+            return _isReleased ? default : new ValueTask(Waiting.AddReleaseLocked());
         }
     }
 

@@ -77,8 +77,7 @@ public sealed record FilePipeReaderOptions
 
     /// <summary>
     /// The pool that memory comes from; <see langword="null"/>, the default, is the library's own pool, which pins its memory once and
-    /// reuses it. A read that the system cannot cancel (<see cref="FilePipeBackend.Portable"/>, a pipe) always uses the library's pool,
-    /// because the system may still write to the memory after <see cref="FilePipeReader.CompleteAsync"/>.
+    /// reuses it.
     /// </summary>
     public MemoryPool<byte>? Pool { get; init; }
 

@@ -143,7 +143,7 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
         long length = isWatched ? LengthOrMost() : offset;
         lock (_lock)
         {
-            if (request.EndCanceledGeneration == request.Generation)
+            if (request.CanceledGeneration == request.Generation)
             {
                 return new ValueTask<FollowedEnd>(FollowedEnd.Canceled);
             }
@@ -277,7 +277,7 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
                 return false;
             }
 
-            request.EndCanceledGeneration = generation;
+            request.CanceledGeneration = generation;
             if (_waiting != request)
             {
                 return false;

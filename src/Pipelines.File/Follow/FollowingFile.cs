@@ -45,8 +45,6 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
 
     internal override int MaxBuffersPerOperation => _file.MaxBuffersPerOperation;
 
-    internal override bool EndsOperations => _file.EndsOperations;
-
     internal override bool EndsWrites => _file.EndsWrites;
 
     internal override int ReadGranularity => _file.ReadGranularity;

@@ -245,14 +245,9 @@ internal static class FileOpening
     private static OpenedFile Choose(
         FilePipeBackend requested, SafeFileHandle handle, string? path, in FileProperties properties, bool appends, bool sharesPosition = false, UnixCalls? calls = null)
     {
-        if (OperatingSystem.IsWindows() && !properties.CanSeek && !handle.IsAsync)
-        {
-            return new SynchronousFile(handle, path, properties) { SharesPosition = sharesPosition };
-        }
-
-        return requested != FilePipeBackend.Portable && IsLinux
-            ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
-            : new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
+        return requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+            : properties.CanSeek ? new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
+            : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
     }
 
     [SupportedOSPlatform("windows")]

@@ -48,8 +48,8 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     /// </summary>
     internal int Generation => Volatile.Read(ref _generation);
 
-    /// <summary>The use of it that was canceled before it came to the end of a followed file. Guarded by that file's lock.</summary>
-    internal int EndCanceledGeneration { get; set; } = -1;
+    /// <summary>The use of it that was canceled, for a file that ends such waits by itself. Guarded by the lock of that file.</summary>
+    internal int CanceledGeneration { get; set; } = -1;
 
     internal FileRequestKind Kind { get; private set; }
 
@@ -100,6 +100,9 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     long IWaitingCall.QueuedAt { get; set; }
 
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
+
+    /// <summary>The first buffer, which is pinned, without a call of the code that its memory is from.</summary>
+    internal unsafe Span<byte> PinnedBytes => new((void*)_buffers[0].Address, _buffers[0].Memory.Length);
 
     /// <summary>Whether it is small enough to be kept for reuse.</summary>
     protected bool IsPoolable => _buffers.Length <= MaxPooledBuffers;

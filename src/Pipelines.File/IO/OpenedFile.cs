@@ -59,13 +59,10 @@ internal abstract class OpenedFile
     internal abstract int MaxBuffersPerOperation { get; }
 
     /// <summary>
-    /// Whether every started operation ends, by itself or soon after <see cref="Cancel"/>. Where not (a blocked read of a pipe that cannot be given up), nobody
-    /// waits for its end, and it gets no memory but the library's own.
+    /// Whether every write ends, by itself or soon after <see cref="Cancel"/>. Where not (a pipe whose other side stalls, and that cannot be given up), nobody waits for its end once the writer
+    /// is aborted. A read always does.
     /// </summary>
-    internal virtual bool EndsOperations => true;
-
-    /// <summary>As <see cref="EndsOperations"/>, for writes.</summary>
-    internal virtual bool EndsWrites => EndsOperations;
+    internal virtual bool EndsWrites => true;
 
     /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
     internal virtual int ReadGranularity => 1;

@@ -70,9 +70,7 @@ internal sealed class ReadBuffer
     {
         _options = options;
         File = file;
-
-        // A read that may never end gets no memory of a caller's: nobody waits for its end.
-        _pool = file.EndsOperations ? options.Pool : null;
+        _pool = options.Pool;
         _maxSegments = (byte)Math.Min(file.MaxBuffersPerOperation, MaxSegmentsPerRead);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
         _asksBehindEnd = !options.Follow && file is { ReadGranularity: 1, Properties.KnownLength: not null } && Alignment == 1;

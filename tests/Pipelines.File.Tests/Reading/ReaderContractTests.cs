@@ -345,8 +345,8 @@ public sealed class ReaderContractTests : IDisposable
         using AnonymousPipeServerStream server = new(PipeDirection.In);
         using SafeFileHandle target = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, null, FileProperties.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
-        FilePipeReader reader = FilePipeReader.Create(new PortableFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
+        FilePipeWriter writer = FilePipeWriter.Create(new SequentialFile(target, null, FileProperties.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
+        FilePipeReader reader = FilePipeReader.Create(new SequentialFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
         Task writing = Task.Run(
             async () =>
             {

@@ -176,9 +176,6 @@ internal sealed class ScriptedBackend : OpenedFile
 
         internal bool IsReturned { get; private set; }
 
-        /// <summary>The use of it that was to be given up.</summary>
-        internal int CanceledGeneration { get; set; } = -1;
-
         internal override void Queue()
         {
             _backend.Lend(this);

@@ -48,27 +48,6 @@ internal unsafe partial class WindowsCalls
     /// <summary>CancelIoEx. Nothing to cancel is no error that matters: the operation has ended, or is about to be asked for again.</summary>
     internal virtual void Cancel(SafeFileHandle file, NativeOverlapped* overlapped) => _ = Kernel32.CancelIoEx(file, overlapped);
 
-    /// <summary>ReadFile without an overlapped: blocks until something has come.</summary>
-    internal virtual int ReadBlocking(SafeFileHandle file, nint buffer, uint count, out uint transferred)
-    {
-        uint moved = 0;
-        int error = Answer(Kernel32.ReadFile(file, buffer, count, &moved, null));
-        transferred = moved;
-        return error;
-    }
-
-    /// <summary>WriteFile without an overlapped: blocks until there was room.</summary>
-    internal virtual int WriteBlocking(SafeFileHandle file, nint buffer, uint count, out uint transferred)
-    {
-        uint moved = 0;
-        int error = Answer(Kernel32.WriteFile(file, buffer, count, &moved, null));
-        transferred = moved;
-        return error;
-    }
-
-    /// <summary>CancelSynchronousIo: <see langword="false"/>, the thread is in no call that could be called off.</summary>
-    internal virtual bool TryCancelBlocking(SafeFileHandle thread) => Kernel32.CancelSynchronousIo(thread) != 0;
-
     /// <summary>FlushFileBuffers.</summary>
     internal virtual int Sync(SafeFileHandle file) => Answer(Kernel32.FlushFileBuffers(file));
 
