@@ -29,7 +29,7 @@ public enum FileCaching
     /// </summary>
     /// <remarks>
     /// <para>The kernel then neither reads ahead nor collects writes. So the reader reads ahead by itself, with
-    /// <see cref="FilePipeReaderOptions.ReadsInFlight"/> calls of 512 KiB at once, and buffers up to three times as much. The writer writes
+    /// <see cref="FilePipeReaderOptions.ReadsInFlight"/> calls of 512 KiB at once, and buffers up to four times as much. The writer writes
     /// up to 512 KiB a call, one call after the other; <see cref="FilePipeWriterOptions.WritesInFlight"/> asks for more at once.</para>
     /// <para>Offsets, lengths, buffers and flushes may be any. The device takes whole blocks of 4,096 bytes. Bytes that are no whole block
     /// are copied when they are read. When they are written, at the beginning and at the end of what a flush hands over, they go through

@@ -293,13 +293,18 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             after.Freed = EndReadLocked(out after.Releases);
             goesOn = Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out after.Result, out after.Error);
-            if (goesOn)
+            after.Wait = goesOn ? null : Waiting.TakeLocked();
+            if (_request.IsUnderWay)
+            {
+                _buffer.ExtendReadLocked(_request, areWanted: goesOn);
+                goesOn = true;
+            }
+            else if (goesOn)
             {
                 BeginReadLocked(Waiting.MinimumSize, Stage.Waiting);
             }
             else
             {
-                after.Wait = Waiting.TakeLocked();
                 goesOn = TryBeginReadAheadLocked() is not null;
             }
         }
@@ -317,6 +322,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         try
         {
             _buffer.Rent(_request!);
+            return null;
+        }
+        catch (Exception) when (_request!.IsUnderWay)
+        {
+            // It goes on without. The read behind it asks the pool again.
+            _request.Unrented = 0;
             return null;
         }
         catch (Exception e)
@@ -368,6 +379,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             _request = OpenedFile.Rent();
             _request.ResumesOnPool = _buffer.HasCallersPool;
+            _request.Slides = OpenedFile.SlidesReads;
         }
 
         _buffer.BeginReadLocked(_request, minimumSize);
@@ -388,9 +400,10 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
     private FileSegment? EndReadLocked(out bool releases, bool wasMade = true)
     {
-        _stage = Stage.Idle;
-        releases = _isCompleted;
-        return _buffer.EndReadLocked(_request!, wasMade);
+        bool isUnderWay = _request!.IsUnderWay;
+        _stage = isUnderWay ? Stage.Waiting : Stage.Idle;
+        releases = _isCompleted && !isUnderWay;
+        return _buffer.EndReadLocked(_request, wasMade);
     }
 
     private bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)

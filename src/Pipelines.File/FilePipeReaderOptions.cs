@@ -83,9 +83,9 @@ public sealed record FilePipeReaderOptions
 
     /// <summary>
     /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off, but for
-    /// <see cref="FileCaching.Direct"/>, where it is twice what one read brings. Another thread reads ahead while your program works on
-    /// the bytes that it has. A read that has begun is finished, so up to 262,144 bytes more may be buffered, and with
-    /// <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 524,288. A copy into a <see cref="PipeWriter"/> does not read
+    /// <see cref="FileCaching.Direct"/>, where it is <see cref="ReadsInFlight"/> times 1,048,576. Another thread reads ahead while your
+    /// program works on the bytes that it has. A read that has begun is finished, so up to 262,144 bytes more may be buffered, and with
+    /// <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 1,048,576. A copy into a <see cref="PipeWriter"/> does not read
     /// ahead, except with <see cref="FileCaching.Direct"/>.
     /// </summary>
     public long PauseReadAheadThreshold
@@ -166,7 +166,7 @@ public sealed record FilePipeReaderOptions
     }
 
     /// <summary>
-    /// How many reads of 512 KiB run at once, 1 to 16, which is also how much one read brings at most; 0, the default, is 4. It is for
+    /// How many reads of 512 KiB run at once, 1 to 16; 0, the default, is 4. The reader hands over so many at a time. It is for
     /// <see cref="FileCaching.Direct"/>, where the system does not read ahead; another <see cref="Caching"/> throws
     /// <see cref="ArgumentException"/> when the file is opened.
     /// </summary>

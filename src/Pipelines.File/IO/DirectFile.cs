@@ -41,8 +41,8 @@ internal sealed unsafe class DirectFile : OpenedFile
     // A writer: the file's length when it was opened. A gap behind it would be seen, in front of it there are bytes in any case.
     private readonly long _lengthAtOpening;
 
-    // Interlocked: the transfer that waits to be used again.
-    private DirectTransfer? _idle;
+    // Of the one request that there is at a time: a reader's or a writer's.
+    private readonly DirectTransfer _transfer;
 
     private DirectFile(OpenedFile file, DirectCalls calls, long length, bool isWriter, int inFlight)
         : base(file.Handle, file.GivenPath, file.Properties)
@@ -51,6 +51,7 @@ internal sealed unsafe class DirectFile : OpenedFile
         _calls = calls;
         IsWriter = isWriter;
         _inFlight = inFlight;
+        _transfer = new DirectTransfer(this, inFlight);
         Block = Math.Max(Math.Max(LeastBlock, Environment.SystemPageSize), calls.OffsetBlock);
         _lengthAtOpening = length;
         IsNew = file.IsNew;
@@ -72,7 +73,10 @@ internal sealed unsafe class DirectFile : OpenedFile
 
     internal override int ReadAlignment => Block;
 
-    internal override int BytesPerRead => _inFlight * BytesPerCall;
+    internal override bool SlidesReads => !IsWriter;
+
+    // So many calls are under way, and as many wait for their turn, so that the device does not.
+    internal override int BytesPerRead => 2 * _inFlight * BytesPerCall;
 
     internal override int BytesPerWrite => _inFlight * BytesPerCall;
 
@@ -155,13 +159,11 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
 
         FilePipeMetrics.HandedOver(operation.Kind);
-        (Interlocked.Exchange(ref _idle, null) ?? new DirectTransfer(this, _inFlight)).Begin(operation, IsDivided(operation));
+        _transfer.Run(operation, IsDivided(operation));
     }
 
     internal override void Cancel(FileRequest operation, int generation)
-    {
-        // Every call ends by itself.
-    }
+        => _transfer.Stop(operation, generation);
 
     internal override void OpenFolder() => _file.OpenFolder();
 
@@ -175,9 +177,6 @@ internal sealed unsafe class DirectFile : OpenedFile
         _file.Release(closeHandle);
     }
 
-    /// <summary>The transfer is over, and has let go of its request.</summary>
-    internal void Keep(DirectTransfer transfer) => Volatile.Write(ref _idle, transfer);
-
     /// <summary>The last boundary that is not behind the offset.</summary>
     internal long BoundaryBefore(long offset) => offset & -Block;
 
@@ -185,18 +184,20 @@ internal sealed unsafe class DirectFile : OpenedFile
     /// Makes a part of a request, at most <see cref="BytesPerCall"/> from a boundary on, in place. <paramref name="done"/>, which begins as
     /// <paramref name="start"/>, is how far it came, also where this throws.
     /// </summary>
-    internal void Perform(FileRequest request, long start, long end, ref long done)
+    internal void Perform(ReadOnlySpan<Libc.IoVector> memory, long start, long end, ref long done)
     {
-        if (request.Kind == FileRequestKind.Read)
+        if (!IsWriter)
         {
-            done += Read(request, start, end);
+            done += Read(memory, start, end);
             return;
         }
 
         // The bytes in front of the first boundary and behind the last one share their block with others, of which the cache knows.
         long first = Math.Min(BoundaryBehind(start), end);
         long last = Math.Max(first, BoundaryBefore(end));
-        _ = Write(request, first, ref done, isDirect: false) && Write(request, last, ref done, isDirect: true) && Write(request, end, ref done, isDirect: false);
+        _ = Write(memory, start, first, ref done, isDirect: false)
+            && Write(memory, start, last, ref done, isDirect: true)
+            && Write(memory, start, end, ref done, isDirect: false);
     }
 
     /// <summary>Whether it is known where the bytes of a call begin: not where the system, or another process, decides it.</summary>
@@ -212,15 +213,16 @@ internal sealed unsafe class DirectFile : OpenedFile
         => request.Kind == FileRequestKind.Read
             || (request.Offset + request.Length <= _lengthAtOpening && ((request.Offset | request.Length) & (Block - 1)) == 0);
 
-    private long Read(FileRequest request, long start, long end)
+    private long Read(ReadOnlySpan<Libc.IoVector> memory, long start, long end)
     {
-        Libc.IoVector* vectors = stackalloc Libc.IoVector[request.BufferCount];
-        int count = Gather(request, start, end, vectors);
         long first = BoundaryBefore(start);
         long last = BoundaryBehind(end);
-        if (first == start && last == end && AreWhole(vectors, count))
+        if (first == start && last == end && AreWhole(memory))
         {
-            return _calls.Transfer(FileRequestKind.Read, isDirect: true, vectors, count, start);
+            fixed (Libc.IoVector* vectors = memory)
+            {
+                return _calls.Transfer(FileRequestKind.Read, isDirect: true, vectors, memory.Length, start);
+            }
         }
 
         FileSegment scratch = RentScratch(last - first);
@@ -239,7 +241,7 @@ internal sealed unsafe class DirectFile : OpenedFile
             }
 
             long copied = Math.Clamp(read - skipped, 0, end - start);
-            Copy(scratch.PinnedSpan.Slice((int)skipped, (int)copied), vectors);
+            Copy(scratch.PinnedSpan.Slice((int)skipped, (int)copied), memory);
             return copied;
         }
         finally
@@ -279,16 +281,16 @@ internal sealed unsafe class DirectFile : OpenedFile
     }
 
     /// <summary>Writes from <paramref name="done"/> on. <see langword="false"/>: the system has not taken all of it.</summary>
-    private bool Write(FileRequest request, long end, ref long done, bool isDirect)
+    private bool Write(ReadOnlySpan<Libc.IoVector> memory, long start, long end, ref long done, bool isDirect)
     {
         if (done == end)
         {
             return true;
         }
 
-        Libc.IoVector* vectors = stackalloc Libc.IoVector[request.BufferCount];
-        int count = Gather(request, done, end, vectors);
-        if (!isDirect || AreWhole(vectors, count))
+        Libc.IoVector* vectors = stackalloc Libc.IoVector[memory.Length];
+        int count = Gather(memory, start, done, end, new Span<Libc.IoVector>(vectors, memory.Length));
+        if (!isDirect || AreWhole(new ReadOnlySpan<Libc.IoVector>(vectors, count)))
         {
             done += _calls.Transfer(FileRequestKind.Write, isDirect, vectors, count, done);
             return done == end;
@@ -314,46 +316,44 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
     }
 
-    /// <summary>The memory of a part of the request.</summary>
-    private static int Gather(FileRequest request, long start, long end, Libc.IoVector* vectors)
+    /// <summary>The memory of a part, of memory that begins at <paramref name="start"/>.</summary>
+    internal static int Gather(ReadOnlySpan<Libc.IoVector> memory, long start, long from, long to, Span<Libc.IoVector> part)
     {
         int count = 0;
-        long offset = request.Offset;
-        for (int i = 0; i < request.BufferCount; i++)
+        foreach (ref readonly Libc.IoVector vector in memory)
         {
-            ref readonly TransferBuffer buffer = ref request.BufferAt(i);
-            long from = Math.Max(start, offset);
-            long to = Math.Min(end, offset + buffer.Memory.Length);
-            if (from < to)
+            long end = start + vector.Length;
+            if (from < end && start < to)
             {
-                vectors[count].Base = buffer.Address + (nint)(from - offset);
-                vectors[count++].Length = (nint)(to - from);
+                long skipped = Math.Max(0, from - start);
+                part[count].Base = vector.Base + (nint)skipped;
+                part[count++].Length = (nint)(Math.Min(to, end) - start - skipped);
             }
 
-            offset += buffer.Memory.Length;
+            start = end;
         }
 
         return count;
     }
 
     /// <summary>Whether the kernel takes the memory as it is.</summary>
-    private bool AreWhole(Libc.IoVector* vectors, int count)
+    private bool AreWhole(ReadOnlySpan<Libc.IoVector> vectors)
     {
         nint odd = 0;
-        for (int i = 0; i < count; i++)
+        foreach (ref readonly Libc.IoVector vector in vectors)
         {
-            odd |= (vectors[i].Base & (_calls.MemoryBlock - 1)) | (vectors[i].Length & (Block - 1));
+            odd |= (vector.Base & (_calls.MemoryBlock - 1)) | (vector.Length & (Block - 1));
         }
 
         return odd == 0;
     }
 
-    private static void Copy(ReadOnlySpan<byte> bytes, Libc.IoVector* vectors)
+    private static void Copy(ReadOnlySpan<byte> bytes, ReadOnlySpan<Libc.IoVector> vectors)
     {
-        for (; bytes.Length > 0; vectors++)
+        foreach (ref readonly Libc.IoVector vector in vectors)
         {
-            int length = (int)Math.Min(bytes.Length, vectors->Length);
-            bytes[..length].CopyTo(new Span<byte>((void*)vectors->Base, length));
+            int length = (int)Math.Min(bytes.Length, vector.Length);
+            bytes[..length].CopyTo(new Span<byte>((void*)vector.Base, length));
             bytes = bytes[length..];
         }
     }

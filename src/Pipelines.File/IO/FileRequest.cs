@@ -83,6 +83,18 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     internal bool IsShortAtEnd { get; set; }
 
     /// <summary>
+    /// A read whose owner takes what it asked for in parts, in file order, and adds memory for more while the file goes on with the rest.
+    /// Set by whoever rents it.
+    /// </summary>
+    internal bool Slides { get; set; }
+
+    /// <summary>
+    /// What came of a read that slides: the file goes on with the bytes behind <see cref="Transferred"/>, and the owner runs the request
+    /// again, with or without more memory. From <see cref="Clear"/> on it is the request for these bytes. Set by whoever performs it.
+    /// </summary>
+    internal bool IsUnderWay { get; set; }
+
+    /// <summary>
     /// Whether what follows <see cref="OpenedFile.RunAsync"/> goes on on a thread of the application's pool, as it runs a caller's code, and not on the one that performed the call. Set by
     /// whoever rents it.
     /// </summary>
@@ -180,11 +192,32 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
         Add(segment, 0, length);
     }
 
-    /// <summary>The list of the segments that a read was given, filled or not.</summary>
-    internal FileSegment? TakeSegments()
+    /// <summary>The list of the segments that a read was given, filled or not; of one that is under way those that it has filled.</summary>
+    /// <param name="filled">What they have of it, bytes.</param>
+    internal FileSegment? TakeSegments(long filled)
     {
         FileSegment? segments = _firstSegment;
-        _firstSegment = _lastSegment = null;
+        FileSegment? last = null;
+        while (IsUnderWay && filled > 0)
+        {
+            last = _firstSegment;
+            filled -= last!.Capacity;
+            _firstSegment = last.NextSegment;
+        }
+
+        if (!IsUnderWay)
+        {
+            _firstSegment = _lastSegment = null;
+        }
+        else if (last is null)
+        {
+            return null;
+        }
+        else
+        {
+            last.NextSegment = null;
+        }
+
         return segments;
     }
 
@@ -210,12 +243,27 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
         }
     }
 
-    /// <summary>Forgets the memory of the last call. As <see cref="Pin"/> it runs foreign code; what that throws is dropped, as the call it belonged to is over.</summary>
+    /// <summary>
+    /// Forgets the memory of the last call; of a read that is under way that of the bytes that it has told of. As <see cref="Pin"/> it runs
+    /// foreign code; what that throws is dropped, as the call it belonged to is over.
+    /// </summary>
     internal void Clear()
     {
+        int count = BufferCount;
+        if (IsUnderWay)
+        {
+            Offset += Transferred;
+            Length -= Transferred;
+            count = 0;
+            for (long left = Transferred; left > 0; count++)
+            {
+                left -= _buffers[count].Memory.Length;
+            }
+        }
+
         if (_needsPins)
         {
-            foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
+            foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, count))
             {
                 if (buffer.IsPinned)
                 {
@@ -231,9 +279,14 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
             }
         }
 
-        _needsPins = false;
-        Array.Clear(_buffers, 0, BufferCount);
-        BufferCount = 0;
+        BufferCount -= count;
+        if (BufferCount > 0)
+        {
+            Array.Copy(_buffers, count, _buffers, 0, BufferCount);
+        }
+
+        Array.Clear(_buffers, BufferCount, count);
+        _needsPins &= BufferCount > 0;
         Step = null;
     }
 
@@ -324,6 +377,7 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
         Clear();
         Error = null;
         ResumesOnPool = false;
+        Slides = false;
 
         // A cancellation of the last use must not meet the next one.
         Volatile.Write(ref _generation, _generation + 1);

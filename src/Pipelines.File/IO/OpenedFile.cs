@@ -73,6 +73,9 @@ internal abstract class OpenedFile
     /// <summary>Whether it is read or written past the page cache, so that memory had better begin at a multiple of <see cref="DirectFile.LeastBlock"/>.</summary>
     internal virtual bool IsDirect => false;
 
+    /// <summary>Whether a read may be told of in parts: <see cref="FileRequest.Slides"/>.</summary>
+    internal virtual bool SlidesReads => false;
+
     /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
     internal virtual int BytesPerRead => ReadBuffer.BytesPerRead;
 

@@ -120,13 +120,14 @@ internal sealed class ReadBuffer
         => Length == 0 ? default : new ReadOnlySequence<byte>(_head!, (int)(_start - _head!.RunningIndex), _tail!, _tail!.End);
 
     // Nobody else reads ahead what is read past the page cache.
-    private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold : 2 * File.BytesPerRead;
+    private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold : File.BytesPerRead;
 
     private bool FindsShortEnd => _asksBehindEnd || (!_options.Follow && File is { IsDirect: true, Properties.KnownLength: not null });
 
     // Where one call fills one segment only, it is that segment which is large.
     private int SegmentSize
-        => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1 ? (int)RoundUp(Math.Max(_options.BufferSize, LeastSegmentSize), File.ReadGranularity)
+        => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1
+            ? (int)RoundUp(Math.Max(_options.BufferSize, File.IsDirect ? DirectFile.BytesPerCall : LeastSegmentSize), File.ReadGranularity)
             : Math.Max(_options.BufferSize, _maxSegments == 1 ? File.BytesPerRead : 0);
 
     private int Alignment => _pool is null || File.IsDirect ? File.ReadAlignment : 1;
@@ -202,7 +203,7 @@ internal sealed class ReadBuffer
         AssertLocked();
         Debug.Assert(_readOfTail == 0);
         request.Begin(FileRequestKind.Read, NextOffset);
-        request.Unrented = NextReadSize(minimumSize);
+        request.Unrented = NextReadSize(minimumSize, NextOffset);
 
         // Where a read fills one piece of memory, the last bytes of a segment are not worth a call.
         if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(request.Unrented, MinRoomOfOnly)))
@@ -210,6 +211,18 @@ internal sealed class ReadBuffer
             _readOfTail = TakeUnrented(request, tail.Room);
             request.Add(tail, tail.End, _readOfTail);
         }
+    }
+
+    /// <summary>
+    /// Adds as many bytes to a read that is under way as it has told of, up to the known end, where they are wanted or read ahead.
+    /// <see cref="Rent"/> gives it the memory.
+    /// </summary>
+    internal void ExtendReadLocked(FileRequest request, bool areWanted)
+    {
+        AssertLocked();
+        long next = request.Offset + request.Length;
+        bool isExtended = (areWanted || WantsReadAheadLocked()) && next % Alignment == 0 && next < File.Properties.Length;
+        request.Unrented = isExtended ? Math.Max(0, NextReadSize(0, next) - request.Length) : 0;
     }
 
     /// <summary>
@@ -261,7 +274,7 @@ internal sealed class ReadBuffer
             _endOfFile = EndOfFile.Found;
         }
 
-        return AppendLocked(request.TakeSegments(), filled);
+        return AppendLocked(request.TakeSegments(filled - Math.Min(filled, _readOfTail)), filled);
     }
 
     /// <summary>The caller gives the buffer back that it had.</summary>
@@ -428,22 +441,22 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>Bytes to ask for: never none.</summary>
-    private long NextReadSize(int minimumSize)
+    private long NextReadSize(int minimumSize, long offset)
     {
         long missing = Math.Max(0, minimumSize - Length);
-        long known = File.Properties.Length - NextOffset;
+        long known = File.Properties.Length - offset;
         long size = known > 0
             ? Math.Min(Math.Max(Math.Max(File.BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
         size = RoundUp(size, File.ReadGranularity);
-        long behind = NextOffset % Alignment;
+        long behind = offset % Alignment;
         if (known > 0 && (File.IsDirect ? behind > 0 : Alignment > 1 && _readEnd == 0))
         {
             // The others follow it.
             size = Math.Min(size, Alignment - behind);
         }
 
-        return Math.Min(size, Left ?? long.MaxValue);
+        return Math.Min(size, Left - (offset - NextOffset) ?? long.MaxValue);
     }
 
     private static long RoundUp(long size, int granularity) => (size + granularity - 1) / granularity * granularity;

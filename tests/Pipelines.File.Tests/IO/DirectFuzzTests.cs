@@ -11,7 +11,7 @@ namespace FilePipelinesTests;
 public sealed class DirectFuzzTests : IDisposable
 {
     private const int Block = 4096;
-    private const int Most = 3 * 1024 * 1024;
+    private const int Most = 5 * 1024 * 1024;
 
     private static readonly int[] s_buffers = [1, 100, 511, 512, 4096, 5000, 65_536, 100_000, 1 << 20];
 
@@ -44,9 +44,11 @@ public sealed class DirectFuzzTests : IDisposable
         string path = _folder.File("read", Pattern.Bytes(length));
         int offset = random.Next(3) == 0 ? 0 : random.Next(2) == 0 ? Length(random) : random.Next(length + 1);
         int? limit = random.Next(2) == 0 ? null : Length(random);
+        using AlignedPool pool = new();
         FilePipeReaderOptions options = new()
         {
             Caching = FileCaching.Direct,
+            Pool = random.Next(4) == 0 ? pool : null,
             Offset = offset,
             Length = limit,
             BufferSize = s_buffers[random.Next(s_buffers.Length)],
@@ -65,6 +67,7 @@ public sealed class DirectFuzzTests : IDisposable
         };
         Assert.Equal(expected, read);
         Assert.True(handle is null || handle.IsClosed);
+        Assert.Equal(0, pool.Rented);
     }
 
     private async Task<int> ReadByAdvancingAsync(FilePipeReader reader, Random random, int index)
