@@ -10,36 +10,19 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
 
     public ComparisonTests(Servers servers) => _servers = servers;
 
-    public static TheoryData<int, string> SizesAndWays()
-    {
-        TheoryData<int, string> data = [];
-        foreach (int size in FileTree.Sizes)
-        {
-            foreach (string way in new[] { "", "results/", "typed/", "mvc/", "send/", "around/" })
-            {
-                data.Add(size, way);
-            }
-        }
+    private static readonly string[] s_ways = ["", "results/", "typed/", "mvc/", "send/", "around/"];
 
-        return data;
-    }
+    public static TheoryData<int, string> SizesAndWays() => [.. FileTree.Sizes.SelectMany(size => s_ways.Select(way => (size, way)))];
 
-    public static TheoryData<int, string> SizesAndRanges()
-    {
-        TheoryData<int, string> data = [];
-        foreach (int size in FileTree.Sizes)
-        {
-            foreach (string range in new[] { "bytes=0-0", "bytes=1-100", "bytes=4000-", "bytes=-1", "bytes=-70000", "bytes=0-0,2-3", "bytes=999999999-", "bytes=5-2", "bytes=", "lines=1-2" })
-            {
-                data.Add(size, range);
-            }
+    public static TheoryData<int, string> SizesAndRanges() => [.. FileTree.Sizes.SelectMany(size => RangesOf(size).Select(range => (size, range)))];
 
-            data.Add(size, string.Create(CultureInfo.InvariantCulture, $"bytes={size - 1}-"));
-            data.Add(size, string.Create(CultureInfo.InvariantCulture, $"bytes={size}-"));
-        }
+    public static TheoryData<string> RangesOfALargeFile() => [.. RangesOf(FileTree.Large)];
 
-        return data;
-    }
+    private static string[] RangesOf(int size) =>
+    [
+        "bytes=0-0", "bytes=1-100", "bytes=4000-", "bytes=-1", "bytes=-70000", "bytes=0-0,2-3", "bytes=999999999-", "bytes=5-2", "bytes=", "lines=1-2",
+        string.Create(CultureInfo.InvariantCulture, $"bytes={size - 1}-"), string.Create(CultureInfo.InvariantCulture, $"bytes={size}-"),
+    ];
 
     [Theory]
     [MemberData(nameof(SizesAndWays))]
@@ -59,6 +42,31 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
     [MemberData(nameof(SizesAndWays))]
     public async Task Head_IsTheSame(int size, string way)
         => await SameAsync($"HEAD /{way}{FileTree.NameOf(size)} HTTP/1.1", "Host: a");
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("results/")]
+    [InlineData("typed/")]
+    [InlineData("mvc/")]
+    [InlineData("send/")]
+    [InlineData("around/")]
+    [Trait("Category", StressTime.Category)]
+    public async Task Get_LargeFile_IsTheSame(string way)
+    {
+        _servers.Files.AddLarge();
+        await Get_WholeFile_IsTheSame(FileTree.Large, way);
+        await Get_Http10_IsTheSame(FileTree.Large, way);
+        await Head_IsTheSame(FileTree.Large, way);
+    }
+
+    [Theory]
+    [MemberData(nameof(RangesOfALargeFile))]
+    [Trait("Category", StressTime.Category)]
+    public Task Get_RangeOfALargeFile_IsTheSame(string range)
+    {
+        _servers.Files.AddLarge();
+        return Get_Range_IsTheSame(FileTree.Large, range);
+    }
 
     [Theory]
     [MemberData(nameof(SizesAndRanges))]
@@ -169,7 +177,7 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
         await using NetworkStream actualStream = new(actual);
         for (int i = 0; i < 40; i++)
         {
-            string[] request = [$"GET /{FileTree.NameOf(FileTree.Sizes[i % (FileTree.Sizes.Length - 1)])} HTTP/1.1", "Host: a"];
+            string[] request = [$"GET /{FileTree.NameOf(FileTree.Sizes[i % FileTree.Sizes.Length])} HTTP/1.1", "Host: a"];
             Assert.Equal(await RawResponse.GetAsync(expectedStream, request), await RawResponse.GetAsync(actualStream, request));
         }
     }

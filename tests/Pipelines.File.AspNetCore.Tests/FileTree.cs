@@ -5,16 +5,16 @@ public sealed class FileTree : IDisposable
 {
     public const int Large = 100 * 1024 * 1024;
 
-    public static readonly int[] Sizes = [0, 1, 4095, 4096, 65535, 65536, 65537, 1024 * 1024, Large];
+    public static readonly int[] Sizes = [0, 1, 4095, 4096, 65535, 65536, 65537, 1024 * 1024, (4 * 1024 * 1024) + 1];
+
+    private static readonly DateTime s_written = new(2026, 1, 2, 3, 4, 5, DateTimeKind.Utc);
 
     public FileTree()
     {
         Root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-        DateTime written = new(2026, 1, 2, 3, 4, 5, DateTimeKind.Utc);
         foreach (int size in Sizes)
         {
-            Add(NameOf(size), Content(size));
-            File.SetLastWriteTimeUtc(PathOf(NameOf(size)), written);
+            Add(size);
         }
     }
 
@@ -29,12 +29,27 @@ public sealed class FileTree : IDisposable
         return content;
     }
 
+    /// <summary>The large file, for those tests only that take long.</summary>
+    public void AddLarge()
+    {
+        if (!File.Exists(PathOf(NameOf(Large))))
+        {
+            Add(Large);
+        }
+    }
+
     public string PathOf(string name) => Path.Combine(Root, name);
 
     public string Add(string name, byte[] content)
     {
         File.WriteAllBytes(PathOf(name), content);
         return PathOf(name);
+    }
+
+    private void Add(int size)
+    {
+        Add(NameOf(size), Content(size));
+        File.SetLastWriteTimeUtc(PathOf(NameOf(size)), s_written);
     }
 
     public void Dispose() => Directory.Delete(Root, recursive: true);

@@ -495,7 +495,6 @@ public sealed class OpenFilesTests : IDisposable
     [Fact]
     public async Task Get_WarmFile_AllocatesNothing()
     {
-        const int Requests = 2000;
         string path = PathOf("f.txt");
         Add("f.txt", 1000);
         long least = long.MaxValue;
@@ -526,7 +525,10 @@ public sealed class OpenFilesTests : IDisposable
         await using NetworkStream stream = new(socket);
         byte[] request = Encoding.ASCII.GetBytes("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         byte[] response = new byte[4096];
-        for (int i = 0; i < Requests; i++)
+
+        // Until the code has become optimized, which a busy machine does late: from then on there is a request that allocates nothing.
+        long begun = Environment.TickCount64;
+        while (least > 0 && Environment.TickCount64 - begun < Eventually.Limit.TotalMilliseconds)
         {
             await stream.WriteAsync(request, _stop);
             for (int received = 0; received < 1000;)
@@ -538,7 +540,7 @@ public sealed class OpenFilesTests : IDisposable
         }
 
         // With the server's own part: the middleware, the headers, the flush.
-        Assert.InRange(measured, 1, Requests);
+        Assert.InRange(measured, 1, int.MaxValue);
         Assert.Equal(0, least);
     }
 

@@ -29,7 +29,7 @@ public sealed class WholeProcessTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux reads on the caller's thread.");
         string path = _folder.File("f", Pattern.Bytes(8_000_000));
         long allocated = -1;
-        for (int attempt = 0; attempt < 10 && allocated != 0; attempt++)
+        foreach (int attempt in Warm.Rounds(1, () => allocated == 0))
         {
             ScriptedCalls calls = new();
             FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000 });
@@ -86,7 +86,7 @@ public sealed class WholeProcessTests : IDisposable
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         string path = _folder.File("f", Pattern.Bytes(2_000_000));
         long allocated = long.MaxValue;
-        for (int round = 0; round < Rounds; round++)
+        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 2000 * 24))
         {
             ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => 1000 };
             FilePipeReader reader = calls.Read(path);
@@ -112,7 +112,7 @@ public sealed class WholeProcessTests : IDisposable
         const int Length = 32 * 1024 * 1024;
         string path = _folder.File("f", new byte[Length + 2_000_000]);
         long allocated = long.MaxValue;
-        for (int round = 0; round < Rounds; round++)
+        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 1000))
         {
             FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = bufferSize });
             using ManualResetEventSlim ready = new();
@@ -146,7 +146,7 @@ public sealed class WholeProcessTests : IDisposable
         const int Length = 32 * 1024 * 1024;
         string path = _folder.File("f", new byte[Length]);
         long allocated = long.MaxValue;
-        for (int round = 0; round < Rounds; round++)
+        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 2500))
         {
             long before = GC.GetTotalAllocatedBytes(precise: true);
             FilePipeReader reader = FilePipeReader.Create(path);
@@ -173,7 +173,7 @@ public sealed class WholeProcessTests : IDisposable
         Assert.SkipWhen(OperatingSystem.IsWindows(), "There RandomAccess itself allocates for some of its operations.");
         string path = _folder.File("f");
         long allocated = long.MaxValue;
-        for (int round = 0; round < Rounds; round++)
+        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 1000 * 48))
         {
             SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
             FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
@@ -366,7 +366,7 @@ public sealed class WholeProcessTests : IDisposable
     {
         byte[] data = Pattern.Bytes(500_000);
         long allocated = long.MaxValue;
-        for (int round = 0; round < Rounds; round++)
+        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 100_000))
         {
             long before = GC.GetTotalAllocatedBytes(precise: true);
             FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = minimumBufferSize });
@@ -391,7 +391,7 @@ public sealed class WholeProcessTests : IDisposable
 
         long allocated = long.MaxValue;
         bool hasPaused = false;
-        for (int round = 0; round < Rounds; round++)
+        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 0))
         {
             long inRound = 0;
             for (int i = 0; i < 300; i++)

@@ -132,8 +132,8 @@ public sealed class ReleaseTests : IDisposable
         FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = bufferSize, Pool = pool });
         ReadResult result = await reader.ReadAtLeastAsync(Token, _stop);
         Assert.True(pool.Rented >= Token / bufferSize);
-        reader.AdvanceTo(result.Buffer.GetPosition(Token), result.Buffer.End);
         long left = result.Buffer.Length - Token;
+        reader.AdvanceTo(result.Buffer.GetPosition(Token), result.Buffer.End);
 
         // What is buffered, the segment that it begins in, and one read's worth.
         Assert.InRange(pool.Rented, 0, (left / bufferSize) + 2 + (ReadBuffer.BytesPerRead / bufferSize));

@@ -10,9 +10,11 @@ internal static class Eventually
 
     public static async Task TrueAsync(Func<Task<bool>> isTrue, [CallerArgumentExpression(nameof(isTrue))] string what = "")
     {
-        for (int wait = 1; !await isTrue(); wait *= 2)
+        // Longer and longer, as what does not come at once mostly takes some time, but never so long that the wait is what the test takes.
+        long begun = Environment.TickCount64;
+        for (int wait = 1; !await isTrue(); wait = Math.Min(wait * 2, 64))
         {
-            Assert.True(wait < 65_536, $"It has not come true within 65 s: {what}");
+            Assert.True(Environment.TickCount64 - begun < Limit.TotalMilliseconds, $"It has not come true within {Limit.TotalSeconds} s: {what}");
             await Task.Delay(wait, TestContext.Current.CancellationToken);
         }
     }

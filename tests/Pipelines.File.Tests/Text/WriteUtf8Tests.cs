@@ -89,9 +89,8 @@ public sealed class WriteUtf8Tests
 
         // Until the JIT has compiled it again, a value that is cast to its interface is boxed.
         long allocated = -1;
-        for (int round = 0; round < 200 && allocated != 0; round++)
+        foreach (int round in Warm.Rounds(1, () => allocated == 0))
         {
-            Thread.Sleep(round);
             long before = GC.GetAllocatedBytesForCurrentThread();
             for (int i = 0; i < 1000; i++)
             {
