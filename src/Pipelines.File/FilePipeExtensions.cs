@@ -172,7 +172,7 @@ public static class FilePipeExtensions
             encoding ??= Encoding.UTF8;
             LineBatches batches = Batches(reader, maxLength, leaveOpen, cancellationToken);
             return WideTextLines.IsFor(encoding)
-                ? WideTextLines.ReadAsync(reader, encoding, maxLength, leaveOpen, cancellationToken)
+                ? PipeReaderRecordExtensions.ReadAsync<string, WideTextLines>(reader, new WideTextLines(reader, encoding, maxLength), leaveOpen, cancellationToken)
                 : new PipeReaderTextLines(batches, encoding);
         }
     }

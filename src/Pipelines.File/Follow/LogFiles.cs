@@ -1,3 +1,6 @@
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File.Lines;
+
 namespace Pipelines.File.Follow;
 
 /// <summary>What comes behind the last byte of a file of a log that was read.</summary>
@@ -217,7 +220,13 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
     {
         if (_last is not { } last)
         {
-            return !_isStarted && isNamed && options.LastLines is long count ? LastLines.Find(file.Path, count) : 0;
+            if (_isStarted || !isNamed || options.LastLines is not { } count)
+            {
+                return 0;
+            }
+
+            using SafeFileHandle handle = LineSearch.Open(file.Path, FileShare.ReadWrite | FileShare.Delete, FileOptions.None);
+            return LineSearch.FindLastWholeLines(handle, RandomAccess.GetLength(handle), count);
         }
 
         // Where the system does not tell which file it is, only a restart goes on with the same one.

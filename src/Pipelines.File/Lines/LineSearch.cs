@@ -56,17 +56,17 @@ internal static class LineSearch
 
     /// <summary>Where the last lines begin. A line feed at the very end ends the last one.</summary>
     internal static long FindLastLines(SafeFileHandle handle, long length, long count)
-    {
-        if (count == 0 || length == 0)
-        {
-            return length;
-        }
+        => count == 0 || length == 0 ? length : FindLineFeedFromEnd(handle, length - 1, count);
 
+    /// <summary>Where the last lines with their line ends begin: what stands behind the last line end is the beginning of a line, and not counted.</summary>
+    internal static long FindLastWholeLines(SafeFileHandle handle, long length, long count) => FindLineFeedFromEnd(handle, length, unchecked(count + 1));
+
+    /// <summary>The offset behind the line feed of that number, counted from an end; 0 if there are not so many.</summary>
+    private static long FindLineFeedFromEnd(SafeFileHandle handle, long end, long count)
+    {
         byte[] block = ArrayPool<byte>.Shared.Rent(LargestBlock);
         try
         {
-            // The last byte is no beginning of a line, whether it is a line feed or not.
-            long end = length - 1;
             for (int size = FirstBlock; end > 0; size = Math.Min(size * 2, LargestBlock))
             {
                 int wanted = (int)Math.Min(size, end);

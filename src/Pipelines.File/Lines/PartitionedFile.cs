@@ -5,19 +5,8 @@ using Pipelines.File.IO;
 namespace Pipelines.File.Lines;
 
 /// <summary>An open file that is read by several readers at once, each with a part of it.</summary>
-internal sealed class PartitionedFile : IDisposable
+internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRange[] ranges) : IDisposable
 {
-    private readonly string _path;
-    private readonly SafeFileHandle _handle;
-    private readonly FileRange[] _ranges;
-
-    private PartitionedFile(string path, SafeFileHandle handle, FileRange[] ranges)
-    {
-        _path = path;
-        _handle = handle;
-        _ranges = ranges;
-    }
-
     /// <summary>Opens the file and divides it. Waits for the device.</summary>
     internal static PartitionedFile Open(string fullPath, int count, FilePipeReaderOptions options, byte separator)
     {
@@ -40,11 +29,11 @@ internal sealed class PartitionedFile : IDisposable
     {
         using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
         ExceptionDispatchInfo? first = null;
-        await Task.WhenAll(_ranges.Select(range => Task.Run(() => RunAsync(range), CancellationToken.None))).ConfigureAwait(false);
+        await Task.WhenAll(ranges.Select(range => Task.Run(() => RunAsync(range), CancellationToken.None))).ConfigureAwait(false);
         first?.Throw();
-        if (_ranges.Length > 0 && RandomAccess.GetLength(_handle) is long length && length < _ranges[^1].EndOffset)
+        if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)
         {
-            throw new IOException($"The file was cut to {length} bytes while it was read; it had {_ranges[^1].EndOffset}: '{_path}'");
+            throw new IOException($"The file was cut to {length} bytes while it was read; it had {ranges[^1].EndOffset}: '{path}'");
         }
 
         async Task RunAsync(FileRange range)
@@ -52,7 +41,7 @@ internal sealed class PartitionedFile : IDisposable
             try
             {
                 stop.Token.ThrowIfCancellationRequested();
-                FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, _handle, _path), options.With(range.Offset, range.Length), leaveOpen: true);
+                FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, handle, path), options.With(range.Offset, range.Length), leaveOpen: true);
                 await using (reader.ConfigureAwait(false))
                 {
                     await body(reader, stop.Token).ConfigureAwait(false);
@@ -66,5 +55,5 @@ internal sealed class PartitionedFile : IDisposable
         }
     }
 
-    public void Dispose() => _handle.Dispose();
+    public void Dispose() => handle.Dispose();
 }

@@ -1,122 +1,77 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
 using System.Text;
+using Pipelines.File.Records;
 
 namespace Pipelines.File.Lines;
 
 /// <summary>
 /// The lines of a pipe as text, in an encoding whose line feed is not the byte 0x0A alone, such as UTF-16: its bytes end a line only where a character begins. Rare, and not made fast.
 /// </summary>
-internal static class WideTextLines
+internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLength) : IRecordTaker<string>
 {
+    private readonly byte[] _lineFeed = encoding.GetBytes("\n");
+    private readonly byte[] _carriageReturn = encoding.GetBytes("\r");
+    private byte[]? _mark;
+    private long _lines;
+
+    // So many bytes of what is left hold no line feed.
+    private long _searched;
+
     /// <summary>Whether the encoding is read here.</summary>
     internal static bool IsFor(Encoding encoding) => !encoding.GetBytes("\n").AsSpan().SequenceEqual("\n"u8);
 
-    internal static async IAsyncEnumerable<string> ReadAsync(
-        PipeReader reader, Encoding encoding, int maxLength, bool leaveOpen, [EnumeratorCancellation] CancellationToken cancellationToken)
+    public bool TryTake(ref ReadOnlySequence<byte> rest, bool isEnd, out string text)
     {
-        byte[] lineFeed = encoding.GetBytes("\n");
-        byte[] carriageReturn = encoding.GetBytes("\r");
-        byte[] mark = reader is FilePipeReader { Position: > 0 } ? [] : ByteOrderMark.Of(encoding);
-        ReadOnlySequence<byte> rest = default;
-        bool hasBuffer = false;
-        long searched = 0;
-        long lines = 0;
-        try
+        text = string.Empty;
+        _mark ??= reader is FilePipeReader { Position: > 0 } ? [] : ByteOrderMark.Of(encoding);
+        bool isWhole = TryFindEnd(rest, out long end);
+        if (!isWhole && !isEnd)
         {
-            while (true)
-            {
-                ReadResult result = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-                rest = result.Buffer;
-                if (result.IsCanceled)
-                {
-                    reader.AdvanceTo(rest.Start);
-                    throw new OperationCanceledException("The reading of lines was canceled by CancelPendingRead.");
-                }
-
-                hasBuffer = true;
-                while (TryFindEnd(rest, lineFeed, ref searched, out ReadOnlySequence<byte> line, out SequencePosition next) || (result.IsCompleted && !rest.IsEmpty))
-                {
-                    bool isWhole = next.GetObject() is not null;
-                    line = isWhole ? WithoutEnd(line, carriageReturn) : rest;
-                    if (line.Length > maxLength)
-                    {
-                        throw new LineTooLongException(lines + 1, maxLength);
-                    }
-
-                    bool isMarked = lines == 0 && mark.Length > 0 && line.Length >= mark.Length && line.Slice(0, mark.Length).ToArray().AsSpan().SequenceEqual(mark);
-                    string text = encoding.GetString(isMarked ? line.Slice(mark.Length) : line);
-                    rest = isWhole ? rest.Slice(next) : rest.Slice(rest.End);
-                    searched = 0;
-                    lines++;
-                    if (isWhole || !isMarked || text.Length > 0)
-                    {
-                        yield return text;
-                    }
-                }
-
-                if (rest.Length - carriageReturn.Length > maxLength)
-                {
-                    throw new LineTooLongException(lines + 1, maxLength);
-                }
-
-                hasBuffer = false;
-                reader.AdvanceTo(rest.Start, rest.End);
-                if (result.IsCompleted)
-                {
-                    yield break;
-                }
-            }
+            // What is behind the longest line may be a part of its line end.
+            return rest.Length - _carriageReturn.Length <= maxLength ? false : throw new LineTooLongException(_lines + 1, maxLength);
         }
-        finally
+
+        ReadOnlySequence<byte> line = rest.Slice(0, end);
+        long withoutReturn = end - _carriageReturn.Length;
+        if (isWhole && withoutReturn >= 0 && line.Slice(withoutReturn).ToArray().AsSpan().SequenceEqual(_carriageReturn))
         {
-            try
-            {
-                if (hasBuffer)
-                {
-                    reader.AdvanceTo(rest.Start);
-                }
-            }
-            catch (InvalidOperationException) when (!leaveOpen)
-            {
-                // The reader was completed within the loop, and has its memory.
-            }
-            finally
-            {
-                if (!leaveOpen)
-                {
-                    await reader.CompleteAsync().ConfigureAwait(false);
-                }
-            }
+            line = line.Slice(0, withoutReturn);
         }
+
+        if (line.Length > maxLength)
+        {
+            throw new LineTooLongException(_lines + 1, maxLength);
+        }
+
+        bool isMarked = _lines == 0 && _mark.Length > 0 && line.Length >= _mark.Length && line.Slice(0, _mark.Length).ToArray().AsSpan().SequenceEqual(_mark);
+        text = encoding.GetString(isMarked ? line.Slice(_mark.Length) : line);
+        rest = rest.Slice(isWhole ? end + _lineFeed.Length : end);
+        _lines++;
+        _searched = 0;
+
+        // A mark with nothing behind it is no line.
+        return isWhole || !isMarked || text.Length > 0;
     }
 
-    private static bool TryFindEnd(ReadOnlySequence<byte> rest, byte[] lineFeed, ref long searched, out ReadOnlySequence<byte> line, out SequencePosition next)
+    /// <summary>Where the first line feed is; the end of what is there if there is none.</summary>
+    private bool TryFindEnd(ReadOnlySequence<byte> rest, out long end)
     {
         SequenceReader<byte> bytes = new(rest);
-        bytes.Advance(searched);
-        while (bytes.TryReadTo(out ReadOnlySequence<byte> _, lineFeed, advancePastDelimiter: false))
+        bytes.Advance(_searched);
+        while (bytes.TryReadTo(out ReadOnlySequence<byte> _, _lineFeed, advancePastDelimiter: false))
         {
-            if (bytes.Consumed % lineFeed.Length == 0)
+            if (bytes.Consumed % _lineFeed.Length == 0)
             {
-                line = rest.Slice(0, bytes.Consumed);
-                next = rest.GetPosition(bytes.Consumed + lineFeed.Length);
+                end = bytes.Consumed;
                 return true;
             }
 
             bytes.Advance(1);
         }
 
-        searched = rest.Length - (rest.Length % lineFeed.Length);
-        line = default;
-        next = default;
+        _searched = rest.Length - (rest.Length % _lineFeed.Length);
+        end = rest.Length;
         return false;
-    }
-
-    private static ReadOnlySequence<byte> WithoutEnd(ReadOnlySequence<byte> line, byte[] carriageReturn)
-    {
-        long length = line.Length - carriageReturn.Length;
-        return length >= 0 && line.Slice(length).ToArray().AsSpan().SequenceEqual(carriageReturn) ? line.Slice(0, length) : line;
     }
 }

@@ -1,6 +1,7 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
+using Pipelines.File.Records;
 
 namespace Pipelines.File;
 
@@ -51,71 +52,48 @@ public static class PipeReaderRecordExtensions
         ArgumentNullException.ThrowIfNull(reader);
         ArgumentNullException.ThrowIfNull(parser);
         ArgumentOutOfRangeException.ThrowIfLessThan(maxLength, 1);
-        return ReadAsync(reader, parser, maxLength, leaveOpen, cancellationToken);
+        return ReadAsync<T, Parsed<T>>(reader, new Parsed<T>(parser, maxLength), leaveOpen, cancellationToken);
     }
 
-    private static async IAsyncEnumerable<T> ReadAsync<T>(
-        PipeReader reader,
-        RecordParser<T> parser,
-        int maxLength,
-        bool leaveOpen,
-        [EnumeratorCancellation] CancellationToken cancellationToken)
+    /// <summary>The records of a pipe, whatever they are.</summary>
+    /// <param name="reader">The pipe.</param>
+    /// <param name="taker">What takes the records. Each enumeration has a copy.</param>
+    /// <param name="leaveOpen">Whether the reader can be used afterwards, from the first record on that was not given.</param>
+    /// <param name="cancellationToken">Ends the enumeration.</param>
+    internal static async IAsyncEnumerable<T> ReadAsync<T, TTaker>(PipeReader reader, TTaker taker, bool leaveOpen, [EnumeratorCancellation] CancellationToken cancellationToken)
+        where TTaker : struct, IRecordTaker<T>
     {
-        long offset = 0;
-        ReadOnlySequence<byte>? rest = null;
+        ReadOnlySequence<byte> rest = default;
+        bool hasBuffer = false;
         try
         {
             for (bool isCompleted = false; !isCompleted;)
             {
                 ReadResult result = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 rest = result.Buffer;
+                hasBuffer = true;
                 if (result.IsCanceled)
                 {
                     throw new OperationCanceledException("The read was canceled.");
                 }
 
                 isCompleted = result.IsCompleted;
-                while (!rest.Value.IsEmpty)
+                while (!rest.IsEmpty && taker.TryTake(ref rest, isCompleted, out T record))
                 {
-                    OperationStatus status = Take(parser, rest.Value, out T record, out ReadOnlySequence<byte> behind);
-
-                    // Of a record that is not whole, all that is there.
-                    long length = rest.Value.Length - (status == OperationStatus.Done ? behind.Length : 0);
-                    bool isTooLong = length > maxLength && status is (OperationStatus.Done or OperationStatus.NeedMoreData);
-                    if (isTooLong)
-                    {
-                        throw new InvalidRecordException(offset, isCutOff: false, $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
-                    }
-
-                    if (status == OperationStatus.Done)
-                    {
-                        offset += length;
-                        rest = behind;
-                        yield return record;
-                    }
-                    else if (status == OperationStatus.NeedMoreData && !isCompleted)
-                    {
-                        break;
-                    }
-                    else
-                    {
-                        throw new InvalidRecordException(offset, isCutOff: status == OperationStatus.NeedMoreData);
-                    }
+                    yield return record;
                 }
 
-                SequencePosition consumed = rest.Value.Start;
-                SequencePosition examined = rest.Value.End;
-                rest = null;
-                reader.AdvanceTo(consumed, examined);
+                hasBuffer = false;
+                reader.AdvanceTo(rest.Start, rest.End);
             }
         }
         finally
         {
             try
             {
-                if (rest is { } left)
+                if (hasBuffer)
                 {
-                    reader.AdvanceTo(left.Start);
+                    reader.AdvanceTo(rest.Start);
                 }
             }
             catch (InvalidOperationException) when (!leaveOpen)
@@ -132,11 +110,37 @@ public static class PipeReaderRecordExtensions
         }
     }
 
-    private static OperationStatus Take<T>(RecordParser<T> parser, ReadOnlySequence<byte> bytes, out T record, out ReadOnlySequence<byte> behind)
+    private struct Parsed<T>(RecordParser<T> parser, int maxLength) : IRecordTaker<T>
     {
-        SequenceReader<byte> reader = new(bytes);
-        OperationStatus status = parser(ref reader, out record);
-        behind = status == OperationStatus.Done ? bytes.Slice(reader.Position) : bytes;
-        return status != OperationStatus.Done || reader.Consumed > 0 ? status : throw new InvalidOperationException("The parser returned OperationStatus.Done, but has not consumed a byte.");
+        private long _offset;
+
+        public bool TryTake(ref ReadOnlySequence<byte> rest, bool isEnd, out T record)
+        {
+            SequenceReader<byte> bytes = new(rest);
+            OperationStatus status = parser(ref bytes, out record);
+            bool isDone = status == OperationStatus.Done;
+            if (isDone && bytes.Consumed == 0)
+            {
+                throw new InvalidOperationException("The parser returned OperationStatus.Done, but has not consumed a byte.");
+            }
+
+            // Of a record that is not whole, all that is there.
+            if ((isDone || status == OperationStatus.NeedMoreData) && (isDone ? bytes.Consumed : rest.Length) > maxLength)
+            {
+                throw new InvalidRecordException(_offset, isCutOff: false, $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
+            }
+
+            if (isDone)
+            {
+                _offset += bytes.Consumed;
+                rest = rest.Slice(bytes.Position);
+            }
+            else if (status != OperationStatus.NeedMoreData || isEnd)
+            {
+                throw new InvalidRecordException(_offset, isCutOff: status == OperationStatus.NeedMoreData);
+            }
+
+            return isDone;
+        }
     }
 }
