@@ -77,20 +77,22 @@ public static class FilePipelinesHttpRequestExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
+        bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         try
         {
-            return await SaveAsync(request, path, options, cancellationToken).ConfigureAwait(false);
+            return await UploadedFile.SaveAsync(
+                path, options, () => Begin(request, options, isFramed), (file, stop) => CopyAsync(request.BodyReader, file, stop), cancellationToken).ConfigureAwait(false);
         }
-        catch (Exception e)
+        catch (BadHttpRequestException e) when (isFramed && options.MaxLength is not null && e.StatusCode == StatusCodes.Status413PayloadTooLarge)
         {
-            FilePipelinesMetrics.Broke(e);
+            EndConnection(request.HttpContext);
             throw;
         }
     }
 
-    private static async Task<long> SaveAsync(HttpRequest request, string path, SaveBodyOptions options, CancellationToken cancellationToken)
+    /// <summary>Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.</summary>
+    private static void Begin(HttpRequest request, SaveBodyOptions options, bool isFramed)
     {
-        bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         if (options.MaxLength is long maxLength)
         {
             IHttpMaxRequestBodySizeFeature? limit = request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>();
@@ -114,25 +116,6 @@ public static class FilePipelinesHttpRequestExtensions
         }
 
         ThrowIfNotTheFile(request, options);
-
-        // Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
-        UploadedFile file = UploadedFile.Create(path, options);
-        try
-        {
-            await CopyAsync(request.BodyReader, file, cancellationToken).ConfigureAwait(false);
-            await file.CompleteAsync(cancellationToken).ConfigureAwait(false);
-            return file.Length;
-        }
-        catch (Exception e)
-        {
-            await file.GiveUpAsync().ConfigureAwait(false);
-            if (isFramed && options.MaxLength is not null && e is BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge })
-            {
-                EndConnection(request.HttpContext);
-            }
-
-            throw;
-        }
     }
 
     private static async Task CopyAsync(PipeReader body, UploadedFile file, CancellationToken cancellationToken)
@@ -170,7 +153,13 @@ public static class FilePipelinesHttpRequestExtensions
     /// <summary>What is not the file itself would be saved as if it were: a form has it inside, between boundaries and headers; a range is a part of it (RFC 9110, 14.5); an encoding hides it.</summary>
     private static void ThrowIfNotTheFile(HttpRequest request, SaveBodyOptions options)
     {
-        ThrowIfMultipart(request);
+        if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
+        {
+            throw new BadHttpRequestException(
+                $"SaveBodyAsync saves a body as it is, but a body of the type '{request.ContentType}' has its files inside: enumerate request.ReadSectionsAsync(), and save each section with SaveSectionAsync.",
+                StatusCodes.Status415UnsupportedMediaType);
+        }
+
         if (request.Headers.ContentRange.Count > 0)
         {
             throw new BadHttpRequestException($"The body is a part of a file (Content-Range: {request.Headers.ContentRange}), and would be saved as if it were the whole file.", StatusCodes.Status400BadRequest);
@@ -180,17 +169,6 @@ public static class FilePipelinesHttpRequestExtensions
         {
             throw new BadHttpRequestException(
                 $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved encoded. Add request decompression, or set KeepContentEncoding.",
-                StatusCodes.Status415UnsupportedMediaType);
-        }
-    }
-
-    /// <summary>What a browser's form sends is not the file: that is in there, between boundaries and headers, and would be saved along with them.</summary>
-    private static void ThrowIfMultipart(HttpRequest request)
-    {
-        if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
-        {
-            throw new BadHttpRequestException(
-                $"SaveBodyAsync saves a body as it is, but a body of the type '{request.ContentType}' has its files inside: enumerate request.ReadSectionsAsync(), and save each section with SaveSectionAsync.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
     }

@@ -87,24 +87,7 @@ public static class FilePipelinesMultipartSectionExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
-        UploadedFile? file = null;
-        try
-        {
-            file = UploadedFile.Create(path, options);
-            await CopyAsync(section.Body, file, cancellationToken).ConfigureAwait(false);
-            await file.CompleteAsync(cancellationToken).ConfigureAwait(false);
-            return file.Length;
-        }
-        catch (Exception e)
-        {
-            FilePipelinesMetrics.Broke(e);
-            if (file is not null)
-            {
-                await file.GiveUpAsync().ConfigureAwait(false);
-            }
-
-            throw;
-        }
+        return await UploadedFile.SaveAsync(path, options, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken).ConfigureAwait(false);
     }
 
     private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(MultipartReader form, [EnumeratorCancellation] CancellationToken cancellationToken)

@@ -47,12 +47,6 @@ internal sealed class OpenFile : IWaitingCall
     /// <summary>What it is kept under; <see langword="null"/> for one that is not.</summary>
     internal string? Key { get; }
 
-    /// <summary>Where it is in the cache's list. The cache's lock guards it.</summary>
-    internal int Index { get; set; }
-
-    /// <summary>When it had been used last when the cache looked the last time. The cache's lock guards it.</summary>
-    internal long Seen { get; set; }
-
     internal long LastUsed => Volatile.Read(ref _lastUsed);
 
     /// <summary>Whether anybody else than the cache has it.</summary>

@@ -1,14 +1,14 @@
 using System.Collections.Concurrent;
 using System.Diagnostics;
-using System.Numerics;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
 /// Opens the files that are sent, and keeps them open for the next request where the system tells of every change (Linux, regular files): each request asks what the path means now
-/// (one statx(2)), and what is not the same file in the same state any more is opened anew. What is kept has no lock on it, and stands in nobody's way but an unmount's. It takes a quarter of
-/// the descriptors that are free when this is made, at most, and gives them up when the process has no other left.
+/// (one statx(2)), and what is not the same file in the same state any more is opened anew. What is kept has no lock on it, and stands in nobody's way but an unmount's. What has a place keeps
+/// it until nobody has asked for it for the idle time: of more files than there are places, those that are opened in turn would only take them from each other. It takes a quarter of the
+/// descriptors that are free when this is made, at most, and gives them up when the process has no other left.
 /// </summary>
 internal sealed class OpenFiles : ISpareDescriptors, IDisposable
 {
@@ -18,14 +18,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
 
-    // Hashes of paths that were opened while the cache was full: what comes a second time is worth another's place. As many as files are kept: what comes again later than that would not
-    // have stayed either, and to keep it costs more than to open it. Races lose an entry, which costs one opening.
-    private readonly int[] _openedOnce;
-
     // Guards the fields below and who is in _files. Nothing waits under it: what leaves the cache is released behind it, as close(2) may wait.
     private readonly Lock _lock = new();
-    private readonly List<OpenFile> _list = [];
-    private int _hand;
     private bool _isTimerSet;
     private bool _isDisposed;
 
@@ -36,7 +30,6 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
         SpareDescriptors.GetLimits(out int mostKept, out _firstScarce);
         _maxFiles = FileVersion.IsKnown && _idleMilliseconds > 0 ? Math.Min(maxFiles, mostKept) : 0;
-        _openedOnce = _maxFiles > 0 ? new int[(int)Math.Min(BitOperations.RoundUpToPowerOf2((uint)_maxFiles), 1 << 20)] : [];
         using (ExecutionContext.SuppressFlow())
         {
             _timer = new Timer(static files => ((OpenFiles)files!).CloseIdle(), this, Timeout.Infinite, Timeout.Infinite);
@@ -48,23 +41,11 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         }
     }
 
-    /// <summary>How many are kept.</summary>
-    internal int Count => _files.Count;
+    /// <summary>How many are kept. May be outdated; a concurrent dictionary takes all of its locks to count.</summary>
+    internal int Count { get; private set; }
 
-    // A look without the lock: at worst one file is kept or not kept that should not or should be. A concurrent dictionary takes all of its locks to count.
-    private bool IsFull => _list.Count >= _maxFiles;
-
-    /// <summary>Whether anything is going to look for idle files.</summary>
-    internal bool IsTimerSet
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _isTimerSet;
-            }
-        }
-    }
+    /// <summary>Whether anything is going to look for idle files. May be outdated.</summary>
+    internal bool IsTimerSet => Volatile.Read(ref _isTimerSet);
 
     /// <summary>Opens a file, or takes the one that is open. The caller releases it. <see langword="null"/>: it cannot be opened, and whoever tries next tells why.</summary>
     internal OpenFile? Open(string? path)
@@ -120,8 +101,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         lock (_lock)
         {
             _isDisposed |= isLast;
-            OpenFile[] files = [.. _list];
-            Array.ForEach(files, Remove);
+            OpenFile[] files = [.. _files.Values];
+            Array.ForEach(files, RemoveLocked);
             return files;
         }
     }
@@ -153,7 +134,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     {
         // A relative path may mean another file later; a file without a known length is made up by the kernel as it is read.
         if (_maxFiles == 0 || !Path.IsPathRooted(path) || backend.Properties is not { IsRegular: true, CanSeek: true, KnownLength: > 0 }
-            || (int)backend.Handle.DangerousGetHandle() >= _firstScarce || (IsFull && !WasOpenedBefore(path))
+            || (int)backend.Handle.DangerousGetHandle() >= _firstScarce || Count >= _maxFiles
             || !LocalFileSystems.Hold(backend.Handle) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
         {
             return null;
@@ -162,82 +143,42 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
         FileOpening.Unlock(backend.Handle);
         OpenFile file = new(backend, path, version);
-        OpenFile? released = null;
+        OpenFile? first;
         lock (_lock)
         {
-            // Of several that were opened at once the first stays, and serves the others' requests as well.
-            if (_files.TryGetValue(path, out OpenFile? first))
+            if (!_files.TryGetValue(path, out first))
             {
-                if (!first.IsSameAs(file) || !first.TryAddReference())
+                if (!_isDisposed && Count < _maxFiles)
                 {
-                    return file;
+                    AddLocked(path, file);
                 }
 
-                released = file;
-                file = first;
-            }
-            else if (_isDisposed)
-            {
                 return file;
             }
-            else
-            {
-                released = Add(path, file);
-            }
         }
 
-        released?.Release();
-        return file;
+        // Of several that were opened at once the first stays, and serves the others' requests as well.
+        if (!first.IsSameAs(file) || !first.TryAddReference())
+        {
+            return file;
+        }
+
+        file.Release();
+        return first;
     }
 
-    /// <summary>Keeps it, and returns what had to give way to it. Under the lock.</summary>
-    private OpenFile? Add(string path, OpenFile file)
+    private void AddLocked(string path, OpenFile file)
     {
-        OpenFile? replaced = null;
-        if (IsFull)
-        {
-            replaced = LongUnused();
-            Remove(replaced);
-        }
-
+        Debug.Assert(_lock.IsHeldByCurrentThread);
         bool isAlive = file.TryAddReference();
         Debug.Assert(isAlive, "Its opener has not released it yet.");
-        file.Index = _list.Count;
-        _list.Add(file);
         _files[path] = file;
+        Count++;
         FilePipelinesMetrics.Kept(1);
         if (!_isTimerSet)
         {
             _isTimerSet = true;
             _timer.Change(_idleMilliseconds, Timeout.Infinite);
-        }
-
-        return replaced;
-    }
-
-    private bool WasOpenedBefore(string path)
-    {
-        int hash = path.GetHashCode();
-        ref int slot = ref _openedOnce[hash & (_openedOnce.Length - 1)];
-        bool wasOpened = slot == hash;
-        slot = hash;
-        return wasOpened;
-    }
-
-    /// <summary>The next one, round the list, that was not used since the last time round. Under the lock.</summary>
-    private OpenFile LongUnused()
-    {
-        for (int looked = 0; ; looked++)
-        {
-            _hand = _hand + 1 < _list.Count ? _hand + 1 : 0;
-            OpenFile file = _list[_hand];
-            long used = file.LastUsed;
-            if (used == file.Seen || looked == _list.Count)
-            {
-                return file;
-            }
-
-            file.Seen = used;
         }
     }
 
@@ -250,7 +191,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
                 return;
             }
 
-            Remove(file);
+            RemoveLocked(file);
         }
 
         file.Release();
@@ -268,7 +209,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
 
             long now = Environment.TickCount64;
             long oldest = now;
-            foreach (OpenFile file in _list)
+            foreach (OpenFile file in _files.Values)
             {
                 if (file.IsInUse)
                 {
@@ -285,8 +226,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
                 }
             }
 
-            idle.ForEach(Remove);
-            _isTimerSet = _list.Count > 0;
+            idle.ForEach(RemoveLocked);
+            _isTimerSet = Count > 0;
             if (_isTimerSet)
             {
                 // Not for every file by itself where they were used one after the other.
@@ -297,14 +238,12 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         Release(idle);
     }
 
-    /// <summary>Takes it out of the cache, whose reference the caller then releases. Under the lock.</summary>
-    private void Remove(OpenFile file)
+    /// <summary>Takes it out of the cache, whose reference the caller then releases.</summary>
+    private void RemoveLocked(OpenFile file)
     {
-        OpenFile last = _list[^1];
-        _list[file.Index] = last;
-        last.Index = file.Index;
-        _list.RemoveAt(_list.Count - 1);
+        Debug.Assert(_lock.IsHeldByCurrentThread);
         _files.TryRemove(file.Key!, out _);
+        Count--;
         FilePipelinesMetrics.Kept(-1);
     }
 }

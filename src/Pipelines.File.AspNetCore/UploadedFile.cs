@@ -4,7 +4,7 @@ using Microsoft.AspNetCore.Http;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>The file that an upload becomes, whole or not at all. Used by one request; whoever has made it completes it or gives it up.</summary>
+/// <summary>The file that an upload becomes, whole or not at all. Used by one request.</summary>
 internal sealed class UploadedFile
 {
     // One upload of a name at a time looks at what has the name and then takes it: a lock for each of so many parts of all names.
@@ -39,8 +39,39 @@ internal sealed class UploadedFile
     /// <summary>Bytes that it has.</summary>
     internal long Length { get; private set; }
 
+    /// <summary>Saves what a copy gives it, whole or not at all, and counts that. How long it is is returned.</summary>
+    /// <param name="path">Its name.</param>
+    /// <param name="options">They are valid.</param>
+    /// <param name="begin">Called before the file is opened; <see langword="null"/>: nothing has to be looked at.</param>
+    /// <param name="copyAsync">Gives the file its bytes.</param>
+    /// <param name="cancellationToken">Ends it.</param>
+    internal static async Task<long> SaveAsync(
+        string path, SaveBodyOptions options, Action? begin, Func<UploadedFile, CancellationToken, Task> copyAsync, CancellationToken cancellationToken)
+    {
+        UploadedFile? file = null;
+        try
+        {
+            begin?.Invoke();
+            file = Create(path, options);
+            await copyAsync(file, cancellationToken).ConfigureAwait(false);
+            await file.CompleteAsync(cancellationToken).ConfigureAwait(false);
+            return file.Length;
+        }
+        catch (Exception e)
+        {
+            FilePipelinesMetrics.Broke(e);
+            if (file is not null)
+            {
+                file._hash?.Dispose();
+                await file.Writer.DisposeAsync().ConfigureAwait(false);
+            }
+
+            throw;
+        }
+    }
+
     /// <summary>Opens it beside its name. Everything that can be known before a byte is read is thrown here.</summary>
-    internal static UploadedFile Create(string path, SaveBodyOptions options)
+    private static UploadedFile Create(string path, SaveBodyOptions options)
     {
         UploadPrecondition precondition = new(options);
         IncrementalHash? hash = options.Hash is { } name ? IncrementalHash.CreateHash(name) : null;
@@ -83,7 +114,7 @@ internal sealed class UploadedFile
     }
 
     /// <summary>Has it looked at, and gives it its name.</summary>
-    internal async Task CompleteAsync(CancellationToken cancellationToken)
+    private async Task CompleteAsync(CancellationToken cancellationToken)
     {
         if (_options.Inspect is { } inspect)
         {
@@ -115,13 +146,6 @@ internal sealed class UploadedFile
 
         _hash?.Dispose();
         FilePipelinesMetrics.Saved();
-    }
-
-    /// <summary>Leaves nothing of it.</summary>
-    internal ValueTask GiveUpAsync()
-    {
-        _hash?.Dispose();
-        return Writer.DisposeAsync();
     }
 
     internal static BadHttpRequestException TooLong(long maxLength)
