@@ -50,7 +50,13 @@ internal abstract partial class ReplacementFile
             try
             {
                 // After the file, whose making tells by the documented exceptions what is wrong with the folder.
-                handle = Make(options, target);
+                // Nobody else may open it before it has its permissions.
+                handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0, target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180);
+                if (target is { } replaced)
+                {
+                    TakeRights(handle, replaced);
+                }
+
                 _folder = isDurable ? FolderSync.Open(calls, Folder) : null;
                 Allocate(handle, options.PreallocationSize);
                 Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls);
@@ -129,24 +135,13 @@ internal abstract partial class ReplacementFile
                 target = Look(TargetPath);
             }
 
-            switch (target?.Type)
+            return target?.Type switch
             {
-                case null:
-                    return null;
-                case Libc.S_IFDIR:
-                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
-                case Libc.S_IFREG:
-                    break;
-                default:
-                    throw new IOException($"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'");
-            }
-
-            if (!MayWrite())
-            {
-                throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
-            }
-
-            return target;
+                null => null,
+                Libc.S_IFDIR => throw FileErrors.FromErrno(Libc.EISDIR, TargetPath),
+                Libc.S_IFREG => MayWrite() ? target : throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath),
+                _ => throw new IOException($"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'"),
+            };
         }
 
         /// <summary>
@@ -196,28 +191,6 @@ internal abstract partial class ReplacementFile
             => OperatingSystem.IsLinux()
                 ? Libc.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
                 : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
-
-        /// <summary>A file beside the name, with the permissions of the one that it replaces from the start.</summary>
-        private SafeFileHandle Make(FilePipeWriterOptions options, Target? target)
-        {
-            // Nobody else may open it before it has its permissions.
-            uint mode = target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180;
-            SafeFileHandle handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0, mode);
-            if (target is { } replaced)
-            {
-                try
-                {
-                    TakeRights(handle, replaced);
-                }
-                catch
-                {
-                    handle.Dispose();
-                    throw;
-                }
-            }
-
-            return handle;
-        }
 
         /// <summary>
         /// Group, access list and mode before the owner: who gives a file away may need a capability to change its mode afterwards (chmod(2), CAP_FOWNER). Where the group or the owner cannot be
@@ -296,36 +269,29 @@ internal abstract partial class ReplacementFile
             }
 
             string temporary = NewTemporaryPath();
-            if (!OperatingSystem.IsLinux())
+            SafeFileHandle handle;
+            if (OperatingSystem.IsLinux())
             {
-                SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, writesThrough ? FileOptions.WriteThrough : FileOptions.None);
-                TemporaryPath = temporary;
-                return handle;
+                long named = _calls.MakeNew(temporary, flags, mode);
+                ThrowIfFailed(named);
+                handle = new SafeFileHandle((nint)named, ownsHandle: true);
             }
-
-            long named = _calls.MakeNew(temporary, flags, mode);
-            if (named < 0)
+            else
             {
-                throw Failed(named);
+                handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, writesThrough ? FileOptions.WriteThrough : FileOptions.None);
             }
 
             TemporaryPath = temporary;
-            return new SafeFileHandle((nint)named, ownsHandle: true);
+            return handle;
         }
 
         private void Allocate(SafeFileHandle handle, long size)
         {
-            if (size == 0 || !OperatingSystem.IsLinux())
-            {
-                return;
-            }
-
-            long answer;
-            do
+            long answer = -Libc.EINTR;
+            while (answer == -Libc.EINTR && size > 0 && OperatingSystem.IsLinux())
             {
                 answer = _calls.Allocate(handle, size);
             }
-            while (answer == -Libc.EINTR);
 
             // As in the runtime: only a lack of room counts, everything else is a file system that cannot preallocate.
             if (answer is -Libc.ENOSPC or -Libc.EFBIG)
@@ -356,34 +322,29 @@ internal abstract partial class ReplacementFile
 
         private Target? Look(string path)
         {
-            if (!OperatingSystem.IsLinux())
-            {
-                return LookByRuntime(path);
-            }
-
+            // Some sandboxes refuse the call, and old libraries do not have it.
+            int errno = Libc.ENOSYS;
             try
             {
-                Libc.FileStatus status;
+                Libc.FileStatus status = default;
                 const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID;
-                if (Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0)
+                if (OperatingSystem.IsLinux())
                 {
-                    return new Target(status.Mode, status.User, status.Group);
+                    errno = Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0 : Marshal.GetLastPInvokeError();
                 }
+
+                return errno switch
+                {
+                    0 => new Target(status.Mode, status.User, status.Group),
+                    Libc.ENOENT => null,
+                    Libc.ENOSYS or Libc.EPERM => LookByRuntime(path),
+                    _ => throw Failed(-errno),
+                };
             }
             catch (EntryPointNotFoundException)
             {
                 return LookByRuntime(path);
             }
-
-            int errno = Marshal.GetLastPInvokeError();
-            return errno switch
-            {
-                Libc.ENOENT => null,
-
-                // Some sandboxes refuse the call.
-                Libc.ENOSYS or Libc.EPERM => LookByRuntime(path),
-                _ => throw Failed(-errno),
-            };
         }
 
         private static Target? LookByRuntime(string path)

@@ -83,10 +83,6 @@ internal abstract partial class ReplacementFile
             }
         }
 
-        private protected override void Close()
-        {
-        }
-
         private void FindTarget(bool replacesLinks)
         {
             if (!Path.Exists(TargetPath))

@@ -109,7 +109,9 @@ internal abstract partial class ReplacementFile : IDisposable
 
     private protected abstract void Remove(string temporaryPath);
 
-    private protected abstract void Close();
+    private protected virtual void Close()
+    {
+    }
 
     private protected string NewTemporaryPath() => Path.Combine(Folder, TemporaryPrefix + RandomNumberGenerator.GetHexString(16, lowercase: true));
 
