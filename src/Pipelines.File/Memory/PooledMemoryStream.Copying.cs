@@ -15,16 +15,9 @@ public sealed partial class PooledMemoryStream
     {
         ArgumentNullException.ThrowIfNull(stream);
         ThrowIfDisposed();
-        if (stream != this)
-        {
-            Write(Sequence, stream);
-            return;
-        }
 
-        // Writing changes the bytes that are still to be written.
-        using PooledMemoryStream copy = new();
-        Write(Sequence, copy);
-        Write(copy.Sequence, this);
+        // Writing to itself changes the bytes that are still to be written.
+        Write(stream == this ? new ReadOnlySequence<byte>(ToArray()) : Sequence, stream);
     }
 
     /// <summary>

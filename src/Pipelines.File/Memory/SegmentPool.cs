@@ -42,7 +42,7 @@ internal sealed class SegmentPool
     [ThreadStatic]
     private static FileSegment? s_ofThread;
 
-    private readonly Bucket[] _buckets;
+    private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 1];
     private readonly bool _hasOneForEachThread;
 
     // Segments without memory, for that of callers' pools.
@@ -57,16 +57,10 @@ internal sealed class SegmentPool
     // Written by Trim only, which one thread calls: the finalizer's, or a test's for a pool of its own.
     private long _idleSince = Environment.TickCount64;
 
-    internal SegmentPool(long maxRetainedBytes)
-        : this(maxRetainedBytes, hasOneForEachThread: false)
-    {
-    }
-
-    private SegmentPool(long maxRetainedBytes, bool hasOneForEachThread)
+    internal SegmentPool(long maxRetainedBytes, bool hasOneForEachThread = false)
     {
         _maxRetainedBytes = maxRetainedBytes;
         _hasOneForEachThread = hasOneForEachThread;
-        _buckets = new Bucket[BucketOf(MaxSize) + 1];
         for (int i = 0; i < _buckets.Length; i++)
         {
             _buckets[i] = new Bucket();
@@ -197,11 +191,7 @@ internal sealed class SegmentPool
     internal void Trim(long now, bool isMemoryShort)
     {
         bool isTime = now - _idleSince >= (long)IdleTime.TotalMilliseconds;
-        if (isTime)
-        {
-            _idleSince = now;
-        }
-
+        _idleSince = isTime ? now : _idleSince;
         if (isTime || isMemoryShort)
         {
             foreach (Bucket bucket in _buckets)

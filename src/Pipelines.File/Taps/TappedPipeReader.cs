@@ -22,7 +22,7 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
         return isRead;
     }
 
-    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => Keep(reader.ReadAsync(cancellationToken));
+    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => KeepAsync(reader.ReadAsync(cancellationToken));
 
     public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
 
@@ -96,7 +96,7 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     }
 
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)
-        => Keep(reader.ReadAtLeastAsync(minimumSize, cancellationToken));
+        => KeepAsync(reader.ReadAtLeastAsync(minimumSize, cancellationToken));
 
     /// <summary><see langword="false"/>: a position that is not one of the buffer's, which is the reader's to refuse.</summary>
     private static bool TrySlice(ReadOnlySequence<byte> buffer, SequencePosition consumed, out ReadOnlySequence<byte> bytes)
@@ -113,20 +113,8 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
         }
     }
 
-    private ValueTask<ReadResult> Keep(ValueTask<ReadResult> reading)
-    {
-        if (!reading.IsCompletedSuccessfully)
-        {
-            return KeepLaterAsync(reading);
-        }
-
-        ReadResult result = reading.Result;
-        _buffer = result.Buffer;
-        return new ValueTask<ReadResult>(result);
-    }
-
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<ReadResult> KeepLaterAsync(ValueTask<ReadResult> reading)
+    private async ValueTask<ReadResult> KeepAsync(ValueTask<ReadResult> reading)
     {
         ReadResult result = await reading.ConfigureAwait(false);
         _buffer = result.Buffer;

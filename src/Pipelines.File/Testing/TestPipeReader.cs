@@ -43,32 +43,14 @@ public sealed class TestPipeReader : PipeReader, IDisposable
 
     /// <summary>The maximum number of bytes that one read adds; by default the length of the piece.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public int PieceSize
-    {
-        get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfLessThan(value, 1);
-            field = value;
-        }
-    }
-    = int.MaxValue;
+    public int PieceSize { get; init => field = AtLeastOne(value, nameof(PieceSize)); } = int.MaxValue;
 
     /// <summary>
     /// The maximum number of bytes in one segment of the buffer; 1 puts every byte into a segment of its own. By default every piece is one
     /// segment.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public int SegmentSize
-    {
-        get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfLessThan(value, 1);
-            field = value;
-        }
-    }
-    = int.MaxValue;
+    public int SegmentSize { get; init => field = AtLeastOne(value, nameof(SegmentSize)); } = int.MaxValue;
 
     /// <summary>
     /// Whether every piece comes later; <see langword="false"/> by default. A read that needs a piece is then not complete when it returns,
@@ -160,6 +142,12 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     /// <summary>Completes the reader.</summary>
     public void Dispose() => Complete();
 
+    private static int AtLeastOne(int value, string name)
+    {
+        ArgumentOutOfRangeException.ThrowIfLessThan(value, 1, name);
+        return value;
+    }
+
     private void WriteNext()
     {
         if (_isWritten)
@@ -167,9 +155,13 @@ public sealed class TestPipeReader : PipeReader, IDisposable
             return;
         }
 
-        bool isEnd = !MoveNext();
+        while (_next.IsEmpty && _pieces.MoveNext())
+        {
+            _next = _pieces.Current;
+        }
+
         long left = FailsAt - _given ?? long.MaxValue;
-        if (isEnd || left == 0)
+        if (_next.IsEmpty || left == 0)
         {
             _isWritten = true;
             _pipe.Writer.Complete(left == 0 ? Error : null);
@@ -190,22 +182,6 @@ public sealed class TestPipeReader : PipeReader, IDisposable
 
         // Complete at once: the pipe never asks a writer to wait.
         _ = _pipe.Writer.FlushAsync().AsTask();
-    }
-
-    /// <summary>Whether there is a byte left in <see cref="_next"/>, or in the pieces behind it.</summary>
-    private bool MoveNext()
-    {
-        while (_next.IsEmpty)
-        {
-            if (!_pieces.MoveNext())
-            {
-                return false;
-            }
-
-            _next = _pieces.Current;
-        }
-
-        return true;
     }
 
     /// <summary>Memory of exactly the size that is asked for, which is overwritten when it is given back.</summary>

@@ -19,9 +19,6 @@ public readonly struct Utf8InterpolatedStringHandler
     /// <summary>Bytes that are asked for where a value did not fit into what there was; twice as many each time.</summary>
     private const int SecondTry = 256;
 
-    /// <summary>Characters of a value that are formatted on the stack.</summary>
-    private const int StackChars = 256;
-
     private readonly IBufferWriter<byte> _writer;
     private readonly IFormatProvider? _provider;
     private readonly ICustomFormatter? _custom;
@@ -119,10 +116,6 @@ public readonly struct Utf8InterpolatedStringHandler
         {
             AppendUtf8(value, alignment, format);
         }
-        else if (value is ISpanFormattable)
-        {
-            AppendChars(value, alignment, format);
-        }
         else
         {
             AppendFormatted((value is IFormattable formattable ? formattable.ToString(format, _provider) : value?.ToString()).AsSpan(), alignment);
@@ -157,36 +150,6 @@ public readonly struct Utf8InterpolatedStringHandler
             room.Slice(alignment > 0 ? 0 : written, spaces).Fill((byte)' ');
             _writer.Advance(written + spaces);
             return;
-        }
-    }
-
-    private void AppendChars<T>(T value, int alignment, string? format)
-    {
-        Span<char> room = stackalloc char[StackChars];
-        char[]? rented = null;
-        try
-        {
-            int written;
-            while (!((ISpanFormattable)value!).TryFormat(room, out written, format, _provider))
-            {
-                int size = checked(room.Length * 2);
-                Return(rented);
-                room = rented = ArrayPool<char>.Shared.Rent(size);
-            }
-
-            AppendFormatted(room[..written], alignment);
-        }
-        finally
-        {
-            Return(rented);
-        }
-
-        static void Return(char[]? rented)
-        {
-            if (rented is not null)
-            {
-                ArrayPool<char>.Shared.Return(rented);
-            }
         }
     }
 
