@@ -47,7 +47,15 @@ internal static unsafe class FileWatches
                 return true;
             }
 
-            if (file.IsReleased || (s_inotify ??= TryStart()) is not { } inotify || !TryWatch(inotify, file, out int number))
+            if (file.IsReleased || (s_inotify ??= TryStart()) is not { } inotify)
+            {
+                return false;
+            }
+
+            // By the descriptor: the path may mean another file by now. A handle that its owner has closed means none, or another one, whose events cost a read, which tells.
+            file.DescriptorPath ??= string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file.Handle.DangerousGetHandle()}");
+            int number = Libc.InotifyAddWatch(inotify, file.DescriptorPath, NextChange);
+            if (number <= 0)
             {
                 return false;
             }
@@ -103,7 +111,12 @@ internal static unsafe class FileWatches
                 if ((happened.Mask & Libc.IN_Q_OVERFLOW) != 0)
                 {
                     // Events are missing: any file may have changed.
-                    TakeAll(changed);
+                    foreach (FollowedFile first in s_watches.Values)
+                    {
+                        TakeAll(first, changed);
+                    }
+
+                    s_watches.Clear();
                 }
                 else if (s_watches.Remove(happened.Watch, out FollowedFile? first))
                 {
@@ -121,16 +134,6 @@ internal static unsafe class FileWatches
         changed.Clear();
     }
 
-    private static void TakeAll(List<FollowedFile> changed)
-    {
-        foreach (FollowedFile first in s_watches.Values)
-        {
-            TakeAll(first, changed);
-        }
-
-        s_watches.Clear();
-    }
-
     private static void TakeAll(FollowedFile? file, List<FollowedFile> changed)
     {
         while (file is not null)
@@ -141,32 +144,6 @@ internal static unsafe class FileWatches
             changed.Add(file);
             file = next;
         }
-    }
-
-    private static bool TryWatch(SafeFileHandle inotify, FollowedFile file, out int number)
-    {
-        number = -1;
-        bool isHeld = false;
-        try
-        {
-            // By the descriptor: the path may mean another file by now.
-            file.Handle.DangerousAddRef(ref isHeld);
-            file.DescriptorPath ??= string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file.Handle.DangerousGetHandle()}");
-            number = Libc.InotifyAddWatch(inotify, file.DescriptorPath, NextChange);
-        }
-        catch (ObjectDisposedException)
-        {
-            // The read tells.
-        }
-        finally
-        {
-            if (isHeld)
-            {
-                file.Handle.DangerousRelease();
-            }
-        }
-
-        return number > 0;
     }
 
     /// <summary><see langword="null"/>: the system has no instance, or no thread.</summary>

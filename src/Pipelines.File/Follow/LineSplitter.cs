@@ -23,7 +23,7 @@ internal sealed class LineSplitter(int maxLength)
         line = default;
 
         // The byte behind the most may be the CR of the line end.
-        bool isPiece = end < 0 ? rest.Length > maxLength + 1L : end > maxLength + 1L;
+        bool isPiece = (end < 0 ? rest.Length : end) > maxLength + 1L;
         if (end < 0 && !isPiece)
         {
             _searched = rest.Length;
@@ -67,19 +67,5 @@ internal sealed class LineSplitter(int maxLength)
     }
 
     private long FindLineFeed(in ReadOnlySequence<byte> rest)
-    {
-        ReadOnlySpan<byte> first = rest.FirstSpan;
-        if (_searched < first.Length && first[(int)_searched..].IndexOf((byte)'\n') is >= 0 and int index)
-        {
-            return _searched + index;
-        }
-
-        if (rest.IsSingleSegment)
-        {
-            return -1;
-        }
-
-        ReadOnlySequence<byte> unsearched = rest.Slice(Math.Max(_searched, first.Length));
-        return unsearched.PositionOf((byte)'\n') is { } position ? rest.Slice(0, position).Length : -1;
-    }
+        => rest.Slice(_searched).PositionOf((byte)'\n') is { } position ? rest.Slice(0, position).Length : -1;
 }

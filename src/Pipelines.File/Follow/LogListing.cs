@@ -1,3 +1,4 @@
+using System.Text.RegularExpressions;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;
@@ -10,22 +11,12 @@ namespace Pipelines.File.Follow;
 internal readonly record struct LogName(string Path, FileIdentity Identity, long Length, DateTime LastWritten);
 
 /// <summary>The files of a log at one moment: the one that has its name, and those beside it that once had it.</summary>
-internal sealed class LogListing
+/// <param name="Named">The file that has the name.</param>
+/// <param name="Rotated">The files that were rotated, the oldest first.</param>
+internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated)
 {
     /// <summary>How often the files are looked at until two looks agree, as renames between make others seem to be missing.</summary>
     private const int MaxLooks = 8;
-
-    private LogListing(LogName? named, List<LogName> rotated)
-    {
-        Named = named;
-        Rotated = rotated;
-    }
-
-    /// <summary>The file that has the name.</summary>
-    internal LogName? Named { get; }
-
-    /// <summary>The files that were rotated, the oldest first.</summary>
-    internal IReadOnlyList<LogName> Rotated { get; }
 
     /// <exception cref="IOException">No descriptor is left to look at a folder with: which files there are is not known.</exception>
     internal static LogListing Take(string path, IReadOnlyList<string> patterns)
@@ -33,16 +24,18 @@ internal sealed class LogListing
         LogListing listing = Look(path, patterns);
         for (int i = 1; i < MaxLooks; i++)
         {
-            LogListing again = Look(path, patterns);
-            if (again.Named?.Identity == listing.Named?.Identity && again.Rotated.Select(static file => (file.Path, file.Identity)).SequenceEqual(listing.Rotated.Select(static file => (file.Path, file.Identity))))
+            LogListing before = listing;
+            listing = Look(path, patterns);
+            if (Names(listing).SequenceEqual(Names(before)))
             {
-                return again;
+                break;
             }
-
-            listing = again;
         }
 
         return listing;
+
+        static IEnumerable<(string Path, FileIdentity Identity)> Names(LogListing files)
+            => files.Rotated.Append(files.Named.GetValueOrDefault()).Select(static file => (file.Path, file.Identity));
     }
 
     private static LogListing Look(string path, IReadOnlyList<string> patterns)
@@ -51,9 +44,10 @@ internal sealed class LogListing
         foreach (string pattern in patterns)
         {
             string folder = Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern);
+            Regex name = RotatedName.ToRegex(Path.GetFileName(pattern), Path.GetFileName(path));
             foreach (string file in FilesOf(folder))
             {
-                if (file != path && RotatedName.Matches(Path.GetFileName(pattern.AsSpan()), Path.GetFileName(path.AsSpan()), Path.GetFileName(file.AsSpan()))
+                if (file != path && name.IsMatch(Path.GetFileName(file.AsSpan()))
                     && TryLook(file) is { } found && found.Identity != default && rotated.TrueForAll(other => other.Identity != found.Identity))
                 {
                     rotated.Add(found);
