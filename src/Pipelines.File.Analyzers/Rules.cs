@@ -5,45 +5,34 @@ namespace Pipelines.File.Analyzers;
 /// <summary>What is reported; docs/analyzers.md has a paragraph for each.</summary>
 public static class Rules
 {
-    private const string Category = "Reliability";
-
     /// <summary>A writer with Replace is disposed, and nothing has completed it.</summary>
-    public static readonly DiagnosticDescriptor ReplaceNotCompleted = new(
+    public static readonly DiagnosticDescriptor ReplaceNotCompleted = Rule(
         "PF0001",
         "A writer with Replace is disposed without CompleteAsync",
         "'{0}' has Replace and is disposed without CompleteAsync, so the file does not appear",
-        Category,
-        DiagnosticSeverity.Warning,
-        isEnabledByDefault: true,
         "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the end to make the new file appear.");
 
     /// <summary>A line of ReadLinesAsync is kept.</summary>
-    public static readonly DiagnosticDescriptor LineStored = new(
+    public static readonly DiagnosticDescriptor LineStored = Rule(
         "PF0002",
         "A line of ReadLinesAsync is stored",
         "A line of ReadLinesAsync is valid until the next step of the loop: store a copy",
-        Category,
-        DiagnosticSeverity.Warning,
-        isEnabledByDefault: true,
         "The line refers to the reader's buffer, which the next step of the loop uses again. Store line.ToArray() or Encoding.UTF8.GetString(line), or read with ReadTextLinesAsync.");
 
     /// <summary>A buffer is used after AdvanceTo.</summary>
-    public static readonly DiagnosticDescriptor BufferUsedBehindAdvance = new(
+    public static readonly DiagnosticDescriptor BufferUsedBehindAdvance = Rule(
         "PF0003",
         "A reader's buffer is used after AdvanceTo",
         "'{0}' is used after AdvanceTo, which has given its memory back",
-        Category,
-        DiagnosticSeverity.Warning,
-        isEnabledByDefault: true,
         "After AdvanceTo the memory of the buffer may hold other bytes. Use the buffer and its length before AdvanceTo.");
 
     /// <summary>The result of a writer's call is dropped.</summary>
-    public static readonly DiagnosticDescriptor NotAwaited = new(
+    public static readonly DiagnosticDescriptor NotAwaited = Rule(
         "PF0004",
         "A flush, write or completion of a PipeWriter is not awaited",
         "'{0}' is not awaited: its error is lost, and the next call of the writer may come too early",
-        Category,
-        DiagnosticSeverity.Warning,
-        isEnabledByDefault: true,
         "A PipeWriter allows one call of FlushAsync, WriteAsync or CompleteAsync at a time, and reports a failed write only to a caller that awaits the call.");
+
+    private static DiagnosticDescriptor Rule(string id, string title, string message, string description)
+        => new(id, title, message, "Reliability", DiagnosticSeverity.Warning, isEnabledByDefault: true, description);
 }

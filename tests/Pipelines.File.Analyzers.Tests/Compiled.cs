@@ -29,10 +29,7 @@ internal static class Compiled
         .. ((string)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES")!).Split(Path.PathSeparator).Select(path => MetadataReference.CreateFromFile(path)),
     ];
 
-    private static readonly ImmutableArray<DiagnosticAnalyzer> s_analyzers =
-    [
-        new ReplaceNotCompletedAnalyzer(), new LineStoredAnalyzer(), new BufferUsedBehindAdvanceAnalyzer(), new NotAwaitedAnalyzer(),
-    ];
+    private static readonly ImmutableArray<DiagnosticAnalyzer> s_analyzers = [new UsageAnalyzer()];
 
     /// <summary>Statements, in an async method, that have to compile. Returns each diagnostic as "id text".</summary>
     public static async Task<string[]> DiagnoseAsync(string statements)

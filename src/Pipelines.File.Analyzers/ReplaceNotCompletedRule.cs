@@ -1,4 +1,3 @@
-using System.Collections.Immutable;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp;
 using Microsoft.CodeAnalysis.CSharp.Syntax;
@@ -10,21 +9,9 @@ namespace Pipelines.File.Analyzers;
 /// <summary>
 /// Finds a local writer that is made with Replace and disposed, and that nothing in the method completes or aborts. One that goes anywhere else, where it may be completed, is let be.
 /// </summary>
-[DiagnosticAnalyzer(LanguageNames.CSharp)]
-public sealed class ReplaceNotCompletedAnalyzer : DiagnosticAnalyzer
+internal static class ReplaceNotCompletedRule
 {
-    /// <inheritdoc/>
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.ReplaceNotCompleted);
-
-    /// <inheritdoc/>
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterSyntaxNodeAction(Analyze, SyntaxKind.VariableDeclarator);
-    }
-
-    private static void Analyze(SyntaxNodeAnalysisContext context)
+    internal static void Analyze(SyntaxNodeAnalysisContext context)
     {
         VariableDeclaratorSyntax declarator = (VariableDeclaratorSyntax)context.Node;
         SemanticModel model = context.SemanticModel;

@@ -1,4 +1,3 @@
-using System.Collections.Immutable;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp;
 using Microsoft.CodeAnalysis.CSharp.Syntax;
@@ -9,21 +8,9 @@ namespace Pipelines.File.Analyzers;
 /// <summary>
 /// Finds uses of a buffer in the statements behind the AdvanceTo that was given a position of it, in the same block, up to where it is assigned again. Other paths are let be.
 /// </summary>
-[DiagnosticAnalyzer(LanguageNames.CSharp)]
-public sealed class BufferUsedBehindAdvanceAnalyzer : DiagnosticAnalyzer
+internal static class BufferUsedBehindAdvanceRule
 {
-    /// <inheritdoc/>
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.BufferUsedBehindAdvance);
-
-    /// <inheritdoc/>
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterSyntaxNodeAction(Analyze, SyntaxKind.InvocationExpression);
-    }
-
-    private static void Analyze(SyntaxNodeAnalysisContext context)
+    internal static void Analyze(SyntaxNodeAnalysisContext context)
     {
         InvocationExpressionSyntax call = (InvocationExpressionSyntax)context.Node;
         SemanticModel model = context.SemanticModel;

@@ -1,4 +1,3 @@
-using System.Collections.Immutable;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp;
 using Microsoft.CodeAnalysis.CSharp.Syntax;
@@ -7,21 +6,9 @@ using Microsoft.CodeAnalysis.Diagnostics;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>Finds FlushAsync, WriteAsync and CompleteAsync of a PipeWriter whose result is dropped.</summary>
-[DiagnosticAnalyzer(LanguageNames.CSharp)]
-public sealed class NotAwaitedAnalyzer : DiagnosticAnalyzer
+internal static class NotAwaitedRule
 {
-    /// <inheritdoc/>
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.NotAwaited);
-
-    /// <inheritdoc/>
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterSyntaxNodeAction(Analyze, SyntaxKind.ExpressionStatement);
-    }
-
-    private static void Analyze(SyntaxNodeAnalysisContext context)
+    internal static void Analyze(SyntaxNodeAnalysisContext context)
     {
         // writer.FlushAsync(), writer?.FlushAsync(), writer.FlushAsync().ConfigureAwait(false)
         ExpressionSyntax dropped = ((ExpressionStatementSyntax)context.Node).Expression;

@@ -7,27 +7,14 @@ using Microsoft.CodeAnalysis.Diagnostics;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>Finds lines of ReadLinesAsync that are put into something that outlives the step of the loop: a collection, a field, a local from outside, a result.</summary>
-[DiagnosticAnalyzer(LanguageNames.CSharp)]
-public sealed class LineStoredAnalyzer : DiagnosticAnalyzer
+internal static class LineStoredRule
 {
     private static readonly ImmutableHashSet<string> s_collecting = ImmutableHashSet.Create("ToListAsync", "ToArrayAsync", "ToHashSetAsync", "LastAsync", "LastOrDefaultAsync", "Reverse", "OrderBy",
         "FirstAsync", "FirstOrDefaultAsync", "SingleAsync", "SingleOrDefaultAsync", "ElementAtAsync", "ElementAtOrDefaultAsync");
 
     private static readonly ImmutableHashSet<string> s_storing = ImmutableHashSet.Create("Add", "AddFirst", "AddLast", "Append", "Enqueue", "Insert", "Prepend", "Push", "TryAdd", "TryWrite", "WriteAsync");
 
-    /// <inheritdoc/>
-    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = ImmutableArray.Create(Rules.LineStored);
-
-    /// <inheritdoc/>
-    public override void Initialize(AnalysisContext context)
-    {
-        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
-        context.EnableConcurrentExecution();
-        context.RegisterSyntaxNodeAction(AnalyzeCall, SyntaxKind.InvocationExpression);
-        context.RegisterSyntaxNodeAction(AnalyzeLoop, SyntaxKind.ForEachStatement);
-    }
-
-    private static void AnalyzeCall(SyntaxNodeAnalysisContext context)
+    internal static void AnalyzeCall(SyntaxNodeAnalysisContext context)
     {
         if (context.Node is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access }
             && s_collecting.Contains(access.Name.Identifier.Text)
@@ -37,7 +24,7 @@ public sealed class LineStoredAnalyzer : DiagnosticAnalyzer
         }
     }
 
-    private static void AnalyzeLoop(SyntaxNodeAnalysisContext context)
+    internal static void AnalyzeLoop(SyntaxNodeAnalysisContext context)
     {
         ForEachStatementSyntax loop = (ForEachStatementSyntax)context.Node;
         SemanticModel model = context.SemanticModel;

@@ -1,0 +1,27 @@
+using System.Collections.Immutable;
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.CSharp;
+using Microsoft.CodeAnalysis.Diagnostics;
+
+namespace Pipelines.File.Analyzers;
+
+/// <summary>Has every rule look at the code that it is about.</summary>
+[DiagnosticAnalyzer(LanguageNames.CSharp)]
+public sealed class UsageAnalyzer : DiagnosticAnalyzer
+{
+    /// <inheritdoc/>
+    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; }
+        = ImmutableArray.Create(Rules.ReplaceNotCompleted, Rules.LineStored, Rules.BufferUsedBehindAdvance, Rules.NotAwaited);
+
+    /// <inheritdoc/>
+    public override void Initialize(AnalysisContext context)
+    {
+        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
+        context.EnableConcurrentExecution();
+        context.RegisterSyntaxNodeAction(ReplaceNotCompletedRule.Analyze, SyntaxKind.VariableDeclarator);
+        context.RegisterSyntaxNodeAction(LineStoredRule.AnalyzeCall, SyntaxKind.InvocationExpression);
+        context.RegisterSyntaxNodeAction(LineStoredRule.AnalyzeLoop, SyntaxKind.ForEachStatement);
+        context.RegisterSyntaxNodeAction(BufferUsedBehindAdvanceRule.Analyze, SyntaxKind.InvocationExpression);
+        context.RegisterSyntaxNodeAction(NotAwaitedRule.Analyze, SyntaxKind.ExpressionStatement);
+    }
+}
