@@ -7,30 +7,17 @@ using Microsoft.Extensions.Logging;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>The middleware: what all requests of one application share, and the decision whose body feature is taken over.</summary>
-internal sealed partial class FileSender
+internal sealed partial class FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
 {
-    private readonly ILogger _logger;
-    private readonly long _minimumSize;
-
     // Kestrel's body is the same object for all requests of a connection (of an HTTP/2 stream, which is used again), and so is ours: no request costs one.
     private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature> _features = [];
-    private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature>.CreateValueCallback _createFeature;
 
     // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
     private SharedRate? _sharedRate;
 
-    internal FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
-    {
-        _logger = logger;
-        Files = files;
-        SegmentSize = segmentSize;
-        _minimumSize = minimumSize;
-        _createFeature = inner => new FileSendingFeature(this, inner);
-    }
+    internal OpenFiles Files => files;
 
-    internal OpenFiles Files { get; }
-
-    internal int SegmentSize { get; }
+    internal int SegmentSize => segmentSize;
 
     internal async Task InvokeAsync(HttpContext context, RequestDelegate next)
     {
@@ -43,7 +30,7 @@ internal sealed partial class FileSender
             return;
         }
 
-        FileSendingFeature sending = isKestrels ? _features.GetValue(inner, _createFeature) : new FileSendingFeature(this, inner);
+        FileSendingFeature sending = isKestrels ? _features.GetOrAdd(inner, static (inner, sender) => new FileSendingFeature(sender, inner), this) : new FileSendingFeature(this, inner);
         sending.Begin(context, isKestrels);
         features.Set<IHttpResponseBodyFeature>(sending);
         try
@@ -63,7 +50,7 @@ internal sealed partial class FileSender
     /// <summary>Whether the server would do nothing but copy these bytes of a file into the body, as far as can be told before it is open.</summary>
     internal bool CanSend(HttpContext context, long offset, long? count)
     {
-        if (offset < 0 || count <= 0 || count < _minimumSize)
+        if (offset < 0 || count <= 0 || count < minimumSize)
         {
             return false;
         }
@@ -77,7 +64,7 @@ internal sealed partial class FileSender
 
     /// <summary>The same, once the file is open and its length known.</summary>
     internal bool CanSendOpen(HttpContext context, long length, long offset, long count)
-        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= _minimumSize && !(context.Response.ContentLength < count);
+        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= minimumSize && !(context.Response.ContentLength < count);
 
     /// <summary>The part of a rate that <see cref="CountedWriter"/> lets Kestrel count.</summary>
     internal MinDataRate RateOfShare(MinDataRate rate)

@@ -10,13 +10,11 @@ namespace Pipelines.File.AspNetCore;
 /// <summary>
 /// The response body of one request at a time, and of the next one that has the same of the server's: the server's own, but for files, which are pumped into its writer.
 /// </summary>
-internal sealed class FileSendingFeature : IHttpResponseBodyFeature
+internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFeature inner) : IHttpResponseBodyFeature
 {
     /// <summary>How long a request that has lost its client waits to be told so.</summary>
     private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
 
-    private readonly FileSender _sender;
-    private readonly IHttpResponseBodyFeature _inner;
     private HttpContext _context = null!;
 
     // The server's own, whatever the application replaces it by: canceled when the client is gone.
@@ -31,15 +29,9 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
     // Interlocked: null while a send uses it. A second one at once, which is a mistake that the writer tells, has one of its own.
     private FilePump? _pump;
 
-    internal FileSendingFeature(FileSender sender, IHttpResponseBodyFeature inner)
-    {
-        _sender = sender;
-        _inner = inner;
-    }
+    public Stream Stream => inner.Stream;
 
-    public Stream Stream => _inner.Stream;
-
-    public PipeWriter Writer => _inner.Writer;
+    public PipeWriter Writer => inner.Writer;
 
     /// <summary>Serves a request from here on.</summary>
     /// <param name="context">The request.</param>
@@ -55,18 +47,18 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         }
     }
 
-    public void DisableBuffering() => _inner.DisableBuffering();
+    public void DisableBuffering() => inner.DisableBuffering();
 
-    public Task StartAsync(CancellationToken cancellationToken = default) => _inner.StartAsync(cancellationToken);
+    public Task StartAsync(CancellationToken cancellationToken = default) => inner.StartAsync(cancellationToken);
 
-    public Task CompleteAsync() => _inner.CompleteAsync();
+    public Task CompleteAsync() => inner.CompleteAsync();
 
     public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
     {
-        if (!cancellationToken.IsCancellationRequested && _sender.CanSend(_context, offset, count) && _sender.Files.Open(path) is { } file)
+        if (!cancellationToken.IsCancellationRequested && sender.CanSend(_context, offset, count) && sender.Files.Open(path) is { } file)
         {
             long wanted = count ?? file.Length - offset;
-            if (_sender.CanSendOpen(_context, file.Length, offset, wanted))
+            if (sender.CanSendOpen(_context, file.Length, offset, wanted))
             {
                 FilePipelinesMetrics.Sent();
                 return SendAsync(file, offset, wanted, cancellationToken);
@@ -77,7 +69,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
 
         // Also for everything that cannot be sent: the server throws what it documents.
         FilePipelinesMetrics.Left();
-        return _inner.SendFileAsync(path, offset, count, cancellationToken);
+        return inner.SendFileAsync(path, offset, count, cancellationToken);
     }
 
     /// <summary>Sends a part of an open file that is known to be there, and releases the file.</summary>
@@ -102,23 +94,23 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
         {
             // Before any memory is asked for: what is written before the headers would be copied behind them.
             _starting = count;
-            await _inner.StartAsync(cancellationToken).ConfigureAwait(false);
+            await inner.StartAsync(cancellationToken).ConfigureAwait(false);
             _starting = 0;
-            PipeWriter writer = _inner.Writer;
+            PipeWriter writer = inner.Writer;
 
             // Only HTTP/1.1 has the feature, and of its responses Kestrel counts those in chunks by itself.
             rateFeature = context.Features.Get<IHttpMinResponseDataRateFeature>();
             rate = context.Response.Headers.TransferEncoding.Count == 0 ? rateFeature?.MinDataRate : null;
             if (rate is not null)
             {
-                rateFeature!.MinDataRate = _sender.RateOfShare(rate);
+                rateFeature!.MinDataRate = sender.RateOfShare(rate);
                 counted = Interlocked.Exchange(ref _counted, null) ?? new CountedWriter();
                 writer = counted.On(writer);
             }
 
             for (long left = count; ;)
             {
-                int read = await pump.ReadAsync(writer, (int)Math.Min(left, _sender.SegmentSize)).ConfigureAwait(false);
+                int read = await pump.ReadAsync(writer, (int)Math.Min(left, sender.SegmentSize)).ConfigureAwait(false);
                 if (read == 0)
                 {
                     throw new EndOfStreamException($"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Backend.Path}'");
@@ -151,7 +143,7 @@ internal sealed class FileSendingFeature : IHttpResponseBodyFeature
 
             if (isFiles)
             {
-                _sender.LogFailed(file.Backend.Path, e);
+                sender.LogFailed(file.Backend.Path, e);
             }
 
             throw;

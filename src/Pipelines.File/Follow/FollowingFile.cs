@@ -7,7 +7,7 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Follow;
 
 /// <summary>
-/// A file whose end is waited at: the file, with a loop around its reads. A read that finds the end is one that has to wait, as that of an empty FIFO is; it ends without bytes only when
+/// A file that is read and whose end is waited at: the file, with a loop around its reads. A read that finds the end is one that has to wait, as that of an empty FIFO is; it ends without bytes only when
 /// nothing more comes.
 /// </summary>
 internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSource<FileRequest>
@@ -45,8 +45,6 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
 
     internal override int MaxBuffersPerOperation => _file.MaxBuffersPerOperation;
 
-    internal override bool EndsWrites => _file.EndsWrites;
-
     internal override int ReadGranularity => _file.ReadGranularity;
 
     internal override int ReadAlignment => _file.ReadAlignment;
@@ -54,8 +52,6 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
     internal override bool IsDirect => _file.IsDirect;
 
     internal override int BytesPerRead => _file.BytesPerRead;
-
-    internal override long EndOfLastWrite => _file.EndOfLastWrite;
 
     /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>
     /// <param name="file">The file.</param>
@@ -98,8 +94,6 @@ internal sealed class FollowingFile : OpenedFile, IValueTaskSource, IValueTaskSo
             _file.Cancel(operation, generation);
         }
     }
-
-    internal override void SyncFolder() => _file.SyncFolder();
 
     [SuppressMessage("Usage", "CA1816:Dispose methods should call SuppressFinalize", Justification = "This is what disposes.")]
     internal override void Release(bool closeHandle)

@@ -8,11 +8,8 @@ namespace Pipelines.File.Lines;
 /// What a pipe gives, cut behind the last whole line of each read; once: the enumerable is its own enumerator, and one caller uses it at a time. Where the lines are is for whoever
 /// walks through a batch to find. The part of a line that a read ends with is searched once, and comes again at the beginning of the next batch.
 /// </summary>
-internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
+internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken) : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
 {
-    private readonly PipeReader _reader;
-    private readonly bool _leaveOpen;
-    private CancellationToken _cancellationToken;
     private CancellationTokenSource? _linkedTokens;
     private bool _isStarted;
     private bool _isEnded;
@@ -30,17 +27,9 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
     // Of lines that cross segments.
     private byte[]? _joined;
 
-    internal LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
-    {
-        _reader = reader;
-        MaxLength = maxLength;
-        _leaveOpen = leaveOpen;
-        _cancellationToken = cancellationToken;
-    }
-
     public LineBatch Current => new(this, Number);
 
-    internal int MaxLength { get; }
+    internal int MaxLength => maxLength;
 
     /// <summary>The number of the current batch: an older one is not valid any more.</summary>
     internal int Number { get; private set; }
@@ -57,7 +46,8 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
     /// <summary>The offset behind the last line that was given: where a reader that is left open goes on.</summary>
     internal long Used { get; set; }
 
-    internal CancellationToken CancellationToken => _cancellationToken;
+    /// <summary>Ends the enumeration.</summary>
+    internal CancellationToken CancellationToken { get; private set; } = cancellationToken;
 
     public IAsyncEnumerator<LineBatch> GetAsyncEnumerator(CancellationToken cancellationToken = default)
     {
@@ -67,15 +57,15 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
         }
 
         _isStarted = true;
-        Offset = Used = _reader is FilePipeReader file ? file.Position : 0;
-        if (!_cancellationToken.CanBeCanceled)
+        Offset = Used = reader is FilePipeReader file ? file.Position : 0;
+        if (!CancellationToken.CanBeCanceled)
         {
-            _cancellationToken = cancellationToken;
+            CancellationToken = cancellationToken;
         }
-        else if (cancellationToken.CanBeCanceled && cancellationToken != _cancellationToken)
+        else if (cancellationToken.CanBeCanceled && cancellationToken != CancellationToken)
         {
-            _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(_cancellationToken, cancellationToken);
-            _cancellationToken = _linkedTokens.Token;
+            _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(CancellationToken, cancellationToken);
+            CancellationToken = _linkedTokens.Token;
         }
 
         return this;
@@ -101,11 +91,11 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
                 return false;
             }
 
-            ReadResult result = await _reader.ReadAsync(_cancellationToken).ConfigureAwait(false);
+            ReadResult result = await reader.ReadAsync(CancellationToken).ConfigureAwait(false);
             _buffer = result.Buffer;
             if (result.IsCanceled)
             {
-                _reader.AdvanceTo(_buffer.Start);
+                reader.AdvanceTo(_buffer.Start);
                 throw new OperationCanceledException("The reading of lines was canceled by CancelPendingRead.");
             }
 
@@ -132,15 +122,15 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
         {
             Advance(_buffer.GetPosition(Used - Offset));
         }
-        catch (Exception e) when (!_leaveOpen && e is (InvalidOperationException or ArgumentOutOfRangeException))
+        catch (Exception e) when (!leaveOpen && e is (InvalidOperationException or ArgumentOutOfRangeException))
         {
             // The reader was completed within the loop, and has its memory; one over a stream has emptied the buffer, too.
         }
         finally
         {
-            if (!_leaveOpen)
+            if (!leaveOpen)
             {
-                await _reader.CompleteAsync().ConfigureAwait(false);
+                await reader.CompleteAsync().ConfigureAwait(false);
             }
         }
     }
@@ -225,13 +215,13 @@ internal sealed class LineBatches : IAsyncEnumerable<LineBatch>, IAsyncEnumerato
         _hasBuffer = false;
         if (!_isEnded)
         {
-            _reader.AdvanceTo(consumed, _buffer.End);
+            reader.AdvanceTo(consumed, _buffer.End);
         }
-        else if (_leaveOpen || !_buffer.IsEmpty)
+        else if (leaveOpen || !_buffer.IsEmpty)
         {
             // What is behind does not count as examined, so that the next read gives it without waiting for more.
             // PipeReader.Create(ReadOnlySequence<byte>) takes no position of an empty buffer; a reader that is completed next needs none.
-            _reader.AdvanceTo(consumed);
+            reader.AdvanceTo(consumed);
         }
     }
 

@@ -5,9 +5,8 @@ using System.Runtime.InteropServices;
 namespace Pipelines.File.Lines;
 
 /// <summary>The lines of a pipe one by one, as parts of what the reader gave: a walk through batches that goes on where it was left.</summary>
-internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>, IAsyncEnumerator<ReadOnlySequence<byte>>
+internal sealed class PipeReaderLines(LineBatches batches) : IAsyncEnumerable<ReadOnlySequence<byte>>, IAsyncEnumerator<ReadOnlySequence<byte>>
 {
-    private readonly LineBatches _batches;
     private LineFeeds _lineFeeds;
 
     // The segment: a part of an array from _start, or memory that is none (_array is null then).
@@ -26,8 +25,6 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
     private int _lineLength;
     private ReadOnlySequence<byte>? _crossing;
 
-    internal PipeReaderLines(LineBatches batches) => _batches = batches;
-
     // Made when it is asked for: to store it in a field for every line would cost two write barriers.
     public ReadOnlySequence<byte> Current
         => _crossing is { } line ? line
@@ -43,16 +40,16 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
 
     public IAsyncEnumerator<ReadOnlySequence<byte>> GetAsyncEnumerator(CancellationToken cancellationToken = default)
     {
-        _batches.GetAsyncEnumerator(cancellationToken);
+        batches.GetAsyncEnumerator(cancellationToken);
         return this;
     }
 
     public ValueTask<bool> MoveNextAsync()
         => !_lineFeeds.TryTake(out int lineFeed) ? MoveBeyondBlockAsync()
             : TryTake(lineFeed) ? new ValueTask<bool>(true)
-            : ValueTask.FromException<bool>(_batches.TooLong());
+            : ValueTask.FromException<bool>(batches.TooLong());
 
-    public ValueTask DisposeAsync() => _batches.DisposeAsync();
+    public ValueTask DisposeAsync() => batches.DisposeAsync();
 
     private bool TryTake(int lineFeed)
     {
@@ -64,7 +61,7 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
             length--;
         }
 
-        if (length > _batches.MaxLength)
+        if (length > batches.MaxLength)
         {
             return false;
         }
@@ -72,16 +69,16 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
         _lineStart = start;
         _lineLength = length;
         _next = lineFeed + 1;
-        _batches.Used = _segmentOffset + _next;
+        batches.Used = _segmentOffset + _next;
         return true;
     }
 
     private ValueTask<bool> MoveBeyondBlockAsync()
     {
         // Here, too, and not in reads alone: one read may give a great many lines.
-        if (_batches.CancellationToken.IsCancellationRequested)
+        if (batches.CancellationToken.IsCancellationRequested)
         {
-            return ValueTask.FromCanceled<bool>(_batches.CancellationToken);
+            return ValueTask.FromCanceled<bool>(batches.CancellationToken);
         }
 
         try
@@ -112,12 +109,12 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
         }
 
         _lineFeeds.TryTake(out int lineFeed);
-        return TryTake(lineFeed) ? true : throw _batches.TooLong();
+        return TryTake(lineFeed) ? true : throw batches.TooLong();
     }
 
     private bool TryMoveToSegment()
     {
-        bool isThere = _batches.Bytes.TryGet(ref _nextSegment, out ReadOnlyMemory<byte> segment);
+        bool isThere = batches.Bytes.TryGet(ref _nextSegment, out ReadOnlyMemory<byte> segment);
         BeginSegment(_segmentOffset + _length, segment);
         return isThere;
     }
@@ -133,18 +130,18 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
         _next = 0;
 
         // Only the first bytes of the batch may be searched already.
-        _lineFeeds.Begin((int)Math.Clamp(_batches.Offset + _batches.Searched - offset, 0, _length));
+        _lineFeeds.Begin((int)Math.Clamp(batches.Offset + batches.Searched - offset, 0, _length));
     }
 
     private void TakeCrossing()
     {
         long offset = _segmentOffset + _next;
-        ReadOnlySequence<byte> rest = _batches.Bytes.Slice(offset - _batches.Offset);
-        long searched = Math.Max(_length - _next, _batches.Offset + _batches.Searched - offset);
-        _crossing = _batches.TakeCrossing(rest, searched, out _nextSegment);
+        ReadOnlySequence<byte> rest = batches.Bytes.Slice(offset - batches.Offset);
+        long searched = Math.Max(_length - _next, batches.Offset + batches.Searched - offset);
+        _crossing = batches.TakeCrossing(rest, searched, out _nextSegment);
         _lineFeeds.Count++;
         BeginSegment(offset + rest.Slice(0, _nextSegment).Length, default);
-        _batches.Used = _segmentOffset;
+        batches.Used = _segmentOffset;
     }
 
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
@@ -152,15 +149,15 @@ internal sealed class PipeReaderLines : IAsyncEnumerable<ReadOnlySequence<byte>>
     {
         do
         {
-            _batches.Count(_lineFeeds.Count);
-            if (!await _batches.MoveNextAsync().ConfigureAwait(false))
+            batches.Count(_lineFeeds.Count);
+            if (!await batches.MoveNextAsync().ConfigureAwait(false))
             {
                 return false;
             }
 
-            _nextSegment = _batches.Bytes.Start;
+            _nextSegment = batches.Bytes.Start;
             _lineFeeds.Count = 0;
-            BeginSegment(_batches.Offset, default);
+            BeginSegment(batches.Offset, default);
         }
         while (!TryMoveInBatch());
         return true;

@@ -5,26 +5,17 @@ using System.Text;
 namespace Pipelines.File.Lines;
 
 /// <summary>The lines of a pipe as text, in an encoding in which a line feed is a byte of its own.</summary>
-internal sealed class PipeReaderTextLines : IAsyncEnumerable<string>, IAsyncEnumerator<string>
+internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding) : IAsyncEnumerable<string>, IAsyncEnumerator<string>
 {
-    private readonly PipeReaderLines _lines;
-    private readonly LineBatches _batches;
-    private readonly Encoding _encoding;
+    private readonly PipeReaderLines _lines = new(batches);
     private bool _isStarted;
-
-    internal PipeReaderTextLines(LineBatches batches, Encoding encoding)
-    {
-        _lines = new PipeReaderLines(batches);
-        _batches = batches;
-        _encoding = encoding;
-    }
 
     public string Current { get; private set; } = string.Empty;
 
     public IAsyncEnumerator<string> GetAsyncEnumerator(CancellationToken cancellationToken = default)
     {
         _lines.GetAsyncEnumerator(cancellationToken);
-        _isStarted = _batches.Offset > 0;
+        _isStarted = batches.Offset > 0;
         return this;
     }
 
@@ -41,15 +32,15 @@ internal sealed class PipeReaderTextLines : IAsyncEnumerable<string>, IAsyncEnum
 
     private bool Decode()
     {
-        ReadOnlySpan<byte> line = _lines.IsCrossing ? _batches.Join(_lines.Current) : _lines.Span;
+        ReadOnlySpan<byte> line = _lines.IsCrossing ? batches.Join(_lines.Current) : _lines.Span;
         if (!_isStarted)
         {
             _isStarted = true;
-            ReadOnlySpan<byte> mark = ByteOrderMark.Of(_encoding);
+            ReadOnlySpan<byte> mark = ByteOrderMark.Of(encoding);
             if (line.StartsWith(mark))
             {
                 line = line[mark.Length..];
-                if (_batches.Used == mark.Length)
+                if (batches.Used == mark.Length)
                 {
                     // Nothing else is in the pipe, and no line.
                     return false;
@@ -57,7 +48,7 @@ internal sealed class PipeReaderTextLines : IAsyncEnumerable<string>, IAsyncEnum
             }
         }
 
-        Current = _encoding.GetString(line);
+        Current = encoding.GetString(line);
         return true;
     }
 }

@@ -300,17 +300,13 @@ internal sealed class SegmentPool
     /// An object that nobody refers to and whose finalizer puts it back: so it runs after every collection of the generation it is in, which soon is the oldest.
     /// ArrayPool.Shared learns of full collections the same way.
     /// </summary>
-    private sealed class CollectionWatch
+    private sealed class CollectionWatch(SegmentPool pool)
     {
-        private readonly SegmentPool _pool;
-
-        private CollectionWatch(SegmentPool pool) => _pool = pool;
-
         [SuppressMessage("Design", "CA1063:Implement IDisposable Correctly", Justification = "It has nothing to dispose of: its finalizer is its purpose.")]
         ~CollectionWatch()
         {
             GCMemoryInfo memory = GC.GetGCMemoryInfo();
-            _pool.Trim(Environment.TickCount64, memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory);
+            pool.Trim(Environment.TickCount64, memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory);
             GC.ReRegisterForFinalize(this);
         }
 
