@@ -77,16 +77,8 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     {
         HttpContext context = _context;
         CancellationToken gone = _gone;
-        FilePump? pump = Interlocked.Exchange(ref _pump, null);
-        if (pump is null)
-        {
-            pump = new FilePump(file.Backend, offset);
-        }
-        else
-        {
-            pump.Reuse(file.Backend, offset);
-        }
-
+        FilePump pump = Interlocked.Exchange(ref _pump, null) ?? new FilePump(file.Backend, offset);
+        pump.Reuse(file.Backend, offset);
         IHttpMinResponseDataRateFeature? rateFeature = null;
         MinDataRate? rate = null;
         CountedWriter? counted = null;
@@ -176,19 +168,10 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     /// </summary>
     private static async Task ToldAsync(HttpContext context, CancellationToken gone)
     {
-        if (!gone.CanBeCanceled || gone.IsCancellationRequested)
+        if (gone.CanBeCanceled)
         {
-            return;
-        }
-
-        TaskCompletionSource told = new(TaskCreationOptions.RunContinuationsAsynchronously);
-        await using (gone.UnsafeRegister(static told => ((TaskCompletionSource)told!).TrySetResult(), told).ConfigureAwait(false))
-        {
-            try
-            {
-                await told.Task.WaitAsync(s_patience, CancellationToken.None).ConfigureAwait(false);
-            }
-            catch (TimeoutException)
+            await Task.Delay(s_patience, gone).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            if (!gone.IsCancellationRequested)
             {
                 context.Abort();
             }

@@ -51,20 +51,13 @@ internal abstract partial class ReplacementFile
                 throw Exists(FileErrors.FromWin32(error, TargetPath));
             }
 
-            if (error != Kernel32.ERROR_SUCCESS)
-            {
-                throw FileErrors.FromWin32(error, TargetPath);
-            }
+            ThrowIfFailed(error);
         }
 
         private protected override void SyncName()
         {
             // The new name is in the file's own record, too.
-            int error = _calls.Sync(Backend.Handle);
-            if (error != Kernel32.ERROR_SUCCESS)
-            {
-                throw FileErrors.FromWin32(error, TargetPath);
-            }
+            ThrowIfFailed(_calls.Sync(Backend.Handle));
 
             // An ordinary user may not flush a folder: a refusal is no failure.
             _ = _calls.SyncFolder(Folder);
@@ -104,6 +97,14 @@ internal abstract partial class ReplacementFile
             if ((attributes & (FileAttributes.Directory | FileAttributes.ReadOnly)) != 0)
             {
                 throw FileErrors.FromWin32(Kernel32.ERROR_ACCESS_DENIED, TargetPath);
+            }
+        }
+
+        private void ThrowIfFailed(int error)
+        {
+            if (error != Kernel32.ERROR_SUCCESS)
+            {
+                throw FileErrors.FromWin32(error, TargetPath);
             }
         }
 
