@@ -1,4 +1,5 @@
 using BenchmarkDotNet.Running;
+using FilePipelinesBenchmarks.Cold;
 using FilePipelinesBenchmarks.Copying;
 using FilePipelinesBenchmarks.Durable;
 using FilePipelinesBenchmarks.Follow;
@@ -29,6 +30,8 @@ switch (args.FirstOrDefault())
 {
     case Alone.Command:
         return await Alone.RunAsync(args[1..]);
+    case "caching":
+        return await CachingCommand.RunAsync(args[1..]);
     case "first":
         return await FirstFile.RunAsync(args[1..]);
     case "follow":

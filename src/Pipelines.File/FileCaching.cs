@@ -22,10 +22,10 @@ public enum FileCaching
     DropBehind,
 
     /// <summary>
-    /// Nothing: bytes move between the device and your memory, past the cache (O_DIRECT of open(2)). It is for programs that read or write
-    /// much more than the machine has memory. It is not a hint: if a file cannot be read or written that way, opening it throws
-    /// <see cref="NotSupportedException"/>, which names the file. On systems other than Linux, and with
-    /// <see cref="FilePipeBackend.Portable"/>, this is <see cref="PlatformNotSupportedException"/>.
+    /// Nothing: bytes move between the device and your memory, past the cache (O_DIRECT of open(2), FILE_FLAG_NO_BUFFERING of CreateFileW).
+    /// It is for programs that read or write much more than the machine has memory. It is not a hint: if a file cannot be read or written
+    /// that way, opening it throws <see cref="NotSupportedException"/>, which names the file. On systems other than Linux and Windows, and
+    /// with <see cref="FilePipeBackend.Portable"/>, this is <see cref="PlatformNotSupportedException"/>.
     /// </summary>
     /// <remarks>
     /// <para>The kernel then neither reads ahead nor collects writes. So the reader reads ahead by itself, with
@@ -38,9 +38,12 @@ public enum FileCaching
     /// call of the writer that needs memory, throws <see cref="ArgumentException"/>.</para>
     /// <para>Files and block devices have it. Standard streams, <see cref="FileMode.Append"/> and
     /// <see cref="FilePipeReaderOptions.Follow"/> throw <see cref="ArgumentException"/>, pipes and files of /proc
-    /// <see cref="NotSupportedException"/>. A handle of yours keeps its flags, because the file is opened a second time, by
-    /// /proc/self/fd. When that is closed, the file loses the locks that your process has set by fcntl(2), which is what
-    /// <see cref="FileStream.Lock"/> does.</para>
+    /// <see cref="NotSupportedException"/>.</para>
+    /// <para>A handle of yours keeps its flags, because the file is opened a second time. On Linux that is done by /proc/self/fd. When that
+    /// is closed, the file loses the locks that your process has set by fcntl(2), which is what <see cref="FileStream.Lock"/> does. On
+    /// Windows a handle needs <see cref="FilePipeBackend.Overlapped"/>, and has to share what it is open for. A file that is opened by path
+    /// is opened twice there, too (ReOpenFile). So <see cref="FileShare.Read"/> is added to what a reader shares, and
+    /// <see cref="FileShare.Write"/> to what a writer does.</para>
     /// </remarks>
     Direct,
 }

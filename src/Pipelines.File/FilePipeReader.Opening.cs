@@ -33,7 +33,8 @@ public sealed partial class FilePipeReader
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
-        OpenedFile backend = FileOpening.Open(options.Backend, path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions, preallocationSize: 0);
+        FileShare share = FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Read);
+        OpenedFile backend = FileOpening.Open(options.Backend, path, FileMode.Open, FileAccess.Read, share, options.FileOptions, preallocationSize: 0);
         return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
 

@@ -82,6 +82,8 @@ internal sealed unsafe class DirectFile : OpenedFile
 
     internal override int MaxBuffersPerOperation => FileRequest.MaxPooledBuffers;
 
+    internal override int LargestWriteSegment => _file.LargestWriteSegment;
+
     /// <summary>Has a file be read or written past the page cache.</summary>
     /// <param name="file">The system's file. It stays open where this throws.</param>
     /// <param name="isWriter">Whether it is written, and not read.</param>
@@ -236,7 +238,7 @@ internal sealed unsafe class DirectFile : OpenedFile
                 read = ReadBlocks(scratch, first, last);
                 if (IsShortOfFile(read, skipped, start))
                 {
-                    throw FileErrors.FromErrno(Libc.EIO, Path);
+                    throw OperatingSystem.IsWindows() ? FileErrors.FromWin32(Kernel32.ERROR_IO_DEVICE, Path) : FileErrors.FromErrno(Libc.EIO, Path);
                 }
             }
 

@@ -139,18 +139,20 @@ internal static class FileOpening
     /// </summary>
     /// <param name="requested">The back end that is asked for.</param>
     /// <param name="path">What is opened.</param>
+    /// <param name="share">What others may do with it.</param>
     /// <param name="isEmptied">Whether opening empties it.</param>
     /// <exception cref="PlatformNotSupportedException">This library has none for the system or the back end.</exception>
     /// <exception cref="NotSupportedException">The file system has none.</exception>
-    internal static void ThrowIfNotDirect(FilePipeBackend requested, string path, bool isEmptied)
+    internal static void ThrowIfNotDirect(FilePipeBackend requested, string path, FileShare share, bool isEmptied)
     {
         ThrowIfNotSupported(requested);
-        if (!IsLinux || requested == FilePipeBackend.Portable)
+        bool isHere = IsLinux ? requested != FilePipeBackend.Portable : OperatingSystem.IsWindows() && OverlappedOpening.IsFor(requested, Path.GetFullPath(path), share);
+        if (!isHere)
         {
             throw DirectFile.NotHere(requested, path);
         }
 
-        if (!isEmptied || FifoOpening.TypeOf(path) != Libc.S_IFREG)
+        if (!IsLinux || !isEmptied || FifoOpening.TypeOf(path) != Libc.S_IFREG)
         {
             return;
         }
@@ -165,6 +167,13 @@ internal static class FileOpening
             throw DirectFile.NotSupported(path);
         }
     }
+
+    /// <summary>
+    /// What others may do with a file that is opened by path: on Windows <see cref="FileCaching.Direct"/> opens it a second time, for the
+    /// same access, which each of the two handles has to allow everybody.
+    /// </summary>
+    internal static FileShare ShareFor(FileCaching caching, FileShare share, FileAccess access)
+        => caching == FileCaching.Direct && OperatingSystem.IsWindows() ? share | (FileShare)access : share;
 
     /// <summary>The open file as its bytes are to be cached. What goes past the page cache is a file around it.</summary>
     /// <inheritdoc cref="DirectFile.Of" path="/param|/exception"/>

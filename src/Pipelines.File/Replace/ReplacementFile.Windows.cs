@@ -23,7 +23,8 @@ internal abstract partial class ReplacementFile
             FindTarget(options.ReplacesLinks);
             string temporary = NewTemporaryPath();
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
-            SafeFileHandle handle = OverlappedOpening.OpenRenamable(temporary, isOverlapped, options.FileOptions, options.PreallocationSize, calls);
+            FileShare share = FileOpening.ShareFor(options.Caching, FileShare.Read | FileShare.Delete, FileAccess.Write);
+            SafeFileHandle handle = OverlappedOpening.OpenRenamable(temporary, share, isOverlapped, options.FileOptions, options.PreallocationSize, calls);
             TemporaryPath = temporary;
             try
             {

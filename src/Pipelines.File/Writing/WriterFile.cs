@@ -67,10 +67,11 @@ internal sealed class WriterFile
         if (options.Caching == FileCaching.Direct)
         {
             // Before a file is made, or the one that is there is emptied.
-            FileOpening.ThrowIfNotDirect(options.Backend, path, isEmptied: options.Mode is FileMode.Create or FileMode.Truncate);
+            FileOpening.ThrowIfNotDirect(options.Backend, path, options.Share, isEmptied: options.Mode is FileMode.Create or FileMode.Truncate);
         }
 
-        OpenedFile file = FileOpening.Open(options.Backend, path, options.Mode, FileAccess.Write, options.Share, options.FileOptions, options.PreallocationSize, options.UnixCreateMode);
+        FileShare share = FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Write);
+        OpenedFile file = FileOpening.Open(options.Backend, path, options.Mode, FileAccess.Write, share, options.FileOptions, options.PreallocationSize, options.UnixCreateMode);
         return Of(file, options, leaveOpen: false, isOpenedByPath: true);
     }
 

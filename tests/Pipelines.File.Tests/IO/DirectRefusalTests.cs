@@ -15,7 +15,7 @@ public sealed class DirectRefusalTests : IDisposable
 
     public void Dispose() => _folder.Dispose();
 
-    /// <summary>On Windows no back end has it, and on Linux this one has not.</summary>
+    /// <summary>This back end has none on any system.</summary>
     [Theory]
     [InlineData(FileMode.Create, false)]
     [InlineData(FileMode.Truncate, false)]

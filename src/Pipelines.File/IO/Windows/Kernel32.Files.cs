@@ -13,6 +13,8 @@ internal static unsafe partial class Kernel32
 
     internal const int FileBasicInfo = 0;
     internal const uint FILE_TYPE_PIPE = 3;
+    internal const uint FILE_FLAG_NO_BUFFERING = 0x20000000;
+    internal const uint FILE_FLAG_WRITE_THROUGH = 0x80000000;
     internal const uint THREAD_TERMINATE = 1;
 
     /// <summary>FILE_BASIC_INFO.</summary>
@@ -25,6 +27,9 @@ internal static unsafe partial class Kernel32
         internal long ChangeTime;
         internal uint FileAttributes;
     }
+
+    [LibraryImport(Library, EntryPoint = "ReOpenFile", SetLastError = true)]
+    internal static partial SafeFileHandle ReOpenFile(SafeFileHandle file, uint access, uint share, uint flags);
 
     [LibraryImport(Library, EntryPoint = "GetFileType", SetLastError = true)]
     internal static partial uint GetFileType(SafeFileHandle file);

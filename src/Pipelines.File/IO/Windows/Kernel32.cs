@@ -26,6 +26,7 @@ internal static unsafe partial class Kernel32
     internal const int ERROR_MORE_DATA = 234;
     internal const int ERROR_OPERATION_ABORTED = 995;
     internal const int ERROR_IO_PENDING = 997;
+    internal const int ERROR_IO_DEVICE = 1117;
 
     internal const uint GENERIC_READ = 0x80000000;
     internal const uint GENERIC_WRITE = 0x40000000;

@@ -60,6 +60,8 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     internal override int LargestWriteSegment => LargestWrite;
 
+    internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => WindowsDirectCalls.Begin(this, _calls, isWriter);
+
     internal override FileRequest Rent() => Interlocked.Exchange(ref _idle, null) ?? new OverlappedRequest(this, s_onCompletion);
 
     /// <summary>Takes an operation that is given back.</summary>

@@ -52,14 +52,16 @@ internal static unsafe class OverlappedOpening
     internal static SafeFileHandle OpenForAppending(string fullPath, FileShare share, FileOptions options)
         => Open(fullPath, FileMode.Append, FileAccess.Write, share, options, preallocationSize: 0, moreRights: 0, isOverlapped: false, calls: null);
 
-    /// <summary>Makes a file that others may read, and that can be renamed while it is open.</summary>
+    /// <summary>Makes a file that can be renamed while it is open.</summary>
     /// <param name="temporaryPath">Its name for now.</param>
+    /// <param name="share">What others may do with it meanwhile.</param>
     /// <param name="isOverlapped">With FILE_FLAG_OVERLAPPED.</param>
     /// <param name="options">As for <see cref="Open(string, FileMode, FileAccess, FileShare, FileOptions, long, WindowsCalls?)"/>.</param>
     /// <param name="preallocationSize">Likewise, bytes.</param>
     /// <param name="calls">Other calls than the system's, for tests.</param>
-    internal static SafeFileHandle OpenRenamable(string temporaryPath, bool isOverlapped, FileOptions options, long preallocationSize, WindowsCalls? calls = null)
-        => Open(temporaryPath, FileMode.CreateNew, FileAccess.Write, FileShare.Read | FileShare.Delete, options, preallocationSize, Kernel32.DELETE, isOverlapped, calls);
+    internal static SafeFileHandle OpenRenamable(
+        string temporaryPath, FileShare share, bool isOverlapped, FileOptions options, long preallocationSize, WindowsCalls? calls = null)
+        => Open(temporaryPath, FileMode.CreateNew, FileAccess.Write, share, options, preallocationSize, Kernel32.DELETE, isOverlapped, calls);
 
     private static SafeFileHandle Open(
         string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, uint moreRights, bool isOverlapped, WindowsCalls? calls)
