@@ -24,8 +24,18 @@ internal static class PendingOpen
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
-            _ = opening.ContinueWith(static (opening, close) => ((Action<T>)close!)(opening.Result), close, CancellationToken.None, TaskContinuationOptions.OnlyOnRanToCompletion, TaskScheduler.Default);
+            _ = CloseAsync(opening, close);
             throw;
+        }
+    }
+
+    private static async Task CloseAsync<T>(Task<T> opening, Action<T> close)
+    {
+        // Nobody is told of an error any more.
+        await ((Task)opening).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (opening.IsCompletedSuccessfully)
+        {
+            close(opening.Result);
         }
     }
 

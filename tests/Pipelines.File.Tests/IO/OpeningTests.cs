@@ -280,6 +280,57 @@ public sealed class OpeningTests : IDisposable
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
+    public async Task OpenAsync_CanceledAndEndsLater_ClosesWhatIsOpenAndLeavesNoErrorUnobserved(bool fails)
+    {
+        const string Message = "This error is nobody's any more.";
+        using ManualResetEventSlim goOn = new();
+        using CancellationTokenSource source = new();
+        TaskCompletionSource begun = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        TaskCompletionSource<string> closed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        int unobserved = 0;
+        EventHandler<UnobservedTaskExceptionEventArgs> onUnobserved = (_, e) => unobserved += e.Exception.InnerException?.Message == Message ? 1 : 0;
+        Func<SafeFileHandle?, string> open = _ =>
+        {
+            begun.SetResult();
+            return goOn.Wait(Eventually.Limit) && !fails ? "open" : throw new IOException(Message);
+        };
+        TaskScheduler.UnobservedTaskException += onUnobserved;
+        try
+        {
+            await CancelAsync();
+            goOn.Set();
+            if (!fails)
+            {
+                Assert.Equal("open", await closed.Task.WaitAsync(Eventually.Limit, _stop));
+            }
+
+            for (int i = 0; i < 10; i++)
+            {
+                await Task.Delay(20, _stop);
+                GC.Collect();
+                GC.WaitForPendingFinalizers();
+            }
+
+            Assert.Equal((0, !fails), (unobserved, closed.Task.IsCompleted));
+        }
+        finally
+        {
+            TaskScheduler.UnobservedTaskException -= onUnobserved;
+        }
+
+        // By itself, so that nothing here keeps what is collected.
+        async Task CancelAsync()
+        {
+            Task<string> opening = PendingOpen.StartAsync(_folder.File("f"), fifo: null, open, closed.SetResult, source.Token).AsTask();
+            await begun.Task.WaitAsync(Eventually.Limit, _stop);
+            await source.CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);
+        }
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
     public async Task CompleteAsync_PortableReadOfAFifoUnderWay_LeavesTheCallersMemoryAlone(bool isCanceled)
     {
         using Fifo fifo = Fifo.Create(_folder);
