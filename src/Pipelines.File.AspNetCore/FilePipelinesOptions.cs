@@ -33,8 +33,9 @@ public sealed class FilePipelinesOptions
 
     /// <summary>
     /// The maximum number of files that stay open for the next request; 512 by default, 0 keeps none. Files stay open only on Linux, on
-    /// file systems that are known to be local, and use at most a quarter of the free descriptors (RLIMIT_NOFILE). Every request checks
-    /// that the path still means the same file, unchanged, so a response never shows an old file.
+    /// file systems that are known to be local, and use at most a quarter of the free descriptors (RLIMIT_NOFILE). While so many are open,
+    /// other files are opened for each request. Every request checks that the path still means the same file, unchanged, so a response
+    /// never shows an old file.
     /// </summary>
     public int MaxOpenFiles { get; set; } = 512;
 
