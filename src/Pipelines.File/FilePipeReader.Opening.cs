@@ -55,7 +55,7 @@ public sealed partial class FilePipeReader
         FileOpening.ThrowIfNotSupported(options.Backend);
         string fullPath = Path.GetFullPath(path);
         FifoOpening? fifo = FifoOpening.TryFor(fullPath, FileAccess.Read, options.Share, options.FileOptions);
-        return PendingOpen.StartAsync(
+        return PendingOpen<FilePipeReader>.StartAsync(
             fullPath,
             fifo,
             handle => handle is null ? Create(fullPath, options) : Create(FileOpening.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),

@@ -51,7 +51,7 @@ public sealed partial class FilePipeWriter
         FileOpening.ThrowIfNotSupported(options.Backend);
         string fullPath = Path.GetFullPath(path);
         FifoOpening? fifo = options.Replace || options.Mode == FileMode.CreateNew ? null : FifoOpening.TryFor(fullPath, FileAccess.Write, options.Share, options.FileOptions);
-        return PendingOpen.StartAsync(
+        return PendingOpen<FilePipeWriter>.StartAsync(
             fullPath,
             fifo,
             handle => handle is null ? Create(fullPath, options) : Create(FileOpening.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),

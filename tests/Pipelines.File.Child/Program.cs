@@ -457,9 +457,9 @@ static async Task<int> StarveAsync(string folder)
     Task<FlushResult> synced = durable.WriteAsync(new byte[1000]).AsTask();
     Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path).AsTask();
     Thread.Sleep(200);
-    if (synced.IsCompleted)
+    if (synced.IsCompleted || opening.IsCompleted)
     {
-        // There is no thread that could have completed it. (What is opened before the call returns is there at once.)
+        // There is no thread that could have completed them.
         return 6;
     }
 

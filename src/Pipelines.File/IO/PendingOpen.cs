@@ -3,70 +3,159 @@ using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
 
-/// <summary>Opens a file for a caller who does not wait in place: on a waiting thread, which a FIFO without its other side does not hold between two tries.</summary>
-internal static class PendingOpen
+/// <summary>
+/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, by the poller in between. A cancellation ends the wait at once; what is
+/// opened all the same is closed again.
+/// </summary>
+/// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
+internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
+    where T : class
 {
-    /// <summary>A cancellation ends the wait at once; what is opened all the same is closed again.</summary>
-    /// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
+    // It is used once.
+    private const int OnlyGeneration = 0;
+
+    private readonly string _path;
+    private readonly Func<SafeFileHandle?, T> _open;
+    private readonly Action<T> _close;
+    private readonly DescriptorWait _wait;
+    private readonly CancellationToken _cancellationToken;
+
+    // Owned by the waiting thread, and by who takes the wait from the poller.
+    private readonly FifoOpening? _fifo;
+    private bool _isFifo;
+
+    // Guards the one below and its registration: whoever sets it to null completes it.
+    private readonly Lock _lock = new();
+    private PendingResult<T>? _pending;
+
+    private PendingOpen(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, Action<T> close, CancellationToken cancellationToken)
+    {
+        _path = path;
+        _fifo = fifo;
+        _open = open;
+        _close = close;
+        _cancellationToken = cancellationToken;
+        _wait = new DescriptorWait(this);
+    }
+
+    int IDescriptorWaiter.Generation => OnlyGeneration;
+
+    WaitKind IWaitingCall.WaitKind => WaitKind.Open;
+
+    IWaitingCall? IWaitingCall.NextCall { get; set; }
+
+    long IWaitingCall.QueuedAt { get; set; }
+
+    /// <summary>Begins to open.</summary>
     /// <param name="path">The whole path.</param>
     /// <param name="fifo">How it is opened if it turns out to be a FIFO; <see langword="null"/>: as any other file.</param>
     /// <param name="open">Opens the file by its path, or takes the FIFO that is open; on a waiting thread. Throws what the caller is to get.</param>
-    /// <param name="close">Closes what nobody waits for any more.</param>
+    /// <param name="close">Closes what nobody waits for any more; on a waiting thread.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
-    internal static async ValueTask<T> StartAsync<T>(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, Action<T> close, CancellationToken cancellationToken)
-        where T : class
+    internal static ValueTask<T> StartAsync(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, Action<T> close, CancellationToken cancellationToken)
     {
-        cancellationToken.ThrowIfCancellationRequested();
-        Task<T> opening = OpenAsync(path, fifo, open, cancellationToken);
+        if (cancellationToken.IsCancellationRequested)
+        {
+            return ValueTask.FromCanceled<T>(cancellationToken);
+        }
+
+        PendingOpen<T> started = new(path, fifo, open, close, cancellationToken);
+        PendingResult<T> pending = new PendingResultPool<T>().Rent();
+        started._pending = pending;
+        ValueTask<T> task = pending.EndWith(static (pending, _) => ((PendingOpen<T>)pending!).Cancel(), started, cancellationToken);
+        WaitingThreads.Shared.Queue(started);
+        return task;
+    }
+
+    void IWaitingCall.Perform()
+    {
+        T? opened = null;
+        Exception? error = null;
         try
         {
-            return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
-        }
-        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
-        {
-            _ = CloseAsync(opening, close);
-            throw;
-        }
-    }
-
-    private static async Task CloseAsync<T>(Task<T> opening, Action<T> close)
-    {
-        // Nobody is told of an error any more.
-        await ((Task)opening).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        if (opening.IsCompletedSuccessfully)
-        {
-            close(opening.Result);
-        }
-    }
-
-    private static async Task<T> OpenAsync<T>(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, CancellationToken cancellationToken)
-        where T : class
-    {
-        using (fifo)
-        {
-            while (true)
+            if (!IsCanceled && !TryOpen(out opened))
             {
-                if (await AwaitedCall<T?>.RunAsync(WaitKind.Open, () => TryOpen(path, fifo, open, cancellationToken)).ConfigureAwait(false) is { } opened)
-                {
-                    return opened;
-                }
+                return;
+            }
+        }
+        catch (Exception e)
+        {
+            error = e;
+        }
 
-                await Task.Delay(fifo!.Pause, cancellationToken).ConfigureAwait(false);
+        _fifo?.Dispose();
+        if (Take() is { } pending)
+        {
+            pending.CompleteOnPool(opened!, error);
+        }
+        else if (opened is not null)
+        {
+            _close(opened);
+        }
+    }
+
+    void IDescriptorWaiter.OnReady() => WaitingThreads.Shared.Queue(this);
+
+    private bool IsCanceled
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _pending is null;
             }
         }
     }
 
-    /// <summary><see langword="null"/>: the FIFO's other side is not there yet.</summary>
-    private static T? TryOpen<T>(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, CancellationToken cancellationToken)
-        where T : class
+    /// <summary><see langword="false"/>: the FIFO's other side is not there yet, and the poller waits for it; or nobody waits any more.</summary>
+    private bool TryOpen(out T? opened)
     {
-        cancellationToken.ThrowIfCancellationRequested();
-        if (fifo is null || !(fifo.Handle is not null || FifoOpening.IsFifo(path)))
+        opened = null;
+        if (_fifo is null || !(_isFifo || FifoOpening.IsFifo(_path)))
         {
-            return open(null);
+            opened = _open(null);
+            return true;
         }
 
-        SafeFileHandle? side = fifo.TryOpen(out bool isForOrdinaryWay);
-        return side is not null || isForOrdinaryWay ? open(side) : null;
+        _isFifo = true;
+        SafeFileHandle? side = _fifo.TryOpen(out bool isForOrdinaryWay);
+        if (side is not null || isForOrdinaryWay)
+        {
+            opened = _open(side);
+            return true;
+        }
+
+        if (!DescriptorPoller.Shared.TryAdd(_wait, _fifo.Handle, Libc.POLLIN, _fifo.Pause))
+        {
+            _fifo.Dispose();
+        }
+
+        return false;
+    }
+
+    private PendingResult<T>? Take()
+    {
+        lock (_lock)
+        {
+            PendingResult<T>? pending = _pending;
+            _pending = null;
+            return pending;
+        }
+    }
+
+    private void Cancel()
+    {
+        if (Take() is not { } pending)
+        {
+            return;
+        }
+
+        if (_fifo is not null && DescriptorPoller.Shared.TryCancel(_wait, OnlyGeneration))
+        {
+            _fifo.Dispose();
+        }
+
+        // Last, as it throws what the awaiter's SynchronizationContext throws.
+        pending.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
     }
 }

@@ -321,7 +321,7 @@ public sealed class OpeningTests : IDisposable
         // By itself, so that nothing here keeps what is collected.
         async Task CancelAsync()
         {
-            Task<string> opening = PendingOpen.StartAsync(_folder.File("f"), fifo: null, open, closed.SetResult, source.Token).AsTask();
+            Task<string> opening = PendingOpen<string>.StartAsync(_folder.File("f"), fifo: null, open, closed.SetResult, source.Token).AsTask();
             await begun.Task.WaitAsync(Eventually.Limit, _stop);
             await source.CancelAsync();
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);

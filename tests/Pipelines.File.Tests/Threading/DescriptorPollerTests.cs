@@ -85,10 +85,10 @@ public sealed class DescriptorPollerTests : IDisposable
     [Fact]
     public void StartAndCancel_FasterThanThePollThreadLooks_GoOn()
     {
-        // Many wait for one descriptor, and two threads more come and go all the while.
+        // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its pipe.
         using Fifo fifo = Fifo.Create(_folder);
         UnixFile backend = Open(fifo.Path);
-        List<FileRequest> idle = [.. Enumerable.Range(0, 300).Select(_ => Begin(backend).Request)];
+        List<FileRequest> idle = [.. Enumerable.Range(0, 3000).Select(_ => Begin(backend).Request)];
         long cycles = 0;
         Thread[] threads = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
         {

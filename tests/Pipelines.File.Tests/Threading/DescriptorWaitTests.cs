@@ -1,3 +1,4 @@
+using System.Globalization;
 using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
@@ -36,6 +37,28 @@ public sealed partial class DescriptorWaitTests : IDisposable
     }
 
     [Fact]
+    public async Task TryAdd_MoreWaitsThanFilesMayBeOpen_WakesWhoIsReady()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux tells how many files a process may have open.");
+        string limit = File.ReadLines("/proc/self/limits").Single(line => line.StartsWith("Max open files", StringComparison.Ordinal)).Split(' ', StringSplitOptions.RemoveEmptyEntries)[3];
+        Assert.SkipUnless(int.TryParse(limit, CultureInfo.InvariantCulture, out int most) && most <= 30_000, "So many waits would take too long.");
+        using Fifo fifo = Fifo.Create(_folder);
+        using Fifo idle = Fifo.Create(_folder, "idle");
+        using SafeFileHandle handle = File.OpenHandle(fifo.Path);
+        using SafeFileHandle idleHandle = File.OpenHandle(idle.Path);
+        DescriptorPoller poller = new();
+        Waiter[] waiters = [.. Enumerable.Range(0, most + 1).Select(_ => new Waiter())];
+        Assert.All(waiters, waiter => Assert.True(poller.TryAdd(waiter.Wait, idleHandle, Libc.POLLIN)));
+        Waiter last = new();
+        Assert.True(poller.TryAdd(last.Wait, handle, Libc.POLLIN));
+        fifo.Write([1]);
+        await last.Ready.Task.WaitAsync(Eventually.Limit, _stop);
+        idle.Write([1]);
+        await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(Eventually.Limit, _stop);
+        Assert.All(waiters, waiter => Assert.Equal(1, waiter.Times));
+    }
+
+    [Fact]
     public void TryAdd_DescriptorClosedUnderAnEarlierWait_Throws()
     {
         // The lowest free number is given away first, so that nobody else gets this one.
@@ -67,7 +90,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
             {
                 foreach (Waiter waiter in waiters)
                 {
-                    Assert.True(poller.TryAdd(waiter.Wait, handle, Libc.POLLIN));
+                    Assert.True(poller.TryAdd(waiter.Wait, handle, Libc.POLLIN, waiter == waiters[5] ? 1 : -1));
                 }
 
                 return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter.Wait, 0) && waiter.End());

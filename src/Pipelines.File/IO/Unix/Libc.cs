@@ -35,8 +35,11 @@ internal static unsafe partial class Libc
 
     internal const int EPOLL_CTL_ADD = 1;
     internal const int EPOLL_CTL_DEL = 2;
+    internal const int EPOLL_CTL_MOD = 3;
     internal const uint EPOLLONESHOT = 1u << 30;
     internal const int EPOLL_CLOEXEC = 0x80000;
+    internal const int EFD_CLOEXEC = 0x80000;
+    internal const int EFD_NONBLOCK = 0x800;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
     internal const int AT_FDCWD = -100;
@@ -241,11 +244,17 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
 
+    [LibraryImport(Library, EntryPoint = "eventfd", SetLastError = true)]
+    internal static partial int EventDescriptor(uint value, int flags);
+
     [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
     internal static partial int Pipe2(int* descriptors, int flags);
 
     [LibraryImport(Library, EntryPoint = "read", SetLastError = true)]
     internal static partial nint Read(int descriptor, byte* buffer, nuint count);
+
+    [LibraryImport(Library, EntryPoint = "write", SetLastError = true)]
+    internal static partial nint Write(int descriptor, byte* buffer, nuint count);
 
     [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
     internal static partial int Close(int descriptor);
