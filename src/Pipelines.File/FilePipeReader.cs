@@ -296,7 +296,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             after.Wait = goesOn ? null : Waiting.TakeLocked();
             if (_request.IsUnderWay)
             {
-                _buffer.ExtendReadLocked(_request, areWanted: goesOn);
+                _buffer.ExtendReadLocked(_request, areWanted: goesOn, mayReadAhead: !_isCompleted);
                 goesOn = true;
             }
             else if (goesOn)

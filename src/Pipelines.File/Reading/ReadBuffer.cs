@@ -217,11 +217,11 @@ internal sealed class ReadBuffer
     /// Adds as many bytes to a read that is under way as it has told of, up to the known end, where they are wanted or read ahead.
     /// <see cref="Rent"/> gives it the memory.
     /// </summary>
-    internal void ExtendReadLocked(FileRequest request, bool areWanted)
+    internal void ExtendReadLocked(FileRequest request, bool areWanted, bool mayReadAhead)
     {
         AssertLocked();
         long next = request.Offset + request.Length;
-        bool isExtended = (areWanted || WantsReadAheadLocked()) && next % Alignment == 0 && next < File.Properties.Length;
+        bool isExtended = (areWanted || (mayReadAhead && WantsReadAheadLocked())) && next % Alignment == 0 && next < File.Properties.Length;
         request.Unrented = isExtended ? Math.Max(0, NextReadSize(0, next) - request.Length) : 0;
     }
 

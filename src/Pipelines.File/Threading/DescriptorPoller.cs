@@ -184,7 +184,10 @@ internal sealed unsafe class DescriptorPoller
         if (!isKnown || Marshal.GetLastPInvokeError() == Libc.ENOENT)
         {
             registration.Stamp = ++_lastStamp == WakeStamp ? ++_lastStamp : _lastStamp;
-            if (ArmLocked(ref registration, wait.Descriptor, wait.Events, Libc.EPOLL_CTL_ADD) == 0)
+
+            // Registered already (EEXIST): the file had that number before, and was not removed while that meant no file, or another one.
+            if (ArmLocked(ref registration, wait.Descriptor, wait.Events, Libc.EPOLL_CTL_ADD) == 0
+                || (Marshal.GetLastPInvokeError() == Libc.EEXIST && ArmLocked(ref registration, wait.Descriptor, wait.Events, Libc.EPOLL_CTL_MOD) == 0))
             {
                 return;
             }

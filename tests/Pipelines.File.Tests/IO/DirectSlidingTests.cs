@@ -115,6 +115,47 @@ public sealed class DirectSlidingTests : IDisposable
         Assert.Equal(2 * InFlight, calls);
     }
 
+    /// <summary>The same where threads have all parts that were asked for, and the first half of them comes after the end.</summary>
+    [Fact]
+    public async Task CompleteAsync_EveryPartTaken_AsksForNoFurtherOne()
+    {
+        const int Last = (2 * InFlight) - 1;
+        using ManualResetEventSlim firstGoesOn = new();
+        using ManualResetEventSlim lastGoesOn = new();
+        using ManualResetEventSlim isLastTaken = new();
+        int calls = 0;
+        DirectScript script = new()
+        {
+            OnDirect = (isWrite, offset) =>
+            {
+                _ = Interlocked.Increment(ref calls);
+                if (offset == 0)
+                {
+                    firstGoesOn.Wait(_stop);
+                }
+                else if (offset == Last * Call)
+                {
+                    isLastTaken.Set();
+                    lastGoesOn.Wait(_stop);
+                }
+
+                return null;
+            },
+        };
+        FilePipeReader reader = script.Read(_folder.File("f", Pattern.Bytes(Length)), Options(null));
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        Assert.True(isLastTaken.Wait(TimeSpan.FromSeconds(60), _stop));
+        ValueTask completion = reader.CompleteAsync();
+        _ = await Assert.ThrowsAsync<InvalidOperationException>(() => read);
+        firstGoesOn.Set();
+
+        // Whoever asks for more has a thread free to read it.
+        await Task.Delay(200, _stop);
+        lastGoesOn.Set();
+        await completion;
+        Assert.Equal(2 * InFlight, calls);
+    }
+
     /// <summary>The pool has nothing for a while: the bytes under way come all the same, and the next read asks it again.</summary>
     [Fact]
     public async Task ReadAsync_PoolThatThrowsInBetween_LosesNothing()

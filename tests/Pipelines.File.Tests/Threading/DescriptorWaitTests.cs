@@ -77,6 +77,29 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Assert.False(poller.TryCancel(second.Wait, 0));
     }
 
+    /// <summary>As where a program lends its standard input's number to another file for a while.</summary>
+    [Fact]
+    public async Task TryAdd_FileThatHasItsNumberAgain_Waits()
+    {
+        const int Number = 1001;
+        using Fifo fifo = Fifo.Create(_folder);
+        using SafeFileHandle handle = File.OpenHandle(fifo.Path);
+        using SafeFileHandle borrowed = new(Number, ownsHandle: false);
+        DescriptorPoller poller = new();
+        Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
+        Waiter first = new();
+        Assert.True(poller.TryAdd(first.Wait, borrowed, Libc.POLLIN));
+        Assert.Equal(0, Libc.Close(Number));
+        Assert.True(poller.TryCancel(first.Wait, 0));
+        Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
+        Waiter second = new();
+        Assert.True(poller.TryAdd(second.Wait, borrowed, Libc.POLLIN));
+        fifo.Write([1]);
+        await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(0, first.Times);
+        Assert.Equal(0, Libc.Close(Number));
+    }
+
     [Fact]
     public async Task TryCancel_AgainstReadiness_EndsEachWaitOnce()
     {

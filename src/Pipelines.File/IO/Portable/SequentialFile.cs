@@ -105,8 +105,8 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
                 return;
             }
 
-            // A write has the caller's memory until its call returns.
-            isOver = operation.Kind == FileRequestKind.Read || !_isCalling;
+            // A write has the caller's memory until its call returns, and its bytes have moved then.
+            isOver = operation.Kind == FileRequestKind.Read || !(_isCalling || _hasResult);
             if (isOver)
             {
                 _request = null;
