@@ -15,7 +15,7 @@ internal static class TimeChart
 
     private static readonly string[] s_colours = ["#7f8a96", "#4d8df5", "#e8590c"];
 
-    internal static string Draw(string title, string xAxis, double yTick, string yUnit, IReadOnlyList<(string Name, IReadOnlyList<(double X, double Y)> Points)> lines)
+    internal static string Draw(string title, string xAxis, double yTick, IReadOnlyList<(string Name, IReadOnlyList<(double X, double Y)> Points)> lines)
     {
         SvgWriter svg = new(Width, Height, title);
         double lastX = Math.Ceiling(lines.Max(line => line.Points[^1].X) * 2) / 2;
@@ -24,7 +24,7 @@ internal static class TimeChart
         for (double y = 0; y <= lastY; y += yTick)
         {
             svg.Line(Left, YOf(y), Width - Right, YOf(y), SvgWriter.Faint, opacity: 0.28);
-            svg.Text(Left - 8, YOf(y) + 4, string.Create(CultureInfo.InvariantCulture, $"{y:#,0}{(y == lastY ? " " + yUnit : string.Empty)}"), "end");
+            svg.Text(Left - 8, YOf(y) + 4, string.Create(CultureInfo.InvariantCulture, $"{y:#,0}"), "end");
         }
 
         for (double x = 0; x <= lastX; x += 0.5)

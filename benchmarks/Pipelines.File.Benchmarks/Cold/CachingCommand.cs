@@ -65,8 +65,8 @@ internal static class CachingCommand
 
         if (picture is not null)
         {
-            string title = string.Create(CultureInfo.InvariantCulture, $"What a cold read of {length >> 30} GiB adds to the page cache");
-            await File.WriteAllTextAsync(picture, TimeChart.Draw(title, "seconds", 1024, "MiB", lines));
+            string title = string.Create(CultureInfo.InvariantCulture, $"What a cold read of {length >> 30} GiB adds to the page cache, MiB");
+            await File.WriteAllTextAsync(picture, TimeChart.Draw(title, "seconds", 1024, lines));
         }
 
         return 0;

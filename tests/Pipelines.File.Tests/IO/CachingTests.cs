@@ -206,8 +206,10 @@ public sealed class CachingTests : IDisposable
         Assert.InRange(before, Step + MiB, 32 * MiB);
         bool knowsFlag = KnowsFlag(path);
         Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(FilePipeReader.Create(path, s_reading)));
-        Assert.Equal(Step, Cached(path, Step, Step));
-        Assert.Equal(MiB, Cached(path, (3 * Step) + MiB, MiB));
+
+        // The kernel may take a page of its own accord at any time.
+        Assert.InRange(Cached(path, Step, Step), Step - (MiB / 4), Step);
+        Assert.InRange(Cached(path, (3 * Step) + MiB, MiB), MiB - (MiB / 4), MiB);
         for (int i = 0; i < 10; i++)
         {
             Assert.InRange(Cached(path, (5 * Step) + (i * 100_000), 100), 1, long.MaxValue);
