@@ -207,13 +207,14 @@ public sealed class OpenFilesTests : IDisposable
     {
         using FewDescriptors few = new(spare: 400);
         using OpenFiles files = new(maxFiles: 512, TimeSpan.FromMinutes(1));
-        for (int i = 0; i < 130; i++)
+        for (int i = 0; i < 380; i++)
         {
             Add($"{i}.txt", 1000);
             files.Open(PathOf($"{i}.txt"))!.Release();
         }
 
-        Assert.InRange(files.Count, 1, 100 + 20);
+        // Others of this process may open and close files meanwhile.
+        Assert.InRange(files.Count, 1, 200);
     }
 
     [Theory]

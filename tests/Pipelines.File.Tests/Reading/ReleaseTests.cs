@@ -38,6 +38,7 @@ public sealed class ReleaseTests : IDisposable
     }
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public async Task ReaderCompleteAsync_WhileTheFirstReadAheadBegins_IsOver()
     {
         // In the order that this is about, what is completed was not what the wait for it is registered with. It was met about once in ten thousand.

@@ -63,6 +63,7 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public async Task Queue_OneCallAfterTheOther_PerformsEach()
     {
         // The thread is awake, spins, or sleeps when the next one comes.
@@ -79,6 +80,7 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public async Task Threads_StayAwakeForTheNextCall_EndAllTheSame()
     {
         // Without a hop in between, so that most of the calls come soon after the one before.
@@ -131,6 +133,7 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
+    [Trait("Category", StressTime.Category)]
     public async Task Threads_Idle_EndAfterSomeSeconds()
     {
         WaitingThreads threads = new(limit: 8);
