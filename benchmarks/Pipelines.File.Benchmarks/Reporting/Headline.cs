@@ -46,6 +46,26 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
             [.. results.SelectMany(result => result.LossesOf(own).Select(loss => new HeadlineLoss($"{result.Section.Title}, {loss.Point}", loss.Rival, loss.Ratio)))]);
     }
 
+    /// <summary>From times of one point, of which less is better.</summary>
+    /// <param name="key">The file name of the picture.</param>
+    /// <param name="question">What is measured.</param>
+    /// <param name="unit">What the times are in.</param>
+    /// <param name="point">What a loss is called.</param>
+    /// <param name="times">The ways and their times.</param>
+    internal static Headline OfTimes(string key, string question, string unit, string point, IReadOnlyList<(string Way, double Time)> times)
+    {
+        (string Way, double Time)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin).OrderBy(time => time.Time).FirstOrDefault()).Where(time => time.Way is not null)];
+        (string Way, double Time) rival = times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Time);
+        return new Headline(
+            key,
+            question,
+            unit,
+            IsRate: false,
+            [.. best.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Time, Figures.Number(time.Time)))],
+            Points: 1,
+            best[0].Time > Figures.Visible * rival.Time ? [new HeadlineLoss(point, rival.Way, best[0].Time / rival.Time)] : []);
+    }
+
     /// <summary>From operations a second, of which more is better.</summary>
     /// <param name="key">The file name of the picture.</param>
     /// <param name="question">What is measured.</param>

@@ -12,25 +12,10 @@ internal sealed class FirstFileChapter(ReportScale scale) : ReportChapter
 
     internal override double Weight => 15;
 
-    internal override IEnumerable<Headline> Headlines
-    {
-        get
-        {
-            (string Way, Spread Milliseconds) own = Best(Origin.Own);
-            (string Way, Spread Milliseconds) best = _times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Milliseconds.Median);
-            return
-            [
-                new Headline(
-                    "headline-first",
-                    "The first file of a process, 4 KiB",
-                    "milliseconds, median",
-                    IsRate: false,
-                    [.. new[] { own, Best(Origin.ByHand), Best(Origin.Net) }.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Milliseconds.Median, Figures.Number(time.Milliseconds.Median)))],
-                    Points: 1,
-                    own.Milliseconds.Median > Figures.Visible * best.Milliseconds.Median ? [new HeadlineLoss("The first file of a process", best.Way, own.Milliseconds.Median / best.Milliseconds.Median)] : []),
-            ];
-        }
-    }
+    internal override IEnumerable<Headline> Headlines =>
+    [
+        Headline.OfTimes("headline-first", "The first file of a process, 4 KiB", "milliseconds, median", "The first file of a process", [.. _times.Select(time => (time.Way, time.Milliseconds.Median))]),
+    ];
 
     internal override async Task MeasureAsync(Allowance allowance) => _times = await FirstFile.MeasureAsync(scale.IsQuick ? 5 : 21, allowance.OnShare);
 
@@ -49,6 +34,4 @@ internal sealed class FirstFileChapter(ReportScale scale) : ReportChapter
                 $"{Figures.Number(time.Milliseconds.LowerQuartile)} – {Figures.Number(time.Milliseconds.UpperQuartile)}",
             ]));
     }
-
-    private (string Way, Spread Milliseconds) Best(Origin origin) => _times.Where(time => Origins.Of(time.Way) == origin).MinBy(time => time.Milliseconds.Median);
 }

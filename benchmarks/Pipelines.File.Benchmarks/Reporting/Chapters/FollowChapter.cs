@@ -16,25 +16,10 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
 
     internal override bool IsSupported => OperatingSystem.IsLinux();
 
-    internal override IEnumerable<Headline> Headlines
-    {
-        get
-        {
-            FollowFigures own = Best(Origin.Own)!;
-            FollowFigures best = _figures.Where(figures => Origins.IsRival(figures.Way)).MinBy(figures => figures.Median)!;
-            return
-            [
-                new Headline(
-                    "headline-follow",
-                    "Following a file: how late a line is",
-                    "milliseconds, median",
-                    IsRate: false,
-                    [.. new[] { own, Best(Origin.ByHand), Best(Origin.Net), Best(Origin.Other) }.OfType<FollowFigures>().Select(figures => new HeadlineBar(Origins.Of(figures.Way), figures.Way, figures.Median, Figures.Number(figures.Median)))],
-                    Points: 1,
-                    own.Median > Figures.Visible * best.Median ? [new HeadlineLoss("Following a file", best.Way, own.Median / best.Median)] : []),
-            ];
-        }
-    }
+    internal override IEnumerable<Headline> Headlines =>
+    [
+        Headline.OfTimes("headline-follow", "Following a file: how late a line is", "milliseconds, median", "Following a file", [.. _figures.Select(figures => (figures.Way, figures.Median))]),
+    ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles => [("follow.csv", ToCsv(_figures))];
 
