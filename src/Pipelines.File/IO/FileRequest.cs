@@ -197,27 +197,25 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     internal FileSegment? TakeSegments(long filled)
     {
         FileSegment? segments = _firstSegment;
-        FileSegment? last = null;
-        while (IsUnderWay && filled > 0)
-        {
-            last = _firstSegment;
-            filled -= last!.Capacity;
-            _firstSegment = last.NextSegment;
-        }
-
         if (!IsUnderWay)
         {
             _firstSegment = _lastSegment = null;
+            return segments;
         }
-        else if (last is null)
+
+        FileSegment? last = null;
+        for (; filled > 0; filled -= last.Capacity)
+        {
+            last = _firstSegment!;
+            _firstSegment = last.NextSegment;
+        }
+
+        if (last is null)
         {
             return null;
         }
-        else
-        {
-            last.NextSegment = null;
-        }
 
+        last.NextSegment = null;
         return segments;
     }
 
