@@ -45,17 +45,7 @@ public sealed class SequentialFileTests
     {
         using AnonymousPipeServerStream server = new(PipeDirection.In);
         FilePipeWriter writer = Writer(server);
-        Task writing = Task.Run(
-            async () =>
-            {
-                for (int index = 0; index < 1_000_000; index += 10_000)
-                {
-                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
-                }
-
-                await writer.CompleteAsync();
-            },
-            _stop);
+        Task writing = PatternFile.WriteAsync(writer, 1_000_000);
         byte[] content = new byte[1_000_000];
         await Task.Run(() => server.ReadExactly(content), _stop).WaitAsync(Eventually.Limit, _stop);
         await writing.WaitAsync(Eventually.Limit, _stop);

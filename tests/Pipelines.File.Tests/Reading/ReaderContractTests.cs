@@ -347,17 +347,7 @@ public sealed class ReaderContractTests : IDisposable
         using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         FilePipeWriter writer = FilePipeWriter.Create(new SequentialFile(target, null, FileProperties.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
         FilePipeReader reader = FilePipeReader.Create(new SequentialFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
-        Task writing = Task.Run(
-            async () =>
-            {
-                for (int index = 0; index < 300_000; index += 10_000)
-                {
-                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
-                }
-
-                await writer.CompleteAsync();
-            },
-            _stop);
+        Task writing = PatternFile.WriteAsync(writer, 300_000);
         ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
         await writing;

@@ -24,17 +24,7 @@ public sealed class WriterPipeTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 200_000 });
         Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 1 }));
         const int Total = 1_000_000;
-        Task writing = Task.Run(
-            async () =>
-            {
-                for (int index = 0; index < Total; index += 10_000)
-                {
-                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
-                }
-
-                await writer.CompleteAsync();
-            },
-            _stop);
+        Task writing = PatternFile.WriteAsync(writer, Total);
         await Task.Delay(200, _stop);
         Assert.False(writing.IsCompleted);
         long stalledAt = writer.Position;

@@ -512,17 +512,7 @@ public sealed class OverlappedFileTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 100_000, Share = FileShare.None });
         Assert.Equal(FilePipeBackend.Overlapped, writer.Backend);
         await server.WaitForConnectionAsync(_stop);
-        Task writing = Task.Run(
-            async () =>
-            {
-                for (int index = 0; index < 1_000_000; index += 10_000)
-                {
-                    await writer.WriteAsync(Pattern.Bytes(10_000, index), _stop);
-                }
-
-                await writer.CompleteAsync();
-            },
-            _stop);
+        Task writing = PatternFile.WriteAsync(writer, 1_000_000);
         await Task.Delay(200, _stop);
         Assert.False(writing.IsCompleted);
         byte[] content = new byte[1_000_000];
