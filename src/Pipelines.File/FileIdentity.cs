@@ -1,5 +1,3 @@
-using System.Diagnostics.CodeAnalysis;
-using System.Globalization;
 using Pipelines.File.IO;
 
 namespace Pipelines.File;

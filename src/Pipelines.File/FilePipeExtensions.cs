@@ -1,8 +1,3 @@
-using System.Buffers;
-using System.Diagnostics.CodeAnalysis;
-using System.IO.Pipelines;
-using System.Text;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Lines;
 
 namespace Pipelines.File;

@@ -1,6 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using System.Runtime.ExceptionServices;
 using Pipelines.File.Reading;
 
 namespace Pipelines.File;

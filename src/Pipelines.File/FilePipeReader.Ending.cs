@@ -1,5 +1,3 @@
-using System.IO.Pipelines;
-using System.Runtime.ExceptionServices;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;

@@ -1,5 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using Pipelines.File.IO;
 
 namespace Pipelines.File;

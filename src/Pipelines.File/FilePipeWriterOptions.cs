@@ -1,4 +1,3 @@
-using System.Buffers;
 using Pipelines.File.IO;
 
 namespace Pipelines.File;

@@ -1,5 +1,4 @@
 using System.Collections.Concurrent;
-using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;

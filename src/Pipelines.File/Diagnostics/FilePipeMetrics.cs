@@ -1,4 +1,3 @@
-using System.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 

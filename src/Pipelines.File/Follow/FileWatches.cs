@@ -1,6 +1,3 @@
-using System.Globalization;
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;

@@ -1,7 +1,3 @@
-using System.Diagnostics;
-using System.Diagnostics.CodeAnalysis;
-using System.Threading.Tasks.Sources;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 

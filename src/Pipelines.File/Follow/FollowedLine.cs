@@ -1,5 +1,3 @@
-using System.Text;
-
 namespace Pipelines.File;
 
 /// <summary>One line of a log that <see cref="LogFollower.ReadLinesAsync"/> has read.</summary>

@@ -1,5 +1,3 @@
-using System.Diagnostics.CodeAnalysis;
-using System.Threading.Tasks.Sources;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;

@@ -1,5 +1,3 @@
-using System.Buffers;
-
 namespace Pipelines.File.Follow;
 
 /// <summary>Takes line after line off what was read, each in one piece of memory.</summary>

@@ -1,5 +1,3 @@
-using System.Buffers;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;

@@ -1,4 +1,3 @@
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Lines;
 
 namespace Pipelines.File.Follow;

@@ -1,5 +1,3 @@
-using System.Numerics;
-using System.Runtime.InteropServices;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;

@@ -1,5 +1,3 @@
-using System.Runtime.InteropServices;
-
 namespace Pipelines.File.IO;
 
 /// <summary>Turns an error of the operating system into the exception that <see cref="FileStream"/> throws for it, with the path.</summary>

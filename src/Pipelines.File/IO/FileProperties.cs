@@ -1,6 +1,3 @@
-using System.Runtime.CompilerServices;
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>What kind of file a handle is, and how long it was.</summary>

@@ -1,4 +1,3 @@
-using System.Threading.Tasks.Sources;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;

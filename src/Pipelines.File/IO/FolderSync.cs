@@ -1,5 +1,3 @@
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>Puts the names of a folder on the device: they are its content, and a file's own sync need not cover them (fsync(2)).</summary>

@@ -1,5 +1,3 @@
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>The file systems that nobody but this kernel changes, so that statx(2) tells every change of a file at once.</summary>

@@ -1,5 +1,3 @@
-using System.Runtime.CompilerServices;
-
 namespace Pipelines.File.IO;
 
 /// <summary>Whoever keeps files open that nobody uses at the moment.</summary>

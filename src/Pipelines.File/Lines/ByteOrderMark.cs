@@ -1,5 +1,3 @@
-using System.Text;
-
 namespace Pipelines.File.Lines;
 
 /// <summary>What a text may begin with, and is no part of it.</summary>

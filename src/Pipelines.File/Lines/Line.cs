@@ -1,5 +1,3 @@
-using System.Diagnostics.CodeAnalysis;
-
 namespace Pipelines.File;
 
 /// <summary>A line with its file offsets, as <see cref="LineBatch.WithOffsets"/> returns it.</summary>

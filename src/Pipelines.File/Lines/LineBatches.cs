@@ -1,7 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
-
 namespace Pipelines.File.Lines;
 
 /// <summary>

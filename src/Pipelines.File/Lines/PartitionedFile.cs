@@ -1,5 +1,3 @@
-using System.Runtime.ExceptionServices;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Lines;

@@ -1,7 +1,3 @@
-using System.Buffers;
-using System.Runtime.CompilerServices;
-using System.Runtime.InteropServices;
-
 namespace Pipelines.File.Lines;
 
 /// <summary>The lines of a pipe one by one, as parts of what the reader gave: a walk through batches that goes on where it was left.</summary>

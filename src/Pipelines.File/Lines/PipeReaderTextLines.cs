@@ -1,7 +1,3 @@
-using System.Buffers;
-using System.Runtime.CompilerServices;
-using System.Text;
-
 namespace Pipelines.File.Lines;
 
 /// <summary>The lines of a pipe as text, in an encoding in which a line feed is a byte of its own.</summary>

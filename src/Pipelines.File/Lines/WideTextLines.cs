@@ -1,6 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using System.Text;
 using Pipelines.File.Records;
 
 namespace Pipelines.File.Lines;

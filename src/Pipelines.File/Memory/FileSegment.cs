@@ -1,8 +1,3 @@
-using System.Buffers;
-using System.Diagnostics;
-using System.Runtime.CompilerServices;
-using System.Runtime.InteropServices;
-
 namespace Pipelines.File.Memory;
 
 /// <summary>

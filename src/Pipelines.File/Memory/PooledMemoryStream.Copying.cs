@@ -1,5 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using Pipelines.File.Reading;
 using Pipelines.File.Writing;
 

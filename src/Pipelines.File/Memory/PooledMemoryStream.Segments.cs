@@ -1,5 +1,3 @@
-using System.Diagnostics;
-using System.Runtime.InteropServices;
 using Pipelines.File.Memory;
 
 namespace Pipelines.File;

@@ -1,7 +1,3 @@
-using System.Buffers;
-using System.Diagnostics.CodeAnalysis;
-using System.Numerics;
-using System.Runtime.CompilerServices;
 using Pipelines.File.Diagnostics;
 
 namespace Pipelines.File.Memory;

@@ -1,4 +1,3 @@
-using System.IO.Pipelines;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;

@@ -1,6 +1,3 @@
-using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
-using System.Runtime.ExceptionServices;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;

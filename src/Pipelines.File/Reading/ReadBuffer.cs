@@ -1,6 +1,3 @@
-using System.Buffers;
-using System.Diagnostics;
-using System.IO.Pipelines;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 

@@ -1,5 +1,3 @@
-using System.IO.Pipelines;
-using System.Threading.Tasks.Sources;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.Reading;

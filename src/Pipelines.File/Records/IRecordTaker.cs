@@ -1,5 +1,3 @@
-using System.Buffers;
-
 namespace Pipelines.File.Records;
 
 /// <summary>Takes records off what was read: a struct, so that a record costs no call by interface.</summary>

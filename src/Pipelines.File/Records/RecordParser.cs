@@ -1,5 +1,3 @@
-using System.Buffers;
-
 namespace Pipelines.File;
 
 /// <summary>Takes one record from the bytes that have come so far.</summary>

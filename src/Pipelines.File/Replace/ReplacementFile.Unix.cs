@@ -1,6 +1,3 @@
-using System.Buffers;
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Replace;

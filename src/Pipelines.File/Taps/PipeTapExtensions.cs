@@ -1,4 +1,3 @@
-using System.IO.Pipelines;
 using System.Security.Cryptography;
 using Pipelines.File.Taps;
 

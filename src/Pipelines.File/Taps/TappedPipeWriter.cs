@@ -1,6 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-
 namespace Pipelines.File.Taps;
 
 /// <summary>A writer that shows each byte that its caller advances over. All bytes go through <see cref="Advance"/>: those of WriteAsync, AsStream and CopyFromAsync are copied there.</summary>

@@ -1,8 +1,3 @@
-using System.Buffers;
-using System.Diagnostics.CodeAnalysis;
-using System.Runtime.CompilerServices;
-using System.Text;
-
 namespace Pipelines.File;
 
 /// <summary>

@@ -1,8 +1,4 @@
-using System.Buffers;
 using System.ComponentModel;
-using System.Diagnostics.CodeAnalysis;
-using System.Runtime.CompilerServices;
-using System.Text;
 
 namespace Pipelines.File;
 

@@ -1,5 +1,3 @@
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>Whoever waits for a descriptor.</summary>

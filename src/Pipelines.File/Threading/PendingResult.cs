@@ -1,5 +1,3 @@
-using System.Threading.Tasks.Sources;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>

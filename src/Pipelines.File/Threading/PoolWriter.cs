@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>A work item of the application's pool that performs plain writes, which are mostly copied memory. <see cref="WaitingThreads"/> has a few of them, and uses them again and again.</summary>

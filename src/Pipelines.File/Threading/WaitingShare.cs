@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>The calls of one <see cref="WaitKind"/>: those that wait for a thread, oldest first, and how many have one. The lock of <see cref="WaitingThreads"/> guards it.</summary>

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>One thread of <see cref="WaitingThreads"/>: where it sleeps while there is nothing to do, and what it performs next.</summary>

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
 using Pipelines.File.Diagnostics;
 
 namespace Pipelines.File.Threading;

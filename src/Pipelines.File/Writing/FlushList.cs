@@ -1,4 +1,3 @@
-using System.IO.Pipelines;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.Writing;

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-using System.IO.Pipelines;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;

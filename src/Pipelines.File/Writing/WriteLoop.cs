@@ -1,7 +1,3 @@
-using System.Buffers;
-using System.Diagnostics;
-using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;

@@ -1,6 +1,3 @@
-using System.Buffers;
-using System.Diagnostics;
-using System.Numerics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 

@@ -1,5 +1,3 @@
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Diagnostics;
 
 namespace Pipelines.File.IO;

@@ -1,5 +1,3 @@
-using System.Runtime.CompilerServices;
-
 namespace Pipelines.File.IO;
 
 /// <summary>A request of <see cref="PortableFile"/>, and its wait for a read of the runtime's, whose own source of that wait is pooled.</summary>

@@ -1,4 +1,3 @@
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 

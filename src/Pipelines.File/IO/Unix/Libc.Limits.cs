@@ -1,5 +1,3 @@
-using System.Runtime.InteropServices;
-
 namespace Pipelines.File.IO;
 
 internal static unsafe partial class Libc

@@ -1,6 +1,3 @@
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>The calls that concern names: making, linking, renaming and removing files, and the folders that hold the names.</summary>

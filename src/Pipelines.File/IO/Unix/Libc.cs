@@ -1,6 +1,3 @@
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>System calls of Unix, 64-bit processes only (off_t is 64 bits there in every libc).</summary>

@@ -1,5 +1,3 @@
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 // The page cache. Linux only.

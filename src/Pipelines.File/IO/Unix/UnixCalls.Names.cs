@@ -1,5 +1,3 @@
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>The calls that concern a file's name. Together with the writes and syncs they are all that a power failure may undo.</summary>

@@ -1,5 +1,3 @@
-using System.Runtime.CompilerServices;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 

@@ -1,6 +1,3 @@
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>The calls of Windows that tell what a file is, that wait in place, and that call off what another thread waits for.</summary>

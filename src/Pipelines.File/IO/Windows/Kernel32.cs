@@ -1,6 +1,3 @@
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>Calls of Windows. Each is described on the Win32 page of its name.</summary>

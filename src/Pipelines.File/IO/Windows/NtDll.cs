@@ -1,6 +1,3 @@
-using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-
 namespace Pipelines.File.IO;
 
 /// <summary>Calls of Windows below Win32. Each is described on the page of its name in the documentation of Windows drivers.</summary>

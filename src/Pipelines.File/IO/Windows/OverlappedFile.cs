@@ -1,6 +1,3 @@
-using System.Diagnostics;
-using System.Runtime.Versioning;
-using Microsoft.Win32.SafeHandles;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 

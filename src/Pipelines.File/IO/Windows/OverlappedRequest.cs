@@ -1,5 +1,3 @@
-using System.Runtime.Versioning;
-
 namespace Pipelines.File.IO;
 
 /// <summary>
