@@ -107,7 +107,11 @@ internal sealed partial class WriteLoop
             error = e;
         }
 
-        FlushWaiters.CompleteOnPool(left, default, Error ?? FilePipeWriter.AbortedException());
+        if (left is not null)
+        {
+            FlushWaiters.CompleteOnPool(left, default, Error ?? FilePipeWriter.AbortedException());
+        }
+
         lock (this)
         {
             if (error is not null)
