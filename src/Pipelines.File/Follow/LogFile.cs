@@ -1,4 +1,5 @@
 using Pipelines.File.IO;
+using Pipelines.File.Lines;
 
 namespace Pipelines.File.Follow;
 
@@ -10,7 +11,6 @@ internal sealed class LogFile
 
     private const int FirstPause = 10;
 
-    private readonly LineSplitter _splitter;
     private readonly int _maxLineLength;
     private readonly byte[] _kept = new byte[MaxKept];
     private readonly int _interval;
@@ -21,6 +21,10 @@ internal sealed class LogFile
     private long _offset;
     private bool _isAfterGap;
 
+    // That many bytes at the beginning of what is left hold no line feed.
+    private long _searched;
+    private JoinedLine _joined;
+
     // Since when nothing has come, Environment.TickCount64; null: nobody has asked yet.
     private long? _quietSince;
 
@@ -29,7 +33,6 @@ internal sealed class LogFile
         Reader = reader;
         Identity = name.Identity;
         _maxLineLength = options.MaxLineLength;
-        _splitter = new LineSplitter(_maxLineLength);
         ReadEnd = _offset = offset;
         _isAfterGap = isAfterGap;
         _interval = (int)options.FollowInterval.TotalMilliseconds;
@@ -77,13 +80,32 @@ internal sealed class LogFile
         IsQuiet = false;
     }
 
-    /// <summary>Takes the next line off what was read.</summary>
+    /// <summary>Takes the next line off what was read; of one that is longer than allowed, a piece. <see langword="false"/>: what is left is the beginning of a line.</summary>
     internal bool TryTakeLine(ref ReadOnlySequence<byte> rest, out FollowedLine line)
     {
-        long before = rest.Length;
-        bool isLine = _splitter.TryTake(ref rest, out ReadOnlyMemory<byte> bytes, out bool hasLineEnd);
-        line = isLine ? Line(bytes, hasLineEnd, before - rest.Length) : default;
-        return isLine;
+        ReadOnlySequence<byte> before = rest;
+        bool hasLineEnd = LineSearch.TryCut(ref rest, _searched, out ReadOnlySequence<byte> bytes);
+
+        // The byte behind the most may be the CR of a line end that has not come.
+        if (bytes.Length > _maxLineLength + (hasLineEnd ? 0L : 1))
+        {
+            bytes = before.Slice(0, _maxLineLength);
+            rest = before.Slice(bytes.End);
+            _searched = hasLineEnd ? 0 : rest.Length;
+            hasLineEnd = false;
+        }
+        else
+        {
+            _searched = hasLineEnd ? 0 : rest.Length;
+            if (!hasLineEnd)
+            {
+                line = default;
+                return false;
+            }
+        }
+
+        line = Line(bytes, hasLineEnd, before.Length - rest.Length);
+        return true;
     }
 
     /// <summary>Takes what is left when no line end comes any more. It may be longer than a line by the CR of a line end that has not come.</summary>
@@ -91,7 +113,7 @@ internal sealed class LogFile
     {
         ReadOnlySequence<byte> torn = rest.Slice(0, Math.Min(rest.Length, _maxLineLength));
         rest = rest.Slice(torn.End);
-        return Line(_splitter.Join(torn), hasLineEnd: false, torn.Length);
+        return Line(torn, hasLineEnd: false, torn.Length);
     }
 
     /// <summary>Keeps the last bytes that were read.</summary>
@@ -146,10 +168,10 @@ internal sealed class LogFile
         }
     }
 
-    private FollowedLine Line(ReadOnlyMemory<byte> bytes, bool hasLineEnd, long length)
+    private FollowedLine Line(ReadOnlySequence<byte> bytes, bool hasLineEnd, long length)
     {
         _offset += length;
-        FollowedLine line = new(bytes, hasLineEnd, _isAfterGap, Checkpoint);
+        FollowedLine line = new(_joined.Of(bytes), hasLineEnd, _isAfterGap, Checkpoint);
         _isAfterGap = false;
         return line;
     }

@@ -33,9 +33,8 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
     private FileCheckpoint? _last = options.Checkpoint;
     private bool _isAfterGap;
 
-    // Whether it is settled where the log begins; whether a file was open.
+    // Whether it is settled where the log begins.
     private bool _isStarted;
-    private bool _wasOpen;
 
     /// <summary>Opens the file that comes next, and waits until there is one.</summary>
     internal async ValueTask<LogFile> OpenNextAsync(CancellationToken cancellationToken)
@@ -73,7 +72,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
                 failingSince = Environment.TickCount64;
             }
             catch (Exception e) when (e is IOException or UnauthorizedAccessException
-                && (_wasOpen || OperatingSystem.IsWindows()) && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals)
+                && (_last is not null || OperatingSystem.IsWindows()) && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals)
             {
                 // Its rights may come later, and Windows denies access to a file whose deletion is pending.
             }
@@ -95,13 +94,8 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             return LogEnd.Over;
         }
 
-        if (TryTake() is not { } files)
-        {
-            await Task.Delay(file.NextPause(), cancellationToken).ConfigureAwait(false);
-            return LogEnd.None;
-        }
-
-        if (files.Named is { } named && named.Identity == file.Identity)
+        LogListing? files = TryTake();
+        if (files?.Named is { } named && named.Identity == file.Identity)
         {
             if (named.Identity != default && named.Length >= file.ReadEnd && file.HoldsWhatWasRead(path))
             {
@@ -112,11 +106,15 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             return LogEnd.Cut;
         }
 
-        bool isRotated = files.Rotated.Any(one => one.Identity == file.Identity);
-        bool hasSuccessor = files.Named is { } next && (next.Length > 0 || next.Identity == default);
-        hasSuccessor |= files.Rotated.Any(one => one.Length > 0 && one.Identity != file.Identity && ComesNext(one, file.Identity, files));
-        file.IsQuiet = file.QuietTime >= options.QuietTime && (hasSuccessor || !isRotated);
-        file.IsReusable = !isRotated && file.Identity.Created == 0;
+        if (files is not null)
+        {
+            bool isRotated = files.Rotated.Any(one => one.Identity == file.Identity);
+            bool hasSuccessor = files.Named is { } next && (next.Length > 0 || next.Identity == default);
+            hasSuccessor |= files.Rotated.Any(one => one.Length > 0 && one.Identity != file.Identity && ComesNext(one, file.Identity, files));
+            file.IsQuiet = file.QuietTime >= options.QuietTime && (hasSuccessor || !isRotated);
+            file.IsReusable = !isRotated && file.Identity.Created == 0;
+        }
+
         if (!file.IsQuiet)
         {
             await Task.Delay(file.NextPause(), cancellationToken).ConfigureAwait(false);
@@ -197,7 +195,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             if (isExpected && !(reader.Length < offset))
             {
                 LogFile file = new(reader, next.Name, offset, next.IsNamed, _isAfterGap, options);
-                _isStarted = _wasOpen = true;
+                _isStarted = true;
                 _isAfterGap = false;
                 _done.IntersectWith(files.Rotated.Select(static one => one.Identity));
                 return file;

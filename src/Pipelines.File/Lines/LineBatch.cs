@@ -37,61 +37,41 @@ public readonly struct LineBatch
     public ref struct Enumerator
     {
         private readonly LineBatches? _batches;
-        private readonly int _maxLength;
-        private LineFeeds _lineFeeds;
+        private LineWalk _walk;
+
+        // The segment that holds the current line; a joined one is a segment by itself.
         private ReadOnlySpan<byte> _segment;
-
-        // The current line, in the segment; a joined one is a segment by itself.
-        private int _start;
-        private int _length;
-
-        // Where the next line begins in the segment, and where the segment begins in the file.
-        private int _next;
-        private long _segmentOffset;
-        private SequencePosition _nextSegment;
 
         internal Enumerator(LineBatches? batches)
         {
             _batches = batches;
             if (batches is not null)
             {
-                _maxLength = batches.MaxLength;
-                _segmentOffset = batches.Offset;
-                _nextSegment = batches.Bytes.Start;
-                batches.Used = batches.Offset;
+                _walk = new LineWalk(batches);
             }
         }
 
         /// <summary>The current line without its line end.</summary>
-        public readonly ReadOnlySpan<byte> Current => _segment.Slice(_start, _length);
+        public readonly ReadOnlySpan<byte> Current => _segment.Slice(_walk.Start, _walk.Length);
 
         /// <summary>The offset behind the end of the current line, and before the first line that of the batch.</summary>
-        internal readonly long EndOffset => _segmentOffset + _next;
+        internal readonly long EndOffset => _walk.EndOffset;
 
         /// <summary>Moves to the next line.</summary>
         /// <exception cref="LineTooLongException">The next line is longer than maxLength.</exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        public bool MoveNext() => _lineFeeds.TryTake(out int lineFeed) ? Take(lineFeed) : MoveBeyondBlock();
-
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        private bool Take(int lineFeed)
+        public bool MoveNext()
         {
-            int start = _next;
-            int length = lineFeed - start;
-            if (length > 0 && _segment[lineFeed - 1] == '\r')
+            if (!_walk.TryTakeLineFeed(out int lineFeed))
             {
-                length--;
+                return MoveBeyondBlock();
             }
 
-            if (length > _maxLength)
+            if (!_walk.TryMoveTo(lineFeed, _segment))
             {
                 ThrowTooLong();
             }
 
-            _start = start;
-            _length = length;
-            _next = lineFeed + 1;
-            _batches!.Used = _segmentOffset + _next;
             return true;
         }
 
@@ -103,54 +83,21 @@ public readonly struct LineBatch
                 return false;
             }
 
-            while (!_lineFeeds.Search(_segment))
+            if (_walk.IsCrossing)
             {
-                if (_next < _segment.Length)
-                {
-                    TakeCrossing(_batches);
-                    return true;
-                }
-
-                if (!TryMoveToSegment(_batches))
-                {
-                    _batches.Count(_lineFeeds.Count);
-                    return false;
-                }
+                _segment = default;
             }
 
-            _lineFeeds.TryTake(out int lineFeed);
-            return Take(lineFeed);
-        }
+            bool isMoved = _walk.TryMoveBeyondBlock(ref _segment);
+            if (_walk.IsCrossing)
+            {
+                _segment = _batches.Join(_walk.Crossing);
+            }
 
-        private bool TryMoveToSegment(LineBatches batches)
-        {
-            _segmentOffset += _segment.Length;
-            _next = 0;
-            bool isThere = batches.Bytes.TryGet(ref _nextSegment, out ReadOnlyMemory<byte> memory);
-            _segment = memory.Span;
-
-            // Only the first bytes of the batch may be searched already.
-            _lineFeeds.Begin((int)Math.Clamp(batches.Offset + batches.Searched - _segmentOffset, 0, _segment.Length));
-            return isThere;
+            return isMoved;
         }
 
         private readonly void ThrowTooLong() => throw _batches!.TooLong();
-
-        private void TakeCrossing(LineBatches batches)
-        {
-            long offset = EndOffset;
-            ReadOnlySequence<byte> rest = batches.Bytes.Slice(offset - batches.Offset);
-            ReadOnlySequence<byte> line = batches.TakeCrossing(rest, Math.Max(_segment.Length - _next, batches.Offset + batches.Searched - offset), out _nextSegment);
-            batches.Used = offset + rest.Slice(0, _nextSegment).Length;
-
-            // A segment by itself, which ends where the line does, with its line end.
-            _segment = line.IsSingleSegment ? line.FirstSpan : batches.Join(line);
-            _start = 0;
-            _length = _next = _segment.Length;
-            _segmentOffset = batches.Used - _length;
-            _lineFeeds.Begin(_length);
-            _lineFeeds.Count++;
-        }
     }
 
     /// <summary>Enumerates the lines of a batch with their file offsets.</summary>

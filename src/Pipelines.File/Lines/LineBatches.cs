@@ -21,7 +21,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     private long? _linesOfBatch;
 
     // Of lines that cross segments.
-    private byte[]? _joined;
+    private JoinedLine _joined;
 
     public LineBatch Current => new(this, Number);
 
@@ -108,11 +108,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         Number++;
         _isEnded = true;
         _linkedTokens?.Dispose();
-        if (_joined is not null)
-        {
-            ArrayPool<byte>.Shared.Return(_joined);
-            _joined = null;
-        }
+        _joined.Return();
 
         try
         {
@@ -139,45 +135,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         => _tooLong = new(_linesBefore + CountLineFeeds(Bytes.Slice(0, Used - Offset)) + 1, MaxLength);
 
     /// <summary>The bytes of a line that crosses segments, in one piece until the next such line.</summary>
-    internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line)
-    {
-        int length = (int)line.Length;
-        if (_joined is null || _joined.Length < length)
-        {
-            byte[]? old = _joined;
-            _joined = ArrayPool<byte>.Shared.Rent(length);
-            if (old is not null)
-            {
-                ArrayPool<byte>.Shared.Return(old);
-            }
-        }
-
-        line.CopyTo(_joined);
-        return _joined.AsSpan(0, length);
-    }
-
-    /// <summary>The first line of what is left of the batch, where its end is not in the first segment of that.</summary>
-    /// <param name="rest">What is left of the batch.</param>
-    /// <param name="searched">So many bytes of it are searched.</param>
-    /// <param name="after">Where the next line begins.</param>
-    /// <returns>The line without its end.</returns>
-    /// <exception cref="LineTooLongException">It is longer than allowed.</exception>
-    internal ReadOnlySequence<byte> TakeCrossing(ReadOnlySequence<byte> rest, long searched, out SequencePosition after)
-    {
-        ReadOnlySequence<byte> line = rest;
-        if (rest.Slice(searched).PositionOf((byte)'\n') is { } end)
-        {
-            after = rest.GetPosition(1, end);
-            line = rest.Slice(0, end);
-            line = !line.IsEmpty && line.Slice(line.Length - 1).FirstSpan[0] == '\r' ? line.Slice(0, line.Length - 1) : line;
-        }
-        else
-        {
-            after = rest.End;
-        }
-
-        return line.Length <= MaxLength ? line : throw TooLong();
-    }
+    internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line) => _joined.Of(line).Span;
 
     /// <summary>Counts the current batch, and tells the reader that it was used, and that the rest is searched.</summary>
     private void EndBatch()
@@ -224,25 +182,12 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     /// <summary>Behind the last line feed of what is not searched yet; the beginning where there is none.</summary>
     private SequencePosition EndOfLastLine()
     {
-        ReadOnlySequence<byte> rest = _buffer.Slice(Searched);
-        if (!rest.IsSingleSegment && rest.End.GetObject() is ReadOnlySequenceSegment<byte> last)
-        {
-            // From the end, so that nothing but the part of a line that is left is searched here.
-            int index = last.Memory.Span[..rest.End.GetInteger()].LastIndexOf((byte)'\n');
-            if (index >= 0)
-            {
-                return new SequencePosition(last, index + 1);
-            }
-        }
-
         SequencePosition end = _buffer.Start;
-        SequencePosition segment = rest.Start;
-        SequencePosition next = segment;
-        while (rest.TryGet(ref next, out ReadOnlyMemory<byte> memory))
+        SequencePosition segment = _buffer.GetPosition(Searched);
+        for (SequencePosition next = segment; _buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory); segment = next)
         {
             int index = memory.Span.LastIndexOf((byte)'\n');
-            end = index < 0 ? end : rest.GetPosition(index + 1, segment);
-            segment = next;
+            end = index < 0 ? end : _buffer.GetPosition(index + 1, segment);
         }
 
         return end;

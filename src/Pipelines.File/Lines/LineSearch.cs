@@ -2,13 +2,11 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Lines;
 
-/// <summary>Finds line ends at places in a file that somebody jumps to. Every call waits for the device.</summary>
+/// <summary>Finds line ends in bytes, and at places in a file that somebody jumps to, which waits for the device.</summary>
 internal static class LineSearch
 {
-    /// <summary>Bytes that are read at once: first so many, then twice as many each time.</summary>
-    private const int FirstBlock = 4 * 1024;
-
-    private const int LargestBlock = 256 * 1024;
+    /// <summary>Bytes that are read at once.</summary>
+    private const int BlockSize = 64 * 1024;
 
     /// <summary>Opens a file to search it.</summary>
     /// <exception cref="NotSupportedException">It is a FIFO, whose open would wait for the other side.</exception>
@@ -25,31 +23,40 @@ internal static class LineSearch
     internal static long LengthOf(SafeFileHandle handle, string? path)
         => FileProperties.Of(handle, path) is { CanSeek: true, KnownLength: { } length } ? length : throw CannotSeek(path ?? FileProperties.PathOf(handle));
 
+    /// <summary>Cuts bytes at the first line feed behind those that are known to hold none. <see langword="false"/>: there is none.</summary>
+    /// <param name="bytes">The bytes; then what stands behind the line feed.</param>
+    /// <param name="searched">How many at the beginning hold no line feed.</param>
+    /// <param name="line">What stands in front of the line end, LF or CR LF; all bytes where there is none.</param>
+    internal static bool TryCut(ref ReadOnlySequence<byte> bytes, long searched, out ReadOnlySequence<byte> line)
+    {
+        line = bytes;
+        if (bytes.Slice(searched).PositionOf((byte)'\n') is not { } lineFeed)
+        {
+            return false;
+        }
+
+        line = bytes.Slice(0, lineFeed);
+        bytes = bytes.Slice(bytes.GetPosition(1, lineFeed));
+        line = !line.IsEmpty && line.Slice(line.Length - 1).FirstSpan[0] == '\r' ? line.Slice(0, line.Length - 1) : line;
+        return true;
+    }
+
     /// <summary>The offset behind the first separator from <paramref name="offset"/> on; <paramref name="length"/> if there is none before it.</summary>
     internal static long FindEnd(SafeFileHandle handle, long offset, long length, byte separator)
     {
-        byte[] block = ArrayPool<byte>.Shared.Rent(LargestBlock);
-        try
+        byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
+        int index = -1;
+        while (offset < length && index < 0)
         {
-            for (int size = FirstBlock; offset < length; size = Math.Min(size * 2, LargestBlock))
-            {
-                int read = RandomAccess.Read(handle, block.AsSpan(0, (int)Math.Min(size, length - offset)), offset);
-                int index = block.AsSpan(0, read).IndexOf(separator);
-                if (index >= 0)
-                {
-                    return offset + index + 1;
-                }
+            int read = RandomAccess.Read(handle, block.AsSpan(0, (int)Math.Min(BlockSize, length - offset)), offset);
+            index = block.AsSpan(0, read).IndexOf(separator);
 
-                // The file has become shorter.
-                offset = read == 0 ? length : offset + read;
-            }
+            // Nothing: the file has become shorter.
+            offset = index >= 0 ? offset + index + 1 : read == 0 ? length : offset + read;
+        }
 
-            return length;
-        }
-        finally
-        {
-            ArrayPool<byte>.Shared.Return(block);
-        }
+        ArrayPool<byte>.Shared.Return(block);
+        return offset;
     }
 
     /// <summary>Where the last lines begin. A line feed at the very end ends the last one.</summary>
@@ -62,36 +69,22 @@ internal static class LineSearch
     /// <summary>The offset behind the line feed of that number, counted from an end; 0 if there are not so many.</summary>
     private static long FindLineFeedFromEnd(SafeFileHandle handle, long end, long count)
     {
-        byte[] block = ArrayPool<byte>.Shared.Rent(LargestBlock);
-        try
+        byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
+        while (end > 0 && count != 0)
         {
-            for (int size = FirstBlock; end > 0; size = Math.Min(size * 2, LargestBlock))
+            long start = Math.Max(0, end - BlockSize);
+            Span<byte> rest = block.AsSpan(0, RandomAccess.Read(handle, block.AsSpan(0, (int)(end - start)), start));
+            end = start;
+            while (count != 0 && rest.LastIndexOf((byte)'\n') is int index and >= 0)
             {
-                int wanted = (int)Math.Min(size, end);
-                long offset = end - wanted;
-                int read = 0;
-                for (int more = -1; read < wanted && more != 0; read += more)
-                {
-                    more = RandomAccess.Read(handle, block.AsSpan(read, wanted - read), offset + read);
-                }
-
-                for (Span<byte> rest = block.AsSpan(0, read); rest.LastIndexOf((byte)'\n') is int index and >= 0; rest = rest[..index])
-                {
-                    if (--count == 0)
-                    {
-                        return offset + index + 1;
-                    }
-                }
-
-                end = offset;
+                count--;
+                end = count == 0 ? start + index + 1 : start;
+                rest = rest[..index];
             }
+        }
 
-            return 0;
-        }
-        finally
-        {
-            ArrayPool<byte>.Shared.Return(block);
-        }
+        ArrayPool<byte>.Shared.Return(block);
+        return end;
     }
 
     private static NotSupportedException CannotSeek(string? path)

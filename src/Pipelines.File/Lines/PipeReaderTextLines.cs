@@ -28,7 +28,7 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
 
     private bool Decode()
     {
-        ReadOnlySpan<byte> line = _lines.IsCrossing ? batches.Join(_lines.Current) : _lines.Span;
+        ReadOnlySpan<byte> line = _lines.Span;
         if (!_isStarted)
         {
             _isStarted = true;
