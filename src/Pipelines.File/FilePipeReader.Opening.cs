@@ -138,7 +138,7 @@ public sealed partial class FilePipeReader
 
         if (options.Follow)
         {
-            backend = FollowingFile.Of(backend, isOpenedByPath ? backend.GivenPath : null, options.FollowInterval);
+            backend = FollowedFile.Of(backend, isOpenedByPath ? backend.GivenPath : null, options.FollowInterval);
         }
 
         if (backend.SharesPosition)

@@ -2,6 +2,28 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;
 
+/// <summary>The watch of one followed file. It does not keep the file: a reader may be forgotten.</summary>
+internal sealed class FileWatch(FollowedFile file)
+{
+    private readonly WeakReference<FollowedFile> _file = new(file);
+    private FileWatch? _next;
+
+    /// <summary><see langword="null"/>: it was forgotten.</summary>
+    internal FollowedFile? File => _file.TryGetTarget(out FollowedFile? file) ? file : null;
+
+    /// <summary>The file as inotify_add_watch(2) finds it, whatever its name. A handle that its owner has closed means none, or another one, whose events cost a read, which tells.</summary>
+    internal string DescriptorPath { get; } = string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file.Handle.DangerousGetHandle()}");
+
+    /// <summary>The kernel's number of the watch that tells of the next change; 0: there is none. <see cref="FileWatches"/> guards it and the two below.</summary>
+    internal int Number { get; set; }
+
+    /// <summary>The next one of the same number.</summary>
+    internal ref FileWatch? Next => ref _next;
+
+    /// <summary>The file is not watched any more, for good.</summary>
+    internal bool IsReleased { get; set; }
+}
+
 /// <summary>
 /// Linux: the inotify(7) instance of the process, which tells of the next change of each watched file, once. The first follower makes it, and the process keeps it, with the thread that reads from it.
 /// </summary>
@@ -24,80 +46,70 @@ internal static unsafe class FileWatches
         0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f, 0x73757245, 0x0bd00bd0, 0x01161970, 0x7461636f, 0x786f4256, 0x564c, 0x20030528,
     ];
 
-    // Guards everything below, and the watches in the files. Held for moments: no call under it waits.
+    // Guards everything below, and the watches. Held for moments: no call under it waits.
     private static readonly Lock s_gate = new();
 
-    // The files of each watch, by its number.
-    private static readonly Dictionary<int, FollowedFile> s_watches = [];
+    // By the kernel's number: readers of one file share it.
+    private static readonly Dictionary<int, FileWatch> s_watches = [];
     private static SafeFileHandle? s_inotify;
 
     /// <summary>Whether the file system of that file tells of every change.</summary>
     internal static bool CanWatch(SafeFileHandle file) => FileOpening.IsLinux && Libc.FileSystemOf(file) is >= 0 and long type && !s_remote.Contains(type);
 
     /// <summary>Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of anything else; a later call may have more luck.</summary>
-    internal static bool TryAdd(FollowedFile file)
+    internal static bool TryAdd([NotNullWhen(true)] FileWatch? watch)
     {
         lock (s_gate)
         {
-            if (file.Watch != 0)
+            if (watch is null || watch.Number != 0)
             {
-                return true;
+                return watch is not null;
             }
 
-            if (file.IsReleased || (s_inotify ??= TryStart()) is not { } inotify)
-            {
-                return false;
-            }
-
-            // By the descriptor: the path may mean another file by now. A handle that its owner has closed means none, or another one, whose events cost a read, which tells.
-            file.DescriptorPath ??= string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file.Handle.DangerousGetHandle()}");
-            int number = Libc.InotifyAddWatch(inotify, file.DescriptorPath, NextChange);
+            int number = watch.IsReleased || (s_inotify ??= TryStart()) is not { } inotify ? 0 : Libc.InotifyAddWatch(inotify, watch.DescriptorPath, NextChange);
             if (number <= 0)
             {
                 return false;
             }
 
-            ref FollowedFile? first = ref CollectionsMarshal.GetValueRefOrAddDefault(s_watches, number, out _);
-            file.NextOfWatch = first;
-            first = file;
-            file.Watch = number;
+            ref FileWatch? first = ref CollectionsMarshal.GetValueRefOrAddDefault(s_watches, number, out _);
+            watch.Next = first;
+            first = watch;
+            watch.Number = number;
             return true;
         }
     }
 
     /// <summary>Watches the file no more, for good, unless another reader follows it.</summary>
-    internal static void Remove(FollowedFile file)
+    internal static void Remove(FileWatch? watch)
     {
         lock (s_gate)
         {
-            file.IsReleased = true;
-            if (file.Watch <= 0)
+            watch?.IsReleased = true;
+            if (watch is not { Number: > 0 and int number })
             {
                 return;
             }
 
-            int number = file.Watch;
-            file.Watch = 0;
-            ref FollowedFile? link = ref CollectionsMarshal.GetValueRefOrNullRef(s_watches, number)!;
-            if (link == file && file.NextOfWatch is null)
+            watch.Number = 0;
+            ref FileWatch? first = ref CollectionsMarshal.GetValueRefOrNullRef(s_watches, number)!;
+            ref FileWatch? link = ref first;
+            while (link != watch)
+            {
+                link = ref link!.Next;
+            }
+
+            link = watch.Next;
+            if (first is null)
             {
                 s_watches.Remove(number);
                 _ = Libc.InotifyRemoveWatch(s_inotify!, number);
-                return;
             }
-
-            while (link != file)
-            {
-                link = ref link!.NextOfWatch;
-            }
-
-            link = file.NextOfWatch;
-            file.NextOfWatch = null;
         }
     }
 
     /// <summary>Takes what the kernel has told. Calls the files without the lock, as they take their own.</summary>
-    internal static void Take(ReadOnlySpan<byte> events, List<FollowedFile> changed)
+    internal static void Take(ReadOnlySpan<byte> events, List<FileWatch> changed)
     {
         lock (s_gate)
         {
@@ -108,14 +120,14 @@ internal static unsafe class FileWatches
                 if ((happened.Mask & Libc.IN_Q_OVERFLOW) != 0)
                 {
                     // Events are missing: any file may have changed.
-                    foreach (FollowedFile first in s_watches.Values)
+                    foreach (FileWatch first in s_watches.Values)
                     {
                         TakeAll(first, changed);
                     }
 
                     s_watches.Clear();
                 }
-                else if (s_watches.Remove(happened.Watch, out FollowedFile? first))
+                else if (s_watches.Remove(happened.Watch, out FileWatch? first))
                 {
                     // IN_IGNORED alone comes where a file system was unmounted, and where the file was watched anew in the moment between its event and the end of the watch.
                     TakeAll(first, changed);
@@ -123,23 +135,23 @@ internal static unsafe class FileWatches
             }
         }
 
-        foreach (FollowedFile file in changed)
+        foreach (FileWatch watch in changed)
         {
-            file.OnEvent();
+            watch.File?.OnEvent();
         }
 
         changed.Clear();
     }
 
-    private static void TakeAll(FollowedFile? file, List<FollowedFile> changed)
+    private static void TakeAll(FileWatch? watch, List<FileWatch> changed)
     {
-        while (file is not null)
+        while (watch is not null)
         {
-            FollowedFile? next = file.NextOfWatch;
-            file.Watch = 0;
-            file.NextOfWatch = null;
-            changed.Add(file);
-            file = next;
+            FileWatch? next = watch.Next;
+            watch.Number = 0;
+            watch.Next = null;
+            changed.Add(watch);
+            watch = next;
         }
     }
 
@@ -168,7 +180,7 @@ internal static unsafe class FileWatches
     private static void Run(SafeFileHandle inotify)
     {
         byte* buffer = stackalloc byte[BufferSize];
-        List<FollowedFile> changed = [];
+        List<FileWatch> changed = [];
         while (true)
         {
             nint length = Libc.Read(inotify, buffer, BufferSize);

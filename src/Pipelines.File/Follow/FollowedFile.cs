@@ -1,29 +1,19 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.Follow;
 
-/// <summary>What the wait at the end of a followed file has come to.</summary>
-internal enum FollowedEnd
-{
-    /// <summary>The file has changed: the read is to be performed.</summary>
-    Changed,
-
-    /// <summary>Nothing more comes, as far as can be told: the end is the end.</summary>
-    Over,
-    Canceled,
-}
-
 /// <summary>
-/// The wait for more at the end of a file, and what was last seen of the file and its name. It ends with an event, with a look that finds something, or with a cancellation: whoever takes the
-/// waiting request out, under the lock, completes it, without the lock.
+/// A file that is read and whose end is waited at: the file, with a loop around its reads. A read that finds the end is one that has to wait, as that of an empty FIFO is; it ends without bytes only when
+/// nothing more comes. The wait ends with an event, with a look that finds something, or with a cancellation: whoever takes the waiting request out, under the lock, ends it, without the lock.
 /// </summary>
 /// <remarks>
 /// The file has lost its name when the path means another file, or none. Its writer may go on for a while all the same, so it is left only when nothing has come to it for some time: for
 /// little where the file that has the name now holds bytes already, as the writer has moved on then, and for longer where it is empty or missing, when nobody misses anything meanwhile.
 /// </remarks>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
-internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
+internal sealed class FollowedFile : OpenedFile, IWaitingCall
 {
     /// <summary>How many intervals apart the looks are where the system tells of changes: at what it does not tell, a folder above that was renamed.</summary>
     private const int IntervalsOfWatched = 4;
@@ -40,69 +30,79 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
     /// <summary>How soon at the latest, milliseconds, a wait looks at the name, which may have changed untold before it. A file that grows faster needs no looks.</summary>
     private const int MostFirstMilliseconds = 10;
 
+    private readonly OpenedFile _file;
     private readonly string? _path;
     private readonly int _interval;
 
-    // FileWatches guards it, as it does Watch.
-    private FollowedFile? _nextOfWatch;
+    // Null: the system does not tell of the file's changes.
+    private readonly FileWatch? _watch;
+
+    // The request that begins a run, and the end of the run.
+    private readonly Signal<FileRequest> _start = new();
+    private readonly Signal<bool> _run = new();
+
+    // The end of a wait: whether the read is to be performed again; else the request is finished.
+    private readonly Signal<bool> _wait = new();
 
     // Says when the next look is due. It may come early, which costs a look.
     private Timer _timer = null!;
 
+    // The last try has found the end. Owned as the file's one request is.
+    private bool _hasFoundEnd;
+
     // Guards what follows.
     private readonly Lock _lock = new();
-    private ManualResetValueTaskSourceCore<FollowedEnd> _wait;
     private FileRequest? _waiting;
-
-    // Tells one wait from the next, by whoever has looked at the file without the lock.
-    private long _ticket;
 
     // There was an event since the wait began to begin.
     private bool _hasChanged;
-
-    // The name was looked at since the wait began, and so while the file was watched: what changes from here on is told.
-    private bool _isNameKnown;
     private bool _isLooking;
 
-    // The offset of the last wait, and when the file has grown last, or has lost its name: Environment.TickCount64.
+    // The offset of the last wait, and that of the end behind which a look expects nothing more, where one more read decides; -1: none.
     private long _offset = -1;
-    private long _quietSince;
-    private bool _hasLostName;
-
-    // The offset of the end behind which a look expects nothing more; -1: none. One more read there decides.
     private long _lastEnd = -1;
 
-    // The offset of a read that was repeated at once, as the file was longer; -1: none. If it finds nothing again, the looks decide.
-    private long _repeatedAt = -1;
+    // Since when the file has had no name and has not grown, Environment.TickCount64; null: it has its name.
+    private long? _namelessSince;
 
-    /// <param name="handle">The file. Whoever closes it calls <see cref="Release"/> first.</param>
-    /// <param name="path">Its whole path; <see langword="null"/>: growing and shrinking count alone.</param>
-    /// <param name="identity">Which file it is; <see langword="default"/> where nobody knows.</param>
-    /// <param name="interval">Milliseconds between two looks where the system does not tell of changes.</param>
-    internal FollowedFile(SafeFileHandle handle, string? path, FileIdentity identity, int interval)
+    private FollowedFile(OpenedFile file, string? path, int interval)
+        : base(file.Handle, file.GivenPath, file.Properties)
     {
-        Handle = handle;
+        _file = file;
         _path = path;
         _interval = interval;
-        Identity = identity;
-        CanBeWatched = FileWatches.CanWatch(handle);
+        Identity = file.Identity;
+        SharesPosition = file.SharesPosition;
+        Appends = file.Appends;
+        _watch = FileWatches.CanWatch(Handle) ? new FileWatch(this) : null;
 
-        // What flows with the caller is not for the looks. It is due at once, as the runtime starts its thread for timers with the first of them, and ends the process where that fails.
+        // What flows with the caller is not for the looks. The timer is due at once, as the runtime starts its thread for timers with the first of them, and ends the process where that fails.
         LibraryContext.Run(
             static state =>
             {
                 FollowedFile file = (FollowedFile)state!;
                 file._timer = new Timer(static file => ((FollowedFile)file!).Tick(), file, dueTime: 0, Timeout.Infinite);
+                _ = file.LoopAsync();
             },
             this);
     }
 
-    internal SafeFileHandle Handle { get; }
+    // A reader that was forgotten, not completed: the system would watch the file for ever.
+    ~FollowedFile() => FileWatches.Remove(_watch);
 
-    internal FileIdentity Identity { get; }
+    internal override FilePipeBackend Kind => _file.Kind;
 
-    /// <summary>Whether the system may tell of the file's changes.</summary>
-    internal bool CanBeWatched { get; set; }
+    internal override FileIdentity Identity { get; }
+
+    internal override int MaxBuffersPerOperation => _file.MaxBuffersPerOperation;
+
+    internal override int ReadGranularity => _file.ReadGranularity;
+
+    internal override int ReadAlignment => _file.ReadAlignment;
+
+    internal override bool IsDirect => _file.IsDirect;
+
+    internal override int BytesPerRead => _file.BytesPerRead;
 
     /// <summary>Whether a read waits. May be outdated.</summary>
     internal bool IsWaiting => Volatile.Read(ref _waiting) is not null;
@@ -113,65 +113,64 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
 
     long IWaitingCall.QueuedAt { get; set; }
 
-    /// <summary>The number of the watch that tells of the next change; 0: there is none. <see cref="FileWatches"/> guards it and the three below.</summary>
-    internal int Watch { get; set; }
+    /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>
+    /// <param name="file">The file.</param>
+    /// <param name="path">The whole path that it was opened by; <see langword="null"/> where its name does not count: growing and shrinking count alone.</param>
+    /// <param name="interval">How often to look where the system does not tell of changes.</param>
+    internal static OpenedFile Of(OpenedFile file, string? path, TimeSpan interval)
+        => file.Properties is { IsRegular: true, CanSeek: true, KnownLength: not null }
+            ? new FollowedFile(file, path, Math.Max(1, (int)interval.TotalMilliseconds))
+            : file;
 
-    /// <summary>The next file of the same watch.</summary>
-    internal ref FollowedFile? NextOfWatch => ref _nextOfWatch;
+    internal override FileRequest Rent() => _file.Rent();
 
-    /// <summary>The file as inotify_add_watch(2) finds it, whatever its name.</summary>
-    internal string? DescriptorPath { get; set; }
-
-    /// <summary>It is not watched any more, for good.</summary>
-    internal bool IsReleased { get; set; }
-
-    /// <summary>Whether that is the end, where asking does not wait: a server may have a file that cannot be watched.</summary>
-    internal bool IsAtEnd(long offset) => CanBeWatched && LengthOrMost() <= offset;
-
-    /// <summary>A read of that request has found the end, or is about to: waits for more, unless there is more, or never will be.</summary>
-    internal ValueTask<FollowedEnd> WaitAsync(FileRequest request)
+    internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
-        long offset = request.Offset;
-        Volatile.Write(ref _hasChanged, false);
+        bool isPerformed = _file.TryPerform(operation, mayWait);
+        _hasFoundEnd = isPerformed && HasFoundEnd(operation);
+        return isPerformed && !_hasFoundEnd;
+    }
 
-        // Watched first: what changes after the length was asked is told.
-        bool isWatched = CanBeWatched && FileWatches.TryAdd(this);
-        long length = isWatched ? LengthOrMost() : offset;
+    internal override void Start(FileRequest operation) => _file.Start(operation);
+
+    internal override ValueTask RunAsync(FileRequest request)
+    {
+        ValueTask run = _run.NextWithoutValue;
+        _start.Set(request);
+        return run;
+    }
+
+    internal override void Cancel(FileRequest operation, int generation)
+    {
+        bool isTaken = false;
         lock (_lock)
         {
-            if (request.CanceledGeneration == request.Generation)
+            if (operation.Generation == generation)
             {
-                return new ValueTask<FollowedEnd>(FollowedEnd.Canceled);
+                // If it does come to a wait, that is refused.
+                operation.CanceledGeneration = generation;
+                isTaken = _waiting == operation && TryTakeLocked();
             }
-
-            if (length < offset || _lastEnd == offset)
-            {
-                // The read that has just found nothing was made after that look.
-                _lastEnd = offset;
-                return new ValueTask<FollowedEnd>(FollowedEnd.Over);
-            }
-
-            // An event that came meanwhile has ended the watch.
-            bool hasGrown = length > offset && _repeatedAt != offset;
-            if (hasGrown || _hasChanged)
-            {
-                _repeatedAt = hasGrown ? offset : _repeatedAt;
-                return new ValueTask<FollowedEnd>(FollowedEnd.Changed);
-            }
-
-            if (_offset != offset)
-            {
-                _offset = offset;
-                _quietSince = Environment.TickCount64;
-            }
-
-            _ticket++;
-            _isNameKnown = _path is null;
-            _wait.Reset();
-            Volatile.Write(ref _waiting, request);
-            ScheduleLookLocked();
-            return new ValueTask<FollowedEnd>(this, _wait.Version);
         }
+
+        if (isTaken)
+        {
+            operation.FinishCanceled();
+            _wait.Set(false);
+        }
+        else
+        {
+            _file.Cancel(operation, generation);
+        }
+    }
+
+    [SuppressMessage("Usage", "CA1816:Dispose methods should call SuppressFinalize", Justification = "This is what disposes.")]
+    internal override void Release(bool closeHandle)
+    {
+        GC.SuppressFinalize(this);
+        _timer.Dispose();
+        FileWatches.Remove(_watch);
+        _file.Release(closeHandle);
     }
 
     /// <summary>The file has changed, which the system tells once. Does not wait, and runs nobody's code.</summary>
@@ -186,14 +185,14 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
 
         if (isTaken)
         {
-            _wait.SetResult(FollowedEnd.Changed);
+            _wait.Set(true);
         }
     }
 
-    /// <summary>Looks at a file where a read waits, which may wait for the device or for a server; on a thread that may.</summary>
+    /// <summary>Looks at a file where a read waits, which may wait for the device or for a server; on a thread that may. The wait may end meanwhile, and another one begin.</summary>
     internal void Look()
     {
-        long ticket;
+        short wait;
         long offset;
         lock (_lock)
         {
@@ -203,11 +202,11 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
                 return;
             }
 
-            (ticket, offset) = (_ticket, _offset);
+            (wait, offset) = (_wait.Version, _offset);
         }
 
         // Again, where there was no watch to be had.
-        _ = CanBeWatched && FileWatches.TryAdd(this);
+        _ = FileWatches.TryAdd(_watch);
 
         // The name first: what is in the file after its name was lost, and the writer has moved on, is all of it.
         FileStatus named = default;
@@ -238,74 +237,118 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
         lock (_lock)
         {
             _isLooking = false;
-            if (_ticket == ticket && _waiting is not null)
+            bool isSameWait = _wait.Version == wait;
+            if (isSameWait && _waiting is not null)
             {
-                bool isOver = length < offset || (length == offset && hasLostName && IsQuietLocked(hasSuccessor: meaning == NameMeaning.File && named.Length > 0));
+                long now = Environment.TickCount64;
+                _namelessSince = hasLostName ? _namelessSince ?? now : isThisFile ? null : _namelessSince;
+                long quietTime = meaning == NameMeaning.File && named.Length > 0 ? _interval / QuietPart : (long)_interval * QuietIntervals;
+                bool isOver = length < offset || (length == offset && hasLostName && now - _namelessSince >= quietTime);
 
                 // What has come since the look is read all the same.
                 _lastEnd = isOver ? offset : _lastEnd;
-                _hasLostName = hasLostName || (_hasLostName && !isThisFile);
-                _isNameKnown = true;
                 isTaken = (isOver || length > offset) && TryTakeLocked();
             }
 
             if (_waiting is not null)
             {
-                ScheduleLookLocked();
+                ScheduleLookLocked(isFirst: !isSameWait);
             }
         }
 
         if (isTaken)
         {
-            _wait.SetResult(FollowedEnd.Changed);
+            _wait.Set(true);
         }
     }
 
     void IWaitingCall.Perform() => Look();
 
-    /// <summary>Ends the wait of that use of the request, if it waits here. <see langword="false"/>: if it does come here, it is refused.</summary>
-    internal bool TryCancel(FileRequest request, int generation)
+    /// <summary>Whether that is a read which has found the end of the file.</summary>
+    private static bool HasFoundEnd(FileRequest request) => request is { Transferred: 0, Error: null, IsCanceled: false };
+
+    /// <summary>The runs, one after the other: one loop for the life of the file, so that a run allocates nothing.</summary>
+    private async Task LoopAsync()
     {
+        while (true)
+        {
+            FileRequest request = await _start.Next.WithoutBox();
+            bool isStarted = false;
+            try
+            {
+                // Nothing of a read that was tried, and would wait, is with the system, unless it is overlapped: asking for the length saves a thread the read that finds nothing. Where the file
+                // cannot be watched, a server may have it, and asking may wait.
+                bool isAtEnd = _hasFoundEnd || (Kind != FilePipeBackend.Overlapped && _watch is not null && LengthOrMost() <= request.Offset);
+                _hasFoundEnd = false;
+                bool isRead = false;
+                while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
+                {
+                    if (!isAtEnd || !_file.TryPerform(request))
+                    {
+                        isStarted = true;
+                        await _file.RunAsync(request).WithoutBox();
+                    }
+
+                    isAtEnd = HasFoundEnd(request);
+                    isRead = !isAtEnd;
+                }
+            }
+            catch (Exception e)
+            {
+                request.Finish(e);
+            }
+
+            if (!isStarted)
+            {
+                FilePipeMetrics.HandedOver(request.Kind);
+            }
+
+            // Whoever awaits the run may begin the next one right here. A wait may have ended on the thread that watches, or that looks.
+            _run.Set(true, request.ResumesOnPool && !Thread.CurrentThread.IsThreadPoolThread);
+        }
+    }
+
+    /// <summary>A read of that request has found the end, or is about to: waits for more, unless there is more, or never will be.</summary>
+    private ValueTask<bool> WaitAsync(FileRequest request)
+    {
+        long offset = request.Offset;
+        Volatile.Write(ref _hasChanged, false);
+
+        // Watched first: what changes after the length was asked is told.
+        long length = FileWatches.TryAdd(_watch) ? LengthOrMost() : offset;
         lock (_lock)
         {
-            if (request.Generation != generation)
+            if (request.CanceledGeneration == request.Generation)
             {
-                return false;
+                request.FinishCanceled();
+                return new ValueTask<bool>(false);
             }
 
-            request.CanceledGeneration = generation;
-            if (_waiting != request)
+            if (length < offset || _lastEnd == offset)
             {
-                return false;
+                // The read that has just found nothing was made after that look.
+                _lastEnd = offset;
+                request.Finish(0);
+                return new ValueTask<bool>(false);
             }
 
-            _ = TryTakeLocked();
+            // An event that came meanwhile has ended the watch.
+            if (length > offset || _hasChanged)
+            {
+                return new ValueTask<bool>(true);
+            }
+
+            if (_offset != offset)
+            {
+                _offset = offset;
+                _namelessSince = _namelessSince is null ? null : Environment.TickCount64;
+            }
+
+            Volatile.Write(ref _waiting, request);
+            ScheduleLookLocked(isFirst: true);
+            return _wait.Next;
         }
-
-        _wait.SetResult(FollowedEnd.Canceled);
-        return true;
     }
-
-    /// <summary>The file is about to be closed: no read is under way.</summary>
-    internal void Release()
-    {
-        _timer.Dispose();
-        FileWatches.Remove(this);
-    }
-
-    FollowedEnd IValueTaskSource<FollowedEnd>.GetResult(short token)
-    {
-        FollowedEnd end = _wait.GetResult(token);
-
-        // What waited is not kept: the watch keeps this, and a reader may be forgotten.
-        _wait.Reset();
-        return end;
-    }
-
-    ValueTaskSourceStatus IValueTaskSource<FollowedEnd>.GetStatus(short token) => _wait.GetStatus(token);
-
-    void IValueTaskSource<FollowedEnd>.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
-        => _wait.OnCompleted(continuation, state, token, flags);
 
     /// <summary>Bytes. More than there can be where the file is closed, which the read tells.</summary>
     private long LengthOrMost()
@@ -339,35 +382,30 @@ internal sealed class FollowedFile : IValueTaskSource<FollowedEnd>, IWaitingCall
     private bool TryTakeLocked()
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);
-        bool isWaiting = _waiting is not null;
-        Volatile.Write(ref _waiting, null);
-        return isWaiting;
-    }
-
-    /// <summary>Whether the file, everything of which is read and whose name does not mean it, was quiet for long enough to be left.</summary>
-    private bool IsQuietLocked(bool hasSuccessor)
-    {
-        Debug.Assert(_lock.IsHeldByCurrentThread);
-        long now = Environment.TickCount64;
-        if (!_hasLostName)
+        if (_waiting is null)
         {
-            _quietSince = now;
+            return false;
         }
 
-        return now - _quietSince >= (hasSuccessor ? _interval / QuietPart : (long)_interval * QuietIntervals);
+        // A timer that is set keeps the file, and so a reader that somebody waits for, but no other.
+        _timer.Change(Timeout.Infinite, Timeout.Infinite);
+        Volatile.Write(ref _waiting, null);
+        return true;
     }
 
-    private void ScheduleLookLocked()
+    /// <summary>Sets the timer. The first look of a wait makes the name known: what changes from there on is told, where the system tells.</summary>
+    private void ScheduleLookLocked(bool isFirst)
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);
-        if (!_hasLostName && !_isNameKnown && Watch != 0)
+        bool isWatched = _watch is { Number: not 0 };
+        if (isFirst && isWatched && _path is not null && _namelessSince is null)
         {
             _timer.Change(Math.Min(_interval, MostFirstMilliseconds), Timeout.Infinite);
             return;
         }
 
         // Files of one period are looked at together.
-        long period = _hasLostName ? Math.Min(_interval, MostNamelessMilliseconds) : Watch == 0 ? _interval : (long)_interval * IntervalsOfWatched;
+        long period = _namelessSince is not null ? Math.Min(_interval, MostNamelessMilliseconds) : isWatched ? (long)_interval * IntervalsOfWatched : _interval;
         _timer.Change(Math.Min(period - (Environment.TickCount64 % period), int.MaxValue), Timeout.Infinite);
     }
 }

@@ -70,18 +70,11 @@ internal abstract partial class ReplacementFile
         {
             if (TemporaryPath is null)
             {
-                if (!_existed)
+                long linked = _existed ? -Libc.EEXIST : _calls.LinkNameless(Backend.Handle, TargetPath);
+                if (linked != -Libc.EEXIST || !Replaces)
                 {
-                    long answer = _calls.LinkNameless(Backend.Handle, TargetPath);
-                    if (answer == 0)
-                    {
-                        return;
-                    }
-
-                    if (answer != -Libc.EEXIST || !Replaces)
-                    {
-                        throw Failed(answer);
-                    }
+                    ThrowIfFailed(linked);
+                    return;
                 }
 
                 string temporary = NewTemporaryPath();
@@ -89,14 +82,8 @@ internal abstract partial class ReplacementFile
                 TemporaryPath = temporary;
             }
 
-            if (Replaces)
-            {
-                ThrowIfFailed(_calls.Rename(TemporaryPath, TargetPath));
-                return;
-            }
-
-            long renamed = _calls.RenameNoReplace(TemporaryPath, TargetPath);
-            if (renamed is -Libc.ENOSYS or -Libc.EINVAL or -Libc.EOPNOTSUPP)
+            long renamed = Replaces ? _calls.Rename(TemporaryPath, TargetPath) : _calls.RenameNoReplace(TemporaryPath, TargetPath);
+            if (!Replaces && renamed is -Libc.ENOSYS or -Libc.EINVAL or -Libc.EOPNOTSUPP)
             {
                 // The kernel or the file system does not know the flag.
                 ThrowIfFailed(_calls.Link(TemporaryPath, TargetPath));
@@ -149,13 +136,7 @@ internal abstract partial class ReplacementFile
         {
             for (int links = 0; links <= MaxLinks; links++)
             {
-                if (RealPathOf(TargetPath) is { } realPath)
-                {
-                    TargetPath = realPath;
-                    return;
-                }
-
-                // It leads nowhere yet: one link after the other, as each of them counts from its own folder.
+                // One link after the other, as each of them counts from its own folder.
                 if (RealPathOf(Folder) is not { } realFolder)
                 {
                     break;
@@ -164,7 +145,7 @@ internal abstract partial class ReplacementFile
                 TargetPath = Path.Combine(realFolder, Path.GetFileName(TargetPath));
                 if (new FileInfo(TargetPath).LinkTarget is not { } target)
                 {
-                    // The name that is to be made.
+                    // The file, or the name that is to be made.
                     return;
                 }
 
@@ -291,56 +272,41 @@ internal abstract partial class ReplacementFile
             }
 
             // As in the runtime: only a lack of room counts, everything else is a file system that cannot preallocate.
-            if (answer is -Libc.ENOSPC or -Libc.EFBIG)
-            {
-                throw Failed(answer);
-            }
+            ThrowIfFailed(answer is -Libc.ENOSPC or -Libc.EFBIG ? answer : 0);
         }
 
         private void ThrowIfFailed(long answer)
         {
+            int errno = (int)-answer;
             if (answer < 0)
             {
-                throw Failed(answer);
+                throw errno switch
+                {
+                    Libc.EEXIST when !Replaces => Exists(FileErrors.FromErrno(errno, TargetPath)),
+                    Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{TargetPath}'."),
+                    _ when errno == Libc.ENAMETOOLONG => new PathTooLongException($"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
+                    _ => FileErrors.FromErrno(errno, TargetPath),
+                };
             }
-        }
-
-        private Exception Failed(long answer)
-        {
-            int errno = (int)-answer;
-            return errno switch
-            {
-                Libc.EEXIST when !Replaces => Exists(FileErrors.FromErrno(errno, TargetPath)),
-                Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{TargetPath}'."),
-                _ when errno == Libc.ENAMETOOLONG => new PathTooLongException($"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
-                _ => FileErrors.FromErrno(errno, TargetPath),
-            };
         }
 
         private Target? Look(string path)
         {
-            // Some sandboxes refuse the call, and old libraries do not have it.
-            int errno = Libc.ENOSYS;
-            try
+            Libc.FileStatus status = default;
+            const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID;
+            int errno = !OperatingSystem.IsLinux() ? Libc.ENOSYS
+                : Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0
+                : Marshal.GetLastPInvokeError();
+            switch (errno)
             {
-                Libc.FileStatus status = default;
-                const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID;
-                if (OperatingSystem.IsLinux())
-                {
-                    errno = Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0 : Marshal.GetLastPInvokeError();
-                }
-
-                return errno switch
-                {
-                    0 => new Target(status.Mode, status.User, status.Group),
-                    Libc.ENOENT => null,
-                    Libc.ENOSYS or Libc.EPERM => LookByRuntime(path),
-                    _ => throw Failed(-errno),
-                };
-            }
-            catch (EntryPointNotFoundException)
-            {
-                return LookByRuntime(path);
+                case Libc.ENOENT:
+                    return null;
+                case Libc.ENOSYS or Libc.EPERM:
+                    // Some sandboxes refuse the call.
+                    return LookByRuntime(path);
+                default:
+                    ThrowIfFailed(-errno);
+                    return new Target(status.Mode, status.User, status.Group);
             }
         }
 

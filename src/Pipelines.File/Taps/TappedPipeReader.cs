@@ -5,6 +5,9 @@ namespace Pipelines.File.Taps;
 /// <summary>A reader that shows each byte that its caller consumes. All bytes go through <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>: copies and AsStream read and advance, too.</summary>
 internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<byte>> append) : PipeReader
 {
+    /// <summary>Bytes that a copy writes before it flushes.</summary>
+    private const int MaxStep = 64 * 1024;
+
     // What the last read returned, until it is advanced over. The caller's: one at a time.
     private ReadOnlySequence<byte>? _buffer;
 
@@ -59,36 +62,24 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     public override async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);
-        while (true)
+        for (bool goesOn = true; goesOn;)
         {
             ReadResult result = await ReadAsync(cancellationToken).ConfigureAwait(false);
-            SequencePosition consumed = result.Buffer.Start;
-            try
+            ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, result.IsCanceled ? 0 : Math.Min(result.Buffer.Length, MaxStep));
+            goesOn = !result.IsCompleted || bytes.Length < result.Buffer.Length;
+            bool isEmpty = bytes.IsEmpty;
+            foreach (ReadOnlyMemory<byte> memory in bytes)
             {
-                if (result.IsCanceled)
-                {
-                    throw new OperationCanceledException("The read was canceled.");
-                }
-
-                for (SequencePosition next = consumed; result.Buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory);)
-                {
-                    destination.Write(memory.Span);
-                    consumed = next.GetObject() is null ? result.Buffer.End : next;
-                    if (!FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false)))
-                    {
-                        return;
-                    }
-                }
-
-                if (result.IsCompleted)
-                {
-                    return;
-                }
+                destination.Write(memory.Span);
             }
-            finally
+
+            AdvanceTo(bytes.End);
+            if (result.IsCanceled)
             {
-                AdvanceTo(consumed);
+                throw new OperationCanceledException("The read was canceled.");
             }
+
+            goesOn &= isEmpty || FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
         }
     }
 

@@ -12,8 +12,8 @@ namespace Pipelines.File;
 [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "Nobody compares it.")]
 public readonly struct Utf8InterpolatedStringHandler
 {
-    /// <summary>Bytes that are asked for where a value did not fit into what there was; twice as many each time.</summary>
-    private const int SecondTry = 256;
+    /// <summary>Bytes that a value takes at most, most likely. Where it did not fit into what there was, so many are asked for; twice as many each time.</summary>
+    private const int FormattedSize = 256;
 
     private readonly IBufferWriter<byte> _writer;
     private readonly IFormatProvider? _provider;
@@ -55,10 +55,9 @@ public readonly struct Utf8InterpolatedStringHandler
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
     public void AppendFormatted(scoped ReadOnlySpan<char> value, int alignment = 0, string? format = null)
     {
-        int spaces = Math.Abs((long)alignment) > value.Length ? (int)(Math.Abs((long)alignment) - value.Length) : 0;
-        AppendSpaces(alignment > 0 ? spaces : 0);
+        AppendSpaces(alignment, value.Length);
         _writer.WriteUtf8(value);
-        AppendSpaces(alignment < 0 ? spaces : 0);
+        AppendSpaces(-(long)alignment, value.Length);
     }
 
     /// <summary>Writes bytes that are UTF-8 already, padded with spaces.</summary>
@@ -68,10 +67,10 @@ public readonly struct Utf8InterpolatedStringHandler
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes what stands behind a colon.")]
     public void AppendFormatted(scoped ReadOnlySpan<byte> utf8, int alignment = 0, string? format = null)
     {
-        int spaces = alignment == 0 ? 0 : SpacesFor(utf8, alignment);
-        AppendSpaces(alignment > 0 ? spaces : 0);
+        int length = alignment == 0 ? 0 : Encoding.UTF8.GetCharCount(utf8);
+        AppendSpaces(alignment, length);
         _writer.Write(utf8);
-        AppendSpaces(alignment < 0 ? spaces : 0);
+        AppendSpaces(-(long)alignment, length);
     }
 
     /// <summary>Writes a value.</summary>
@@ -118,43 +117,34 @@ public readonly struct Utf8InterpolatedStringHandler
         }
     }
 
-    private static int SpacesFor(ReadOnlySpan<byte> utf8, int alignment) => (int)Math.Max(0, Math.Abs((long)alignment) - Encoding.UTF8.GetCharCount(utf8));
-
     private void AppendUtf8<T>(T value, int alignment, string? format)
     {
-        for (int size = 0; ;)
+        // What is padded is written when its length is known.
+        Span<byte> room = alignment == 0 ? _writer.GetSpan() : stackalloc byte[FormattedSize];
+        int written;
+        while (!((IUtf8SpanFormattable)value!).TryFormat(room, out written, format, _provider))
         {
-            Span<byte> room = _writer.GetSpan(size);
-            if (!((IUtf8SpanFormattable)value!).TryFormat(room, out int written, format, _provider))
-            {
-                size = Math.Max(SecondTry, checked(room.Length * 2));
-                continue;
-            }
+            int size = Math.Max(FormattedSize, checked(room.Length * 2));
+            room = alignment == 0 ? _writer.GetSpan(size) : new byte[size];
+        }
 
-            int spaces = alignment == 0 ? 0 : SpacesFor(room[..written], alignment);
-            if (room.Length - written < spaces)
-            {
-                size = checked(written + spaces);
-                continue;
-            }
-
-            if (alignment > 0)
-            {
-                room[..written].CopyTo(room[spaces..]);
-            }
-
-            room.Slice(alignment > 0 ? 0 : written, spaces).Fill((byte)' ');
-            _writer.Advance(written + spaces);
-            return;
+        if (alignment == 0)
+        {
+            _writer.Advance(written);
+        }
+        else
+        {
+            AppendFormatted(room[..written], alignment);
         }
     }
 
-    private void AppendSpaces(int count)
+    /// <summary>The spaces that a text of that many characters is short of; none where there are fewer than none.</summary>
+    private void AppendSpaces(long width, int length)
     {
-        while (count > 0)
+        for (long count = width - length; count > 0;)
         {
             Span<byte> room = _writer.GetSpan();
-            room = room[..Math.Min(room.Length, count)];
+            room = room[..(int)Math.Min(room.Length, count)];
             room.Fill((byte)' ');
             _writer.Advance(room.Length);
             count -= room.Length;

@@ -31,7 +31,7 @@ public sealed class FollowRudeTests : IDisposable
             ValueTask<ReadResult> waiting = reader.ReadAsync(_stop);
             reader.CancelPendingRead();
             Assert.True((await waiting).IsCanceled);
-            watched += FollowedOf((FollowingFile)reader.OpenedFile).Watch != 0 ? 1 : 0;
+            watched += WatchOf((FollowedFile)reader.OpenedFile)!.Number != 0 ? 1 : 0;
             await reader.CompleteAsync();
         }
 
@@ -270,8 +270,8 @@ public sealed class FollowRudeTests : IDisposable
         Assert.True(isCounted || allocated / Waits < 10, $"{allocated} bytes");
     }
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_followed")]
-    private static extern ref FollowedFile FollowedOf(FollowingFile backend);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_watch")]
+    private static extern ref FileWatch? WatchOf(FollowedFile file);
 
     private sealed class CountingWriter : PipeWriter
     {

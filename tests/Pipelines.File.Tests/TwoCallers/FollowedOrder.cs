@@ -6,6 +6,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Follow;
 using Pipelines.File.IO;
+using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
 namespace FilePipelinesTests.TwoCallers;
@@ -73,7 +74,10 @@ internal sealed class FollowedOrder : IDisposable
     private bool _isOver;
 
     // The wait that has not been told of the last event.
-    private long _untold = -1;
+    private int _untold = -1;
+
+    // The wait that has found out what its name means.
+    private int _nameKnown = -1;
 
     internal FollowedOrder(FollowedCall first, FollowedSecondCall second, FilePipeBackend kind, bool isWatched, string path, Choices choices)
     {
@@ -89,13 +93,12 @@ internal sealed class FollowedOrder : IDisposable
         // A fifth of it, which a file with a successor is waited for, is nothing.
         _reader = FilePipeReader.Create(
             _backend, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(1) }, leaveOpen: false, isOpenedByPath: true);
-        _file = FollowedOf((FollowingFile)_reader.OpenedFile);
+        _file = (FollowedFile)_reader.OpenedFile;
 
         // Nobody tells of changes, and nobody looks, but this.
         TimerOf(_file).Dispose();
         TimerOf(_file) = new Timer(static _ => { });
-        _file.CanBeWatched = isWatched;
-        _file.Watch = isWatched ? NoWatch : 0;
+        WatchOf(_file) = isWatched ? new FileWatch(_file) { Number = NoWatch } : null;
     }
 
     private enum Event
@@ -216,7 +219,7 @@ internal sealed class FollowedOrder : IDisposable
             events.Add(Event.Second);
         }
 
-        if (_file.Watch != 0)
+        if (WatchOf(_file) is not null)
         {
             events.Add(Event.WatchLost);
         }
@@ -269,17 +272,17 @@ internal sealed class FollowedOrder : IDisposable
                 _file.OnEvent();
                 return;
             case Event.Look:
+                _nameKnown = _file.IsWaiting ? WaitOf(_file).Version : _nameKnown;
                 _file.Look();
                 _untold = -1;
                 return;
             case Event.WatchLost:
-                _file.Watch = 0;
-                _file.CanBeWatched = false;
+                WatchOf(_file) = null;
                 _file.OnEvent();
                 return;
         }
 
-        _untold = TicketOf(_file);
+        _untold = _file.IsWaiting ? WaitOf(_file).Version : -1;
     }
 
     private void BeginSecond()
@@ -323,11 +326,11 @@ internal sealed class FollowedOrder : IDisposable
         }
 
         Require(!(_file.IsWaiting && _backend.HasStarted), "an operation is at one place");
-        if (_isScripted && _file.IsWaiting && _isWatched && _file.Watch != 0 && TicketOf(_file) != _untold)
+        if (_isScripted && _file.IsWaiting && WatchOf(_file) is not null && WaitOf(_file).Version != _untold)
         {
             Require(_length <= OffsetOf(_file), "a read waits although there is more, and nobody will tell");
             Require(!_isCut, "a read waits although the file was cut, and nobody will tell");
-            Require(_lengthAtLoss is null || !IsNameKnownOf(_file), "a read waits although the name means another file, and nobody will look soon");
+            Require(_lengthAtLoss is null || WaitOf(_file).Version != _nameKnown, "a read waits although the name means another file, and nobody will look soon");
         }
     }
 
@@ -377,9 +380,9 @@ internal sealed class FollowedOrder : IDisposable
             }
 
             // A read that wants more than what was found may wait once more.
-            long wait = TicketOf(_file);
+            int wait = WaitOf(_file).Version;
             _file.Look();
-            Require(!_file.IsWaiting || TicketOf(_file) != wait, "a look finds what has happened");
+            Require(!_file.IsWaiting || WaitOf(_file).Version != wait, "a look finds what has happened");
         }
 
         Settle();
@@ -477,17 +480,14 @@ internal sealed class FollowedOrder : IDisposable
         }
     }
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_followed")]
-    private static extern ref FollowedFile FollowedOf(FollowingFile backend);
-
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_timer")]
     private static extern ref Timer TimerOf(FollowedFile file);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_isNameKnown")]
-    private static extern ref bool IsNameKnownOf(FollowedFile file);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_watch")]
+    private static extern ref FileWatch? WatchOf(FollowedFile file);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_ticket")]
-    private static extern ref long TicketOf(FollowedFile file);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
+    private static extern ref Signal<bool> WaitOf(FollowedFile file);
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_offset")]
     private static extern ref long OffsetOf(FollowedFile file);
