@@ -19,9 +19,8 @@ public enum FilePipeBackend
     ThreadPool,
 
     /// <summary>
-    /// Windows: overlapped I/O on the runtime's completion port. A handle that you pass must have been opened for overlapped I/O
-    /// (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>) and must not be bound to a port yet; otherwise
-    /// <see cref="ArgumentException"/> is thrown. It stays bound, so no <see cref="FileStream"/> can use it afterwards.
+    /// Windows: overlapped I/O. A handle that you pass must have been opened for overlapped I/O
+    /// (<see cref="Microsoft.Win32.SafeHandles.SafeFileHandle.IsAsync"/>); otherwise <see cref="ArgumentException"/> is thrown.
     /// </summary>
     Overlapped,
 

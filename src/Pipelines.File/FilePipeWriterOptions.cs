@@ -187,7 +187,7 @@ public sealed record FilePipeWriterOptions
     /// closes a file that it has opened by path.
     /// </summary>
     /// <remarks>
-    /// On Windows the first operation binds a handle for overlapped I/O to the runtime's completion port for as long as the handle exists.
+    /// On Windows the portable back end binds a handle for overlapped I/O to the runtime's completion port for as long as the handle exists.
     /// docs/windows.md says what this means for your own calls on the handle.
     /// </remarks>
     public bool LeaveOpen { get; init; }

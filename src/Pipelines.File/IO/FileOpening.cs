@@ -196,54 +196,20 @@ internal static class FileOpening
         }
 
         RequireAccess(handle, access);
-        if (OperatingSystem.IsWindows() && WindowsCalls.Default.IsUnbuffered(handle))
+        if (OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle))
         {
             throw OverlappedOpening.UnbufferedException();
         }
 
-        if (requested != FilePipeBackend.Overlapped)
+        if (requested == FilePipeBackend.Overlapped && !handle.IsAsync)
         {
-            // A handle is bound to a completion port once and for ever, and the runtime may have bound this one, or may want to: the
-            // runtime's way, then.
-            return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
+            throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
         }
 
-        return OperatingSystem.IsWindows() && handle.IsAsync
-            ? new OverlappedFile(handle, path: null, FileProperties.Of(handle, path: null))
-            : throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
+        return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
     }
 
-    /// <summary>
-    /// <see langword="null"/>: a device that has no overlapped I/O, or does not tell what it is, and that may be opened a second time,
-    /// without it.
-    /// </summary>
-    [SupportedOSPlatform("windows")]
-    private static OverlappedFile? TryOpenOverlapped(
-        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
-    {
-        SafeFileHandle handle = OverlappedOpening.Open(fullPath, mode, access, share, options, preallocationSize);
-        try
-        {
-            return new OverlappedFile(handle, fullPath, FileProperties.Of(handle, fullPath)) { Appends = mode == FileMode.Append };
-        }
-        catch (Exception e) when (e is ArgumentException or IOException && requested == FilePipeBackend.Auto && mode == FileMode.Open && (options & FileOptions.DeleteOnClose) == 0)
-        {
-            handle.Dispose();
-            return null;
-        }
-        catch (ArgumentException e)
-        {
-            handle.Dispose();
-            throw new IOException($"The system has no overlapped I/O for '{fullPath}'.", e);
-        }
-        catch
-        {
-            handle.Dispose();
-            throw;
-        }
-    }
-
-    /// <summary>The back end for an open file on this system, other than overlapped I/O.</summary>
+    /// <summary>The back end for an open file on this system; on Windows overlapped I/O only where that is asked for.</summary>
     internal static OpenedFile Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
         => Choose(requested, handle, path, FileProperties.Of(handle, path), appends, sharesPosition, calls);
 
@@ -251,6 +217,7 @@ internal static class FileOpening
         FilePipeBackend requested, SafeFileHandle handle, string? path, in FileProperties properties, bool appends, bool sharesPosition = false, UnixCalls? calls = null)
     {
         return requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+            : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows() ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : properties.CanSeek ? new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
     }
@@ -260,23 +227,15 @@ internal static class FileOpening
         FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
     {
         OverlappedOpening.ThrowIfUnbuffered(options);
-        if (OverlappedOpening.IsFor(requested, fullPath, share)
-            && TryOpenOverlapped(requested, fullPath, mode, access, share, options, preallocationSize) is { } overlapped)
-        {
-            return overlapped;
-        }
+        bool isOverlapped = OverlappedOpening.IsFor(requested, fullPath, share);
 
         // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so
         // that the system appends.
         bool appends = mode == FileMode.Append && !OverlappedOpening.IsDevice(fullPath);
-        return ChooseOrClose(
-            requested,
-            appends ? OverlappedOpening.OpenForAppending(fullPath, share, options)
-                : System.IO.File.OpenHandle(
-                    fullPath, mode, access, share, requested == FilePipeBackend.Auto ? options & ~FileOptions.Asynchronous : options, preallocationSize),
-            fullPath,
-            properties: null,
-            appends);
+        SafeFileHandle handle = isOverlapped ? OverlappedOpening.Open(fullPath, mode, access, share, options, preallocationSize)
+            : appends ? OverlappedOpening.OpenForAppending(fullPath, share, options)
+            : System.IO.File.OpenHandle(fullPath, mode, access, share, requested == FilePipeBackend.Auto ? options & ~FileOptions.Asynchronous : options, preallocationSize);
+        return ChooseOrClose(isOverlapped ? FilePipeBackend.Overlapped : requested, handle, fullPath, properties: null, appends);
     }
 
     /// <summary>As the runtime does.</summary>

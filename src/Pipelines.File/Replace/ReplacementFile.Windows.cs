@@ -21,7 +21,9 @@ internal abstract partial class ReplacementFile
             string temporary = NewTemporaryPath();
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
             FileShare share = FileOpening.ShareFor(options.Caching, FileShare.Read | FileShare.Delete, FileAccess.Write);
-            SafeFileHandle handle = OverlappedOpening.OpenRenamable(temporary, share, isOverlapped, options.FileOptions, options.PreallocationSize, calls);
+            OverlappedOpening.ThrowIfUnbuffered(options.FileOptions);
+            FileOptions hints = isOverlapped ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions & ~FileOptions.Asynchronous;
+            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, share, hints, options.PreallocationSize);
             TemporaryPath = temporary;
             try
             {

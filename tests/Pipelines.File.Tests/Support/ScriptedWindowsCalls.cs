@@ -19,8 +19,6 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     private int _writes;
     private int _waits;
 
-    public bool RefusesToSkip { get; init; }
-
     /// <summary>Gets the number of the call, from 1.</summary>
     public Func<int, CallFinish> OnRead { get; init; } = _ => CallFinish.Real;
 
@@ -46,8 +44,6 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
 
     /// <summary>As <see cref="RenameError"/>, for one by name.</summary>
     public Func<int, int?>? MoveError { get; init; }
-
-    public int? PreallocationError { get; init; }
 
     /// <summary>Whether the folder may not be synced.</summary>
     public bool RefusesFolders { get; init; }
@@ -87,7 +83,7 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
     /// <summary>Closes the handle that is not the library's.</summary>
     public void CloseSecond() => Second?.Dispose();
 
-    internal override int Read(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+    internal override int Read(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
     {
         BeforeRead?.Invoke();
         int number = Interlocked.Increment(ref _reads);
@@ -95,8 +91,8 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
         int error = ReadError?.Invoke(number) ?? 0;
         if (error != 0)
         {
-            transferred = Math.Min(count, MovedBeforeError);
-            new Span<byte>((void*)buffer, (int)transferred).Fill(1);
+            overlapped->InternalHigh = (nint)Math.Min(count, MovedBeforeError);
+            new Span<byte>((void*)buffer, (int)overlapped->InternalHigh).Fill(1);
             return error;
         }
 
@@ -104,25 +100,25 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
         if (how == CallFinish.AtOnce)
         {
             int moved = RandomAccess.Read(Second!, new Span<byte>((void*)buffer, (int)count), OffsetOf(overlapped));
-            transferred = (uint)moved;
+            overlapped->InternalHigh = moved;
             error = moved == 0 ? Kernel32.ERROR_HANDLE_EOF : 0;
         }
         else
         {
-            error = Finish(how, base.Read(file, buffer, count, out transferred, overlapped), ref transferred, overlapped);
+            error = Finish(how, base.Read(file, buffer, count, overlapped), overlapped);
         }
 
         AfterRead?.Invoke();
         return error;
     }
 
-    internal override int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+    internal override int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
     {
         int number = Interlocked.Increment(ref _writes);
         Transfers.Enqueue((false, OffsetOf(overlapped), count, Thread.CurrentThread));
         if (WriteError?.Invoke(number) is int error and not 0)
         {
-            transferred = Math.Min(count, MovedBeforeError);
+            overlapped->InternalHigh = (nint)Math.Min(count, MovedBeforeError);
             return error;
         }
 
@@ -130,22 +126,20 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
         if (how == CallFinish.AtOnce)
         {
             RandomAccess.Write(Second!, new ReadOnlySpan<byte>((void*)buffer, (int)count), OffsetOf(overlapped));
-            transferred = count;
+            overlapped->InternalHigh = (nint)count;
             return 0;
         }
 
-        return Finish(how, base.Write(file, buffer, count, out transferred, overlapped), ref transferred, overlapped);
+        return Finish(how, base.Write(file, buffer, count, overlapped), overlapped);
     }
 
-    internal override int Wait(nint file, NativeOverlapped* overlapped, out uint transferred)
+    internal override int Wait(SafeFileHandle file, NativeOverlapped* overlapped)
     {
         Interlocked.Increment(ref _waits);
-        return base.Wait(file, overlapped, out transferred);
+        return base.Wait(file, overlapped);
     }
 
     internal override FileAttributes AttributesOf(SafeFileHandle file) => Attributes | base.AttributesOf(file);
-
-    internal override int Preallocate(SafeFileHandle file, long size) => PreallocationError ?? base.Preallocate(file, size);
 
     internal override int Sync(SafeFileHandle file)
     {
@@ -177,36 +171,26 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
         return MoveError?.Invoke(Calls.Count(static call => call == nameof(Move))) ?? base.Move(from, to, replaces);
     }
 
-    internal override bool TrySkipCompletionOnSuccess(SafeFileHandle file) => !RefusesToSkip && base.TrySkipCompletionOnSuccess(file);
-
     private static long OffsetOf(NativeOverlapped* overlapped) => (uint)overlapped->OffsetLow | ((long)overlapped->OffsetHigh << 32);
 
-    private static int Finish(CallFinish how, int error, ref uint transferred, NativeOverlapped* overlapped)
+    private static int Finish(CallFinish how, int error, NativeOverlapped* overlapped)
     {
         if (error != Kernel32.ERROR_IO_PENDING || how == CallFinish.Real)
         {
             return error;
         }
 
-        // The overlapped stays where it is for the life of the file, so looking at it does no harm even when the completion has freed it, which makes it 0.
         while (Volatile.Read(ref *(nuint*)&overlapped->InternalLow) == StatusPending)
         {
             Thread.SpinWait(20);
         }
 
-        if (how == CallFinish.CompletionFirst)
-        {
-            Thread.Sleep(1);
-            return error;
-        }
-
-        transferred = (uint)overlapped->InternalHigh;
-        return 0;
+        return error;
     }
 
     private OverlappedFile Backend(string path, FileMode mode, FileAccess access)
     {
-        SafeFileHandle handle = OverlappedOpening.Open(path, mode, access, FileShare.ReadWrite | FileShare.Delete, FileOptions.None, preallocationSize: 0);
+        SafeFileHandle handle = OverlappedOpening.Open(path, mode, access, FileShare.ReadWrite | FileShare.Delete);
         Second = File.OpenHandle(path, FileMode.Open, access, FileShare.ReadWrite | FileShare.Delete);
         return new OverlappedFile(handle, path, FileProperties.OfWindows(handle, path, this), this);
     }

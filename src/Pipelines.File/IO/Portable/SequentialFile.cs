@@ -227,7 +227,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             // Somebody may have written nothing into a pipe of Windows, which is no end of it.
             read = Stream(FileAccess.Read).Read(_buffer);
         }
-        while (read == 0 && OperatingSystem.IsWindows() && WindowsCalls.Default.IsPipeThatGoesOn(Handle));
+        while (read == 0 && OperatingSystem.IsWindows() && WindowsCalls.IsPipeThatGoesOn(Handle));
         return read;
     }
 

@@ -6,58 +6,105 @@ internal static unsafe partial class Kernel32
     private const string Library = "kernel32.dll";
 
     internal const int ERROR_SUCCESS = 0;
+    internal const int ERROR_INVALID_FUNCTION = 1;
     internal const int ERROR_FILE_NOT_FOUND = 2;
     internal const int ERROR_PATH_NOT_FOUND = 3;
     internal const int ERROR_ACCESS_DENIED = 5;
-    internal const int ERROR_INVALID_HANDLE = 6;
     internal const int ERROR_GEN_FAILURE = 31;
     internal const int ERROR_SHARING_VIOLATION = 32;
     internal const int ERROR_LOCK_VIOLATION = 33;
     internal const int ERROR_HANDLE_EOF = 38;
+    internal const int ERROR_NOT_SUPPORTED = 50;
     internal const int ERROR_FILE_EXISTS = 80;
+    internal const int ERROR_INVALID_PARAMETER = 87;
     internal const int ERROR_BROKEN_PIPE = 109;
     internal const int ERROR_DISK_FULL = 112;
     internal const int ERROR_ALREADY_EXISTS = 183;
     internal const int ERROR_FILENAME_EXCED_RANGE = 206;
     internal const int ERROR_FILE_TOO_LARGE = 223;
+    internal const int ERROR_PIPE_NOT_CONNECTED = 233;
     internal const int ERROR_MORE_DATA = 234;
     internal const int ERROR_OPERATION_ABORTED = 995;
     internal const int ERROR_IO_PENDING = 997;
     internal const int ERROR_IO_DEVICE = 1117;
+    internal const int ERROR_USER_MAPPED_FILE = 1224;
+
+    /// <summary>What an overlapped says while the system has it.</summary>
+    internal const int STATUS_PENDING = 0x103;
 
     internal const uint GENERIC_READ = 0x80000000;
     internal const uint GENERIC_WRITE = 0x40000000;
     internal const uint FILE_FLAG_OVERLAPPED = 0x40000000;
-    internal const uint SECURITY_SQOS_PRESENT = 0x00100000;
-    internal const uint SECURITY_ANONYMOUS = 0;
-    internal const uint SEM_FAILCRITICALERRORS = 1;
-    internal const byte FILE_SKIP_COMPLETION_PORT_ON_SUCCESS = 1;
-    internal const int FileAllocationInfo = 5;
     internal const uint FILE_BEGIN = 0;
     internal const uint FILE_CURRENT = 1;
     internal const int STD_INPUT_HANDLE = -10;
     internal const int STD_OUTPUT_HANDLE = -11;
+    internal const uint DELETE = 0x00010000;
+    internal const uint FILE_FLAG_BACKUP_SEMANTICS = 0x02000000;
+    internal const int FileRenameInfoEx = 22;
+    internal const uint FILE_RENAME_FLAG_REPLACE_IF_EXISTS = 1;
+    internal const uint FILE_RENAME_FLAG_POSIX_SEMANTICS = 2;
+    internal const uint MOVEFILE_REPLACE_EXISTING = 1;
+    internal const uint MOVEFILE_WRITE_THROUGH = 8;
+    internal const uint FILE_READ_ATTRIBUTES = 0x80;
+    internal const int FileStandardInfo = 1;
+    internal const int FileIdInfo = 18;
+    internal const int FileBasicInfo = 0;
+    internal const uint FILE_FLAG_NO_BUFFERING = 0x20000000;
+    internal const uint FILE_FLAG_WRITE_THROUGH = 0x80000000;
+    internal const uint THREAD_TERMINATE = 1;
 
-    /// <summary>What GENERIC_WRITE means for a file, but for FILE_WRITE_DATA: a handle that has only this writes to the end (File Access Rights Constants).</summary>
-    internal const uint AppendRights = READ_CONTROL | SYNCHRONIZE | FILE_APPEND_DATA | FILE_WRITE_EA | FILE_WRITE_ATTRIBUTES;
-
-    private const uint READ_CONTROL = 0x20000;
-    private const uint SYNCHRONIZE = 0x100000;
-    private const uint FILE_APPEND_DATA = 0x4;
-    private const uint FILE_WRITE_EA = 0x10;
-    private const uint FILE_WRITE_ATTRIBUTES = 0x100;
-
-    /// <summary>SECURITY_ATTRIBUTES.</summary>
+    /// <summary>FILE_STANDARD_INFO.</summary>
     [StructLayout(LayoutKind.Sequential)]
-    internal struct SecurityAttributes
+    internal struct FileStandardInformation
     {
-        internal uint Size;
-        internal nint SecurityDescriptor;
-        internal int InheritHandle;
+        internal long AllocatedLength;
+        internal long Length;
+        internal uint Links;
+        internal byte IsDeletePending;
+        internal byte IsFolder;
+    }
+
+    /// <summary>FILE_ID_INFO.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct FileIdInformation
+    {
+        internal ulong Volume;
+        internal ulong NumberLow;
+        internal ulong NumberHigh;
+    }
+
+    /// <summary>BY_HANDLE_FILE_INFORMATION.</summary>
+    [StructLayout(LayoutKind.Explicit, Size = 52)]
+    internal struct FileInformation
+    {
+        [FieldOffset(28)] internal uint Volume;
+        [FieldOffset(44)] internal uint NumberHigh;
+        [FieldOffset(48)] internal uint NumberLow;
+    }
+
+    /// <summary>FILE_RENAME_INFO of 64-bit Windows, without its name, which follows.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct FileRenameInformation
+    {
+        internal uint Flags;
+        internal nint RootDirectory;
+        internal uint NameBytes;
+    }
+
+    /// <summary>FILE_BASIC_INFO.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct FileBasicInformation
+    {
+        internal long CreationTime;
+        internal long LastAccessTime;
+        internal long LastWriteTime;
+        internal long ChangeTime;
+        internal uint FileAttributes;
     }
 
     [LibraryImport(Library, EntryPoint = "CreateFileW", SetLastError = true, StringMarshalling = StringMarshalling.Utf16)]
-    internal static partial SafeFileHandle CreateFile(string path, uint access, uint share, SecurityAttributes* security, uint disposition, uint flags, nint template);
+    internal static partial SafeFileHandle CreateFile(string path, uint access, uint share, void* security, uint disposition, uint flags, nint template);
 
     [LibraryImport(Library, EntryPoint = "ReadFile", SetLastError = true)]
     internal static partial int ReadFile(SafeFileHandle file, nint buffer, uint count, uint* transferred, NativeOverlapped* overlapped);
@@ -71,9 +118,6 @@ internal static unsafe partial class Kernel32
     [LibraryImport(Library, EntryPoint = "FlushFileBuffers", SetLastError = true)]
     internal static partial int FlushFileBuffers(SafeFileHandle file);
 
-    [LibraryImport(Library, EntryPoint = "SetFileCompletionNotificationModes", SetLastError = true)]
-    internal static partial int SetFileCompletionNotificationModes(SafeFileHandle file, byte flags);
-
     [LibraryImport(Library, EntryPoint = "SetFileInformationByHandle", SetLastError = true)]
     internal static partial int SetFileInformationByHandle(SafeFileHandle file, int kind, void* information, uint size);
 
@@ -83,6 +127,31 @@ internal static unsafe partial class Kernel32
     [LibraryImport(Library, EntryPoint = "GetStdHandle", SetLastError = true)]
     internal static partial nint GetStdHandle(int which);
 
-    [LibraryImport(Library, EntryPoint = "SetThreadErrorMode", SetLastError = true)]
-    internal static partial int SetThreadErrorMode(uint mode, uint* earlier);
+    [LibraryImport(Library, EntryPoint = "MoveFileExW", SetLastError = true, StringMarshalling = StringMarshalling.Utf16)]
+    internal static partial int MoveFileEx(string from, string to, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "GetFileInformationByHandleEx", SetLastError = true)]
+    internal static partial int GetFileInformationByHandleEx(SafeFileHandle handle, int kind, void* information, uint size);
+
+    [LibraryImport(Library, EntryPoint = "GetFileInformationByHandle", SetLastError = true)]
+    internal static partial int GetFileInformationByHandle(SafeFileHandle handle, FileInformation* information);
+
+    [LibraryImport(Library, EntryPoint = "ReOpenFile", SetLastError = true)]
+    internal static partial SafeFileHandle ReOpenFile(SafeFileHandle file, uint access, uint share, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "PeekNamedPipe", SetLastError = true)]
+    internal static partial int PeekNamedPipe(SafeFileHandle pipe, void* buffer, uint size, uint* read, uint* available, uint* leftOfMessage);
+
+    [LibraryImport(Library, EntryPoint = "GetOverlappedResult", SetLastError = true)]
+    internal static partial int GetOverlappedResult(nint file, NativeOverlapped* overlapped, uint* transferred, int wait);
+
+    [LibraryImport(Library, EntryPoint = "GetCurrentThreadId")]
+    internal static partial uint GetCurrentThreadId();
+
+    /// <summary>A thread's handle is closed as a file's is.</summary>
+    [LibraryImport(Library, EntryPoint = "OpenThread", SetLastError = true)]
+    internal static partial SafeFileHandle OpenThread(uint access, int inherits, uint thread);
+
+    [LibraryImport(Library, EntryPoint = "CancelSynchronousIo", SetLastError = true)]
+    internal static partial int CancelSynchronousIo(SafeFileHandle thread);
 }

@@ -1,14 +1,16 @@
 using Pipelines.File.Diagnostics;
-using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Windows: ReadFile and WriteFile with one overlapped for the life of the file, on the runtime's completion port. A read is begun on the caller's thread and
-/// finishes there where the system has the data; else its completion goes on with it. Writes and syncs, which Windows may perform within the call, are made by
-/// the <see cref="WaitingThreads"/>: a flush never writes, and no thread of the application's pool waits for it. A write to a file is waited for there, too, so that its end
-/// needs no thread of the pool; one to a pipe, whose other side may stall, ends by its completion.
+/// Windows: ReadFile and WriteFile with one overlapped for the life of the file. A read is begun on the caller's thread and finishes there where the system has the data; else a waiting
+/// thread waits for its end. Writes and syncs, which Windows may perform within the call, are made by the waiting threads: a flush never writes, and no thread of the application's pool waits
+/// for it. A read of a pipe may wait for as long as the other side likes, so no thread of its own waits for that, but the runtime's registered waits.
 /// </summary>
+/// <remarks>
+/// Every call has an event with its low bit set, so no completion port is told of its end, whoever the handle is bound to (GetQueuedCompletionStatus): the end is always waited for, once, and by
+/// one thread. Windows cancels what a thread has begun when that thread ends. Whoever asked for a read that was canceled so asks again, and no thread ends before a write of its own does.
+/// </remarks>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class OverlappedFile : OpenedFile
 {
@@ -18,11 +20,7 @@ internal sealed unsafe class OverlappedFile : OpenedFile
     /// <summary>Bytes of a write that more would make no faster.</summary>
     private const int LargestWrite = 512 * 1024;
 
-    private static readonly IOCompletionCallback s_onCompletion = OnCompletion;
-
     private readonly WindowsCalls _calls;
-    private readonly ThreadPoolBoundHandle _port;
-    private readonly bool _skipsOnSuccess;
 
     // Written by whoever performs the one operation under way: whether the next sync has to cover a name, too; whether NtFlushBuffersFileEx has not failed for this file.
     private bool _hasSynced;
@@ -31,22 +29,12 @@ internal sealed unsafe class OverlappedFile : OpenedFile
     // Interlocked: the operation that waits to be rented again.
     private OverlappedRequest? _idle;
 
-    /// <summary>Binds the handle, for ever.</summary>
     /// <param name="handle">Open with FILE_FLAG_OVERLAPPED.</param>
     /// <param name="path">The path that it was opened by; <see langword="null"/> for a handle of the caller's.</param>
     /// <param name="properties">What it is.</param>
     /// <param name="calls">Other calls than the system's, for tests.</param>
-    /// <exception cref="ArgumentException">The handle is bound already, or is not for overlapped I/O.</exception>
     internal OverlappedFile(SafeFileHandle handle, string? path, FileProperties properties, WindowsCalls? calls = null)
-        : base(handle, path, properties)
-    {
-        _calls = calls ?? WindowsCalls.Default;
-        _port = ThreadPoolBoundHandle.BindHandle(handle);
-
-        // A pipe of the caller's may be in message mode, where ERROR_MORE_DATA is a success that comes as a failure: it is safe only where a completion always follows. Drivers of
-        // devices need not keep to the skipping.
-        _skipsOnSuccess = (properties.CanSeek || (path is not null && _calls.IsPipe(handle))) && _calls.TrySkipCompletionOnSuccess(handle);
-    }
+        : base(handle, path, properties) => _calls = calls ?? WindowsCalls.Default;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Overlapped;
 
@@ -59,45 +47,32 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => WindowsDirectCalls.Begin(this, _calls, isWriter);
 
-    internal override FileRequest Rent() => Interlocked.Exchange(ref _idle, null) ?? new OverlappedRequest(this, s_onCompletion);
+    internal override FileRequest Rent() => Interlocked.Exchange(ref _idle, null) ?? new OverlappedRequest(this);
 
     /// <summary>Takes an operation that is given back.</summary>
-    internal void Keep(OverlappedRequest operation) => Interlocked.Exchange(ref _idle, operation)?.Dispose();
+    internal void Keep(OverlappedRequest operation) => Volatile.Write(ref _idle, operation);
 
     internal override bool TryPerform(FileRequest operation, bool mayWait)
-    {
-        OverlappedRequest tried = (OverlappedRequest)operation;
-        if (operation.Kind != FileRequestKind.Read)
-        {
-            return mayWait && CanSeek && PerformHere(tried);
-        }
-
-        if (Properties.IsReadWithinTheCall || !tried.TryIssue())
-        {
-            return false;
-        }
-
-        if (!TryFinish(tried) && !tried.HasArrived)
-        {
-            // This thread has not left yet: it does so in Start.
-            return false;
-        }
-
-        tried.Withdraw();
-        return true;
-    }
+        => operation.Kind == FileRequestKind.Read
+            ? !Properties.IsReadWithinTheCall && TryFinish((OverlappedRequest)operation, waits: false)
+            : mayWait && CanSeek && TryFinish((OverlappedRequest)operation, waits: true);
 
     internal override void Start(FileRequest operation)
     {
         FilePipeMetrics.HandedOver(operation.Kind);
         OverlappedRequest started = (OverlappedRequest)operation;
-        if (!started.IsBegun)
+        if (CanSeek || operation.Kind != FileRequestKind.Read)
         {
             started.Queue();
         }
-        else if (Leave(started))
+        else if (started.IsBegun)
         {
-            CompleteHere(started);
+            AwaitEnd(started);
+        }
+        else
+        {
+            // Not within this call, whose caller may start the next one; and the threads of the pool do not end while a read that they have begun waits.
+            ThreadPool.UnsafeQueueUserWorkItem(static started => started.File.Perform(started), started, preferLocal: false);
         }
     }
 
@@ -106,198 +81,119 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         OverlappedRequest canceled = (OverlappedRequest)operation;
         if (canceled.TryCancel(generation))
         {
-            CancelIssued(canceled);
+            CancelCall(canceled);
         }
     }
 
-    internal override void Release(bool closeHandle)
-    {
-        Interlocked.Exchange(ref _idle, null)?.Dispose();
-        _port.Dispose();
-        base.Release(closeHandle);
-    }
-
-    /// <summary>Performs the operation on a waiting thread, which completes it if it has finished within the call.</summary>
+    /// <summary>Performs the operation, or waits for the end of what was begun of it, and completes it. On a waiting thread; for a read of a pipe, which is not waited for here, on one of the pool.</summary>
     internal void Perform(OverlappedRequest operation)
     {
-        bool isFinished;
-        if (operation.TryIssue())
+        if (TryFinish(operation, waits: CanSeek || operation.Kind != FileRequestKind.Read))
         {
-            isFinished = TryFinish(operation);
+            operation.Complete();
         }
         else
         {
-            operation.FinishCanceled();
-            isFinished = true;
-        }
-
-        if (isFinished || Leave(operation))
-        {
-            CompleteHere(operation);
+            AwaitEnd(operation);
         }
     }
 
-    /// <summary>Performs what is not a read on this thread, which would only wait for another, from beginning to end.</summary>
-    private bool PerformHere(OverlappedRequest operation)
+    /// <summary>Has a read that is under way completed by a thread of the pool when it ends.</summary>
+    private static void AwaitEnd(OverlappedRequest operation)
+        => ThreadPool.UnsafeRegisterWaitForSingleObject(
+            operation.Ended,
+            static (state, _) =>
+            {
+                OverlappedRequest ended = (OverlappedRequest)state!;
+                ended.File.TryFinish(ended, waits: true);
+                ended.Complete();
+            },
+            operation,
+            Timeout.Infinite,
+            executeOnlyOnce: true);
+
+    /// <summary>Makes the call, unless that was done, and records what came of it. <see langword="false"/>: it is under way, and is not waited for.</summary>
+    private bool TryFinish(OverlappedRequest operation, bool waits)
     {
-        if (operation.TryIssue())
+        try
         {
-            bool isFinished = TryFinish(operation);
-            Debug.Assert(isFinished);
+            int error = operation.IsBegun ? Kernel32.ERROR_IO_PENDING : Begin(operation);
+            operation.IsBegun = error == Kernel32.ERROR_IO_PENDING && !waits;
+            if (operation.IsBegun)
+            {
+                return false;
+            }
+
+            Finish(operation, error == Kernel32.ERROR_IO_PENDING ? _calls.Wait(Handle, operation.Overlapped) : error);
         }
-        else
+        catch (ObjectDisposedException e)
         {
-            operation.FinishCanceled();
+            // The caller has closed the handle under us; no call is under way.
+            operation.Finish(e);
         }
 
-        operation.Withdraw();
         return true;
     }
 
-    /// <summary>The system's answer is there, and nothing of the operation is under way. On a waiting thread, or on one of the application's pool, which serves the completion port.</summary>
-    private static void CompleteHere(OverlappedRequest operation)
+    private int Begin(OverlappedRequest operation)
     {
-        operation.Withdraw();
-        operation.Complete();
-    }
-
-    /// <summary>The thread that made the call leaves the operation, see <see cref="OverlappedRequest.TryLeave"/>.</summary>
-    private bool Leave(OverlappedRequest operation)
-    {
-        // Before it leaves: until then nobody reports, so that the file is not closed, for the owner's part, while this call still holds its handle.
+        operation.Overlapped->InternalHigh = 0;
         if (operation.IsCancelWanted)
         {
-            CancelIssued(operation);
+            return Kernel32.ERROR_OPERATION_ABORTED;
         }
 
-        return operation.TryLeave();
-    }
-
-    private static void OnCompletion(uint error, uint transferred, NativeOverlapped* overlapped)
-    {
-        OverlappedRequest operation = OverlappedRequest.Arrive(overlapped);
-        OverlappedFile backend = operation.Backend;
-        backend._port.FreeNativeOverlapped(overlapped);
-        backend._calls.Finish(operation, backend, (int)error, transferred);
-        if (operation.TryArrive())
+        if (operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
         {
-            CompleteHere(operation);
-        }
-    }
-
-    /// <summary>
-    /// Makes the call. <see langword="true"/>: it is finished, and no completion comes. <see langword="false"/>: a completion comes or has come; the
-    /// operation is not this thread's any more until <see cref="Leave"/> says so.
-    /// </summary>
-    private bool TryFinish(OverlappedRequest operation)
-    {
-        if (operation.Kind == FileRequestKind.Sync)
-        {
-            _calls.Finish(operation, this, Sync(operation), 0);
-            return true;
+            return operation.Kind == FileRequestKind.Sync ? Sync() : Kernel32.ERROR_SUCCESS;
         }
 
-        if (operation.Kind == FileRequestKind.Step)
-        {
-            operation.PerformStep();
-            return true;
-        }
-
-        if (operation.Kind == FileRequestKind.Write && CanSeek)
-        {
-            WriteAndWait(operation);
-            return true;
-        }
-
-        NativeOverlapped* overlapped = null;
-        int error;
-        uint transferred;
-        try
-        {
-            ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
-            overlapped = _port.AllocateNativeOverlapped(operation.Preallocated);
-            SetOffset(overlapped, operation);
-            operation.Overlapped = overlapped;
-            operation.Hold(true);
-            error = operation.Kind == FileRequestKind.Read
-                ? _calls.Read(Handle, buffer.Address, (uint)buffer.Memory.Length, out transferred, overlapped)
-                : _calls.Write(Handle, buffer.Address, (uint)buffer.Memory.Length, out transferred, overlapped);
-        }
-        catch (ObjectDisposedException e)
-        {
-            // The caller has closed the handle under us: no call was made.
-            operation.Hold(false);
-            if (overlapped is not null)
-            {
-                _port.FreeNativeOverlapped(overlapped);
-            }
-
-            operation.Finish(e);
-            return true;
-        }
-
-        if (error == Kernel32.ERROR_IO_PENDING || (error is Kernel32.ERROR_SUCCESS or Kernel32.ERROR_MORE_DATA && !_skipsOnSuccess))
-        {
-            return false;
-        }
-
-        // A failure at once, the end of the file among them, queues no completion, with or without the skipping.
-        operation.Hold(false);
-        _port.FreeNativeOverlapped(overlapped);
-        _calls.Finish(operation, this, error, transferred);
-        return true;
-    }
-
-    /// <summary>Writes to a file and waits in place for the end, of which the port is not told.</summary>
-    private void WriteAndWait(OverlappedRequest operation)
-    {
-        // It stays until the system is done with it, as this does not return before; whoever cancels only compares its address.
-        NativeOverlapped overlapped = default;
-        bool isHeld = false;
-        try
-        {
-            // It may be disposed between the two calls: it is closed then when this is done.
-            Handle.DangerousAddRef(ref isHeld);
-            ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
-            SetOffset(&overlapped, operation);
-            overlapped.EventHandle = operation.Event;
-            operation.Overlapped = &overlapped;
-            int error = _calls.Write(Handle, buffer.Address, (uint)buffer.Memory.Length, out uint transferred, &overlapped);
-            if (error == Kernel32.ERROR_IO_PENDING)
-            {
-                if (operation.IsCancelWanted)
-                {
-                    CancelIssued(operation);
-                }
-
-                error = _calls.Wait(Handle.DangerousGetHandle(), &overlapped, out transferred);
-            }
-
-            _calls.Finish(operation, this, error, transferred);
-        }
-        catch (ObjectDisposedException e)
-        {
-            operation.Finish(e);
-        }
-        finally
-        {
-            operation.Overlapped = null;
-            if (isHeld)
-            {
-                Handle.DangerousRelease();
-            }
-        }
-    }
-
-    private void SetOffset(NativeOverlapped* overlapped, FileRequest operation)
-    {
         // All ones is the end of the file (WriteFile).
         long offset = !CanSeek ? 0 : Appends && operation.Kind == FileRequestKind.Write ? -1 : operation.Offset;
-        overlapped->OffsetLow = (int)offset;
-        overlapped->OffsetHigh = (int)(offset >> 32);
+        ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
+        int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, operation.Overlapped, operation.Ended);
+        if (error == Kernel32.ERROR_IO_PENDING && operation.IsCancelWanted)
+        {
+            // Whoever canceled it may have found no call.
+            CancelCall(operation);
+        }
+
+        return error;
     }
 
-    private int Sync(FileRequest operation)
+    /// <summary>Records what the answer of a call means.</summary>
+    private void Finish(OverlappedRequest operation, int error)
+    {
+        bool reads = operation.Kind == FileRequestKind.Read;
+        long transferred = operation.Overlapped->InternalHigh;
+        switch (error)
+        {
+            case Kernel32.ERROR_SUCCESS when operation.Kind == FileRequestKind.Step:
+                operation.PerformStep();
+                break;
+            case Kernel32.ERROR_SUCCESS when reads && transferred == 0 && !CanSeek && WindowsCalls.IsPipeThatGoesOn(Handle):
+                // Somebody has written nothing into the pipe, which is a message, and no end of it: the owner asks again.
+                operation.FinishCanceled();
+                break;
+            case Kernel32.ERROR_SUCCESS:
+            case Kernel32.ERROR_MORE_DATA when reads:
+            case Kernel32.ERROR_OPERATION_ABORTED when transferred > 0:
+                // The driver of a serial port counts what has moved until it was called off.
+                operation.Finish(transferred);
+                break;
+            case Kernel32.ERROR_HANDLE_EOF or Kernel32.ERROR_BROKEN_PIPE or Kernel32.ERROR_PIPE_NOT_CONNECTED when reads:
+                operation.Finish(0);
+                break;
+            case Kernel32.ERROR_OPERATION_ABORTED:
+                operation.FinishCanceled();
+                break;
+            default:
+                operation.Finish(FileErrors.FromWin32(error, Path));
+                break;
+        }
+    }
+
+    private int Sync()
     {
         if (!CanSeek)
         {
@@ -305,52 +201,33 @@ internal sealed unsafe class OverlappedFile : OpenedFile
             return Kernel32.ERROR_SUCCESS;
         }
 
-        try
+        if (_syncsData && (_hasSynced || !IsNew))
         {
-            return _syncsData && (_hasSynced || !IsNew) && TrySyncData(operation) ? Kernel32.ERROR_SUCCESS : SyncAll();
-        }
-        catch (ObjectDisposedException)
-        {
-            return Kernel32.ERROR_INVALID_HANDLE;
-        }
-    }
+            int status = _calls.SyncData(Handle);
+            if (status == 0)
+            {
+                return Kernel32.ERROR_SUCCESS;
+            }
 
-    /// <summary><see langword="false"/>: this file's system does not know the call, or it has failed, which the other call then tells.</summary>
-    private bool TrySyncData(FileRequest operation)
-    {
-        int status = _calls.SyncData(Handle);
-        _syncsData = status == 0;
-        if (!_syncsData)
-        {
+            // This file's system does not know the call, or it has failed, which the other call then tells.
+            _syncsData = false;
             FilePipeMetrics.FellBack("NtFlushBuffersFileEx", status);
         }
 
-        return _syncsData;
-    }
-
-    private int SyncAll()
-    {
         int error = _calls.Sync(Handle);
         _hasSynced |= error == Kernel32.ERROR_SUCCESS;
         return error;
     }
 
-    private void CancelIssued(OverlappedRequest operation)
+    private void CancelCall(OverlappedRequest operation)
     {
-        NativeOverlapped* overlapped = operation.Overlapped;
-        if (overlapped is null)
-        {
-            // The call is about to be made. CancelIoEx would take null for everything on this handle, the caller's own included.
-            return;
-        }
-
         try
         {
-            _calls.Cancel(Handle, overlapped);
+            _calls.Cancel(Handle, operation.Overlapped);
         }
         catch (ObjectDisposedException)
         {
-            // It has ended, and the handle is closed.
+            // It has ended, or does so with the handle.
         }
     }
 }

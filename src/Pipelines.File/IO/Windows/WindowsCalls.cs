@@ -4,40 +4,37 @@ namespace Pipelines.File.IO;
 /// The calls of Windows that <see cref="OverlappedFile"/> makes, each with its Win32 error, 0 for TRUE. Tests replace them to make a call fail, return short,
 /// or finish at once where the system would not.
 /// </summary>
-internal unsafe partial class WindowsCalls
+internal unsafe class WindowsCalls
 {
     internal static WindowsCalls Default { get; } = new();
 
-    /// <summary>ReadFile; <paramref name="transferred"/> counts only where the answer is 0.</summary>
-    internal virtual int Read(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
-    {
-        uint moved = 0;
-        int error = Answer(Kernel32.ReadFile(file, buffer, count, &moved, overlapped));
-        transferred = moved;
-        return error;
-    }
-
-    /// <summary>WriteFile; <paramref name="transferred"/> counts only where the answer is 0.</summary>
-    internal virtual int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
-    {
-        uint moved = 0;
-        int error = Answer(Kernel32.WriteFile(file, buffer, count, &moved, overlapped));
-        transferred = moved;
-        return error;
-    }
-
-    /// <summary>GetOverlappedResult: waits for a call that was answered with ERROR_IO_PENDING, and whose overlapped has an event.</summary>
+    /// <summary>Begins one call, of which no completion port is told: the lowest bit of its event keeps the end from it (GetQueuedCompletionStatus).</summary>
     [SupportedOSPlatform("windows")]
-    internal virtual int Wait(nint file, NativeOverlapped* overlapped, out uint transferred)
+    internal int Begin(FileRequestKind kind, SafeFileHandle file, nint buffer, uint count, long offset, NativeOverlapped* overlapped, ManualResetEvent ended)
     {
-        uint moved = 0;
+        *overlapped = new NativeOverlapped { OffsetLow = (int)offset, OffsetHigh = (int)(offset >> 32), EventHandle = ended.SafeWaitHandle.DangerousGetHandle() | 1 };
+        return kind == FileRequestKind.Read ? Read(file, buffer, count, overlapped) : Write(file, buffer, count, overlapped);
+    }
+
+    /// <summary>ReadFile. Where it has ended, the overlapped has the count.</summary>
+    internal virtual int Read(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
+        => Answer(Kernel32.ReadFile(file, buffer, count, null, overlapped));
+
+    /// <summary>WriteFile. Likewise.</summary>
+    internal virtual int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
+        => Answer(Kernel32.WriteFile(file, buffer, count, null, overlapped));
+
+    /// <summary>GetOverlappedResult: waits for a call that was answered with ERROR_IO_PENDING. What is waited for is the event: the caller may have closed the handle.</summary>
+    [SupportedOSPlatform("windows")]
+    internal virtual int Wait(SafeFileHandle file, NativeOverlapped* overlapped)
+    {
         int error;
         do
         {
-            error = Answer(Kernel32.GetOverlappedResult(file, overlapped, &moved, wait: 1));
+            uint transferred;
+            error = Answer(Kernel32.GetOverlappedResult(file.DangerousGetHandle(), overlapped, &transferred, wait: 1));
         }
         while (Volatile.Read(ref *(nint*)&overlapped->InternalLow) == Kernel32.STATUS_PENDING);
-        transferred = moved;
         return error;
     }
 
@@ -52,64 +49,73 @@ internal unsafe partial class WindowsCalls
     /// </summary>
     internal virtual int SyncData(SafeFileHandle file)
     {
-        if (!NtDll.HasFlushBuffersFileEx)
-        {
-            return NtDll.STATUS_NOT_IMPLEMENTED;
-        }
-
         NtDll.IoStatusBlock status;
         return NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status);
     }
 
-    /// <summary>SetFileCompletionNotificationModes with FILE_SKIP_COMPLETION_PORT_ON_SUCCESS: whether a call that finishes at once queues no completion from here on.</summary>
-    internal virtual bool TrySkipCompletionOnSuccess(SafeFileHandle file)
-        => Kernel32.SetFileCompletionNotificationModes(file, Kernel32.FILE_SKIP_COMPLETION_PORT_ON_SUCCESS) != 0;
-
-    /// <summary>Records what the answer of a read, write or sync means.</summary>
-    /// <param name="operation">What was asked for.</param>
-    /// <param name="file">The file.</param>
-    /// <param name="error">The Win32 error, 0 for success.</param>
-    /// <param name="transferred">Bytes that have moved.</param>
-    internal void Finish(FileRequest operation, OpenedFile file, int error, uint transferred)
+    /// <summary>SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: also where others have the file open that is replaced.</summary>
+    internal virtual int Rename(SafeFileHandle file, string to, bool replaces)
     {
-        bool reads = operation.Kind == FileRequestKind.Read;
-        bool isNothing = false;
-        if (error == Kernel32.ERROR_SUCCESS && reads && transferred == 0 && !file.CanSeek)
+        // The name begins behind its length, before the end that the structure is padded to.
+        int nameOffset = (int)Marshal.OffsetOf<Kernel32.FileRenameInformation>(nameof(Kernel32.FileRenameInformation.NameBytes)) + sizeof(uint);
+        int size = Math.Max(sizeof(Kernel32.FileRenameInformation), nameOffset + ((to.Length + 1) * sizeof(char)));
+        byte[] bytes = new byte[size];
+        fixed (byte* start = bytes)
         {
-            try
-            {
-                isNothing = IsPipeThatGoesOn(file.Handle);
-            }
-            catch (ObjectDisposedException e)
-            {
-                // The caller has closed the handle under us.
-                operation.Finish(e);
-                return;
-            }
-        }
+            Kernel32.FileRenameInformation* information = (Kernel32.FileRenameInformation*)start;
+            information->Flags = Kernel32.FILE_RENAME_FLAG_POSIX_SEMANTICS | (replaces ? Kernel32.FILE_RENAME_FLAG_REPLACE_IF_EXISTS : 0);
+            information->NameBytes = (uint)(to.Length * sizeof(char));
+            to.CopyTo(new Span<char>(start + nameOffset, to.Length));
 
-        switch (error)
-        {
-            case Kernel32.ERROR_SUCCESS when isNothing:
-                // Somebody has written nothing into the pipe, which is a message, and no end of it: the owner asks again.
-                operation.FinishCanceled();
-                break;
-            case Kernel32.ERROR_SUCCESS:
-            case Kernel32.ERROR_MORE_DATA when reads:
-            case Kernel32.ERROR_OPERATION_ABORTED when transferred > 0:
-                // The driver of a serial port counts what has moved until it was called off.
-                operation.Finish(transferred);
-                break;
-            case Kernel32.ERROR_HANDLE_EOF or Kernel32.ERROR_BROKEN_PIPE or Kernel32.ERROR_PIPE_NOT_CONNECTED when reads:
-                operation.Finish(0);
-                break;
-            case Kernel32.ERROR_OPERATION_ABORTED:
-                operation.FinishCanceled();
-                break;
-            default:
-                operation.Finish(FileErrors.FromWin32(error, file.Path));
-                break;
+            // The file is open for writing, and a rename needs another right.
+            using SafeFileHandle renamable = Kernel32.ReOpenFile(file, Kernel32.DELETE, (uint)(FileShare.ReadWrite | FileShare.Delete), 0);
+            return renamable.IsInvalid ? Marshal.GetLastPInvokeError()
+                : Answer(Kernel32.SetFileInformationByHandle(renamable, Kernel32.FileRenameInfoEx, start, (uint)size));
         }
+    }
+
+    /// <summary>MoveFileExW with MOVEFILE_WRITE_THROUGH, never to another volume.</summary>
+    internal virtual int Move(string from, string to, bool replaces)
+        => Answer(Kernel32.MoveFileEx(from, to, Kernel32.MOVEFILE_WRITE_THROUGH | (replaces ? Kernel32.MOVEFILE_REPLACE_EXISTING : 0)));
+
+    /// <summary>FlushFileBuffers of a folder, where that is allowed.</summary>
+    internal virtual int SyncFolder(string path)
+    {
+        using SafeFileHandle folder = Kernel32.CreateFile(
+            path, Kernel32.GENERIC_WRITE, (uint)(FileShare.ReadWrite | FileShare.Delete), null, (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
+        return folder.IsInvalid ? Marshal.GetLastPInvokeError() : Answer(Kernel32.FlushFileBuffers(folder));
+    }
+
+    /// <summary>GetFileInformationByHandleEx with FileBasicInfo; 0 for what has no attributes.</summary>
+    internal virtual FileAttributes AttributesOf(SafeFileHandle file)
+    {
+        Kernel32.FileBasicInformation information;
+        return Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileBasicInfo, &information, (uint)sizeof(Kernel32.FileBasicInformation)) != 0
+            ? (FileAttributes)information.FileAttributes
+            : 0;
+    }
+
+    /// <summary>NtQueryInformationFile with FileModeInformation: whether it was opened with FILE_FLAG_NO_BUFFERING.</summary>
+    internal static bool IsUnbuffered(SafeFileHandle file) => (ModeOf(file) & NtDll.FILE_NO_INTERMEDIATE_BUFFERING) != 0;
+
+    /// <summary>ReOpenFile with FILE_FLAG_NO_BUFFERING: the same file once more, past the system's cache.</summary>
+    internal virtual int OpenUnbuffered(SafeFileHandle file, bool isWriter, out SafeFileHandle unbuffered)
+    {
+        uint flags = Kernel32.FILE_FLAG_NO_BUFFERING | Kernel32.FILE_FLAG_OVERLAPPED | ((ModeOf(file) & NtDll.FILE_WRITE_THROUGH) != 0 ? Kernel32.FILE_FLAG_WRITE_THROUGH : 0);
+        unbuffered = Kernel32.ReOpenFile(
+            file, isWriter ? Kernel32.GENERIC_WRITE : Kernel32.GENERIC_READ, (uint)(FileShare.ReadWrite | FileShare.Delete), flags);
+        return Answer(unbuffered.IsInvalid ? 0 : 1);
+    }
+
+    /// <summary>PeekNamedPipe: a pipe that has not come to its end. A socket is none.</summary>
+    internal static bool IsPipeThatGoesOn(SafeFileHandle file) => Kernel32.PeekNamedPipe(file, null, 0, null, null, null) != 0;
+
+    /// <summary>How it was opened; 0 where the system does not tell.</summary>
+    private static uint ModeOf(SafeFileHandle file)
+    {
+        NtDll.IoStatusBlock status;
+        uint mode;
+        return NtDll.QueryInformationFile(file, &status, &mode, sizeof(uint), NtDll.FileModeInformation) == 0 ? mode : 0;
     }
 
     // A call that fails and names no error would look like success.

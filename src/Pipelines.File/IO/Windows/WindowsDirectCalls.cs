@@ -7,9 +7,9 @@ namespace Pipelines.File.IO;
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class WindowsDirectCalls : DirectCalls
 {
-    // What a call of this thread waits for.
+    // Set when a call of this thread ends.
     [ThreadStatic]
-    private static ManualResetEvent? s_event;
+    private static ManualResetEvent? s_ended;
 
     private readonly WindowsCalls _calls;
     private readonly SafeFileHandle _cached;
@@ -39,18 +39,23 @@ internal sealed unsafe class WindowsDirectCalls : DirectCalls
 
     internal override long Transfer(FileRequestKind kind, bool isDirect, Libc.IoVector* vectors, int count, long offset)
     {
+        SafeFileHandle handle = isDirect ? _direct : _cached;
+        s_ended ??= new ManualResetEvent(initialState: false);
+
         // ReadFileScatter would take many pieces, but only of a page each.
         long moved = 0;
         for (int i = 0; i < count; i++)
         {
-            int error = Transfer(kind, isDirect ? _direct : _cached, vectors[i], offset + moved, out uint transferred);
+            NativeOverlapped overlapped;
+            int error = _calls.Begin(kind, handle, vectors[i].Base, (uint)vectors[i].Length, offset + moved, &overlapped, s_ended);
+            error = error == Kernel32.ERROR_IO_PENDING ? _calls.Wait(handle, &overlapped) : error;
             if (error is not (Kernel32.ERROR_SUCCESS or Kernel32.ERROR_HANDLE_EOF) && moved == 0)
             {
                 throw FileErrors.FromWin32(error, _path);
             }
 
-            moved += error == Kernel32.ERROR_SUCCESS ? transferred : 0;
-            if (error != Kernel32.ERROR_SUCCESS || transferred < vectors[i].Length)
+            moved += error == Kernel32.ERROR_SUCCESS ? overlapped.InternalHigh : 0;
+            if (error != Kernel32.ERROR_SUCCESS || overlapped.InternalHigh < vectors[i].Length)
             {
                 break;
             }
@@ -60,32 +65,4 @@ internal sealed unsafe class WindowsDirectCalls : DirectCalls
     }
 
     public override void Dispose() => _direct.Dispose();
-
-    private int Transfer(FileRequestKind kind, SafeFileHandle handle, Libc.IoVector vector, long offset, out uint transferred)
-    {
-        // The lowest bit keeps the end from the completion port that the first handle is bound to (GetQueuedCompletionStatus).
-        NativeOverlapped overlapped = new()
-        {
-            OffsetLow = (int)offset,
-            OffsetHigh = (int)(offset >> 32),
-            EventHandle = (s_event ??= new ManualResetEvent(initialState: false)).SafeWaitHandle.DangerousGetHandle() | 1,
-        };
-        bool isHeld = false;
-        try
-        {
-            // It may be disposed between the two calls: it is closed then when this is done.
-            handle.DangerousAddRef(ref isHeld);
-            int error = kind == FileRequestKind.Read
-                ? _calls.Read(handle, vector.Base, (uint)vector.Length, out transferred, &overlapped)
-                : _calls.Write(handle, vector.Base, (uint)vector.Length, out transferred, &overlapped);
-            return error == Kernel32.ERROR_IO_PENDING ? _calls.Wait(handle.DangerousGetHandle(), &overlapped, out transferred) : error;
-        }
-        finally
-        {
-            if (isHeld)
-            {
-                handle.DangerousRelease();
-            }
-        }
-    }
 }

@@ -124,7 +124,7 @@ public sealed class DirectWindowsTests : IDisposable
 
         public OverlappedFile Open(string path, FileMode mode, FileAccess access)
         {
-            SafeFileHandle handle = OverlappedOpening.Open(path, mode, access, FileShare.ReadWrite, FileOptions.None, preallocationSize: 0);
+            SafeFileHandle handle = OverlappedOpening.Open(path, mode, access, FileShare.ReadWrite);
             return new OverlappedFile(handle, path, FileProperties.Of(handle, path), this);
         }
 
@@ -141,17 +141,16 @@ public sealed class DirectWindowsTests : IDisposable
             return error;
         }
 
-        internal override int Read(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        internal override int Read(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         {
             Add(file, buffer, count, overlapped);
-            transferred = 0;
-            return OnRead?.Invoke(OffsetOf(overlapped)) is int error and not 0 ? error : base.Read(file, buffer, count, out transferred, overlapped);
+            return OnRead?.Invoke(OffsetOf(overlapped)) is int error and not 0 ? error : base.Read(file, buffer, count, overlapped);
         }
 
-        internal override int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        internal override int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         {
             Add(file, buffer, count, overlapped);
-            return base.Write(file, buffer, count, out transferred, overlapped);
+            return base.Write(file, buffer, count, overlapped);
         }
 
         private static long OffsetOf(NativeOverlapped* overlapped) => (uint)overlapped->OffsetLow | ((long)overlapped->OffsetHigh << 32);

@@ -275,7 +275,7 @@ public sealed class OverlappedFileTests : IDisposable
             NativeOverlapped overlapped = new() { EventHandle = done.SafeWaitHandle.DangerousGetHandle() | 1 };
             byte nothing;
             uint transferred;
-            Assert.True(Kernel32.WriteFile(handle, (nint)(&nothing), 0, &transferred, &overlapped) != 0 || WindowsCalls.Default.Wait(handle.DangerousGetHandle(), &overlapped, out transferred) == 0);
+            Assert.True(Kernel32.WriteFile(handle, (nint)(&nothing), 0, &transferred, &overlapped) != 0 || WindowsCalls.Default.Wait(handle, &overlapped) == 0);
         }
     }
 
@@ -284,7 +284,7 @@ public sealed class OverlappedFileTests : IDisposable
     {
         (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
         await using NamedPipeServerStream _ = server;
-        SafeFileHandle handle = OverlappedOpening.Open(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.None, preallocationSize: 0);
+        SafeFileHandle handle = OverlappedOpening.Open(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
         FilePipeReader reader = FilePipeReader.Create(new OverlappedFile(handle, path, FileProperties.Of(handle, path), new ClosingCalls()), new(), leaveOpen: false);
         await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
         await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
@@ -370,7 +370,7 @@ public sealed class OverlappedFileTests : IDisposable
     public async Task Abort_WriteToAFileThatStalls_IsGivenUp(bool isCompleting)
     {
         string path = _folder.File("f");
-        SafeFileHandle handle = OverlappedOpening.Open(path, FileMode.Create, FileAccess.Write, FileShare.Read, FileOptions.None, preallocationSize: 0);
+        SafeFileHandle handle = OverlappedOpening.Open(path, FileMode.Create, FileAccess.Write, FileShare.Read);
         StalledCalls calls = new();
         FilePipeWriter writer = FilePipeWriter.Create(new OverlappedFile(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
         Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
@@ -544,10 +544,9 @@ public sealed class OverlappedFileTests : IDisposable
     /// <summary>A read takes a message of no bytes, and the owner of the handle closes it before anybody has looked at that.</summary>
     private sealed class ClosingCalls : WindowsCalls
     {
-        internal override unsafe int Read(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        internal override unsafe int Read(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         {
             file.Dispose();
-            transferred = 0;
             return Kernel32.ERROR_SUCCESS;
         }
     }
@@ -559,16 +558,14 @@ public sealed class OverlappedFileTests : IDisposable
 
         public TaskCompletionSource IsStalled { get; } = new();
 
-        internal override unsafe int Write(SafeFileHandle file, nint buffer, uint count, out uint transferred, NativeOverlapped* overlapped)
+        internal override unsafe int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         {
-            transferred = 0;
             return Kernel32.ERROR_IO_PENDING;
         }
 
-        internal override unsafe int Wait(nint file, NativeOverlapped* overlapped, out uint transferred)
+        internal override unsafe int Wait(SafeFileHandle file, NativeOverlapped* overlapped)
         {
             IsStalled.TrySetResult();
-            transferred = 0;
             return _canceled.Task.Wait(TimeSpan.FromSeconds(60)) ? Kernel32.ERROR_OPERATION_ABORTED : 0;
         }
 
