@@ -17,7 +17,11 @@ internal sealed class DirectTransfer
 
     // Guards everything below.
     private readonly Lock _lock = new();
+    private readonly Stack<Worker> _idle;
+
+    // Its owner waits for the end of a run; else the workers go on with what there is.
     private FileRequest? _request;
+    private bool _isAwaited;
 
     // The memory of what is not reported yet, and the file offset where it begins.
     private readonly List<Libc.IoVector> _memory = [];
@@ -31,13 +35,6 @@ internal sealed class DirectTransfer
     // Something ends the request in front of where its memory does.
     private bool _isCut;
 
-    // Workers that are queued or perform a part.
-    private int _working;
-
-    // The owner waits for the end of a run; a thread ends one, and looks whether the next one is over, too.
-    private bool _isAwaited;
-    private bool _isEnding;
-
     internal DirectTransfer(DirectFile file, int inFlight)
     {
         _file = file;
@@ -46,12 +43,13 @@ internal sealed class DirectTransfer
         {
             _workers[i] = new Worker(this);
         }
+
+        _idle = new Stack<Worker>(_workers);
     }
 
     /// <summary>Has the request performed by waiting threads, or goes on with it and the memory that was added.</summary>
     internal void Run(FileRequest request, bool isDivided)
     {
-        uint chosen;
         lock (_lock)
         {
             if (!request.IsUnderWay)
@@ -70,19 +68,14 @@ internal sealed class DirectTransfer
 
             _end = _isCut ? _end : request.Offset + request.Length;
             _isAwaited = true;
-            chosen = ChooseLocked(isDivided ? _workers.Length : 1);
-        }
 
-        // From the last of them on the run may have ended at any moment, and others may have been chosen.
-        for (int i = 0; i < _workers.Length; i++)
-        {
-            if ((chosen & (1u << i)) != 0)
+            // A worker for each part that none has taken, but one in any case: the run may be over by now, and a worker ends it.
+            long parts = Math.Max(1, (_end - _file.BoundaryBefore(_next) + DirectFile.BytesPerCall - 1) / DirectFile.BytesPerCall);
+            for (int working = _workers.Length - _idle.Count; parts > 0 && working < (isDivided ? _workers.Length : 1); parts--, working++)
             {
-                WaitingThreads.Shared.Queue(_workers[i]);
+                WaitingThreads.Shared.Queue(_idle.Pop());
             }
         }
-
-        EndRuns();
     }
 
     /// <summary>
@@ -92,59 +85,57 @@ internal sealed class DirectTransfer
     {
         lock (_lock)
         {
-            if (_request == request && request.Slides && request.Generation == generation && _start < _next)
+            if (_request == request && request.Slides && request.Generation == generation && _start < _next && _next < _end)
             {
-                _isCut |= _next < _end;
-                _end = Math.Min(_next, _end);
+                _end = _next;
+                _isCut = true;
             }
         }
     }
 
     private void Perform(Worker worker)
     {
-        long done = 0;
-        Exception? error = null;
-        while (GoesOn(worker, done, error))
+        FileRequest? ended;
+        while (TryTakePart(worker, out ended))
         {
-            error = null;
-            done = worker.Start;
+            worker.Done = worker.Start;
             try
             {
-                _file.Perform(CollectionsMarshal.AsSpan(worker.Memory), worker.Start, worker.End, ref done);
+                _file.Perform(CollectionsMarshal.AsSpan(worker.Memory), worker.Start, worker.End, ref worker.Done);
             }
             catch (Exception e)
             {
                 // Whatever it is, a lack of memory included: nobody waits in vain.
-                error = e;
+                worker.Error = e;
             }
         }
 
-        EndRuns();
+        // The owner goes on within this call, and may begin the next run.
+        ended?.Complete();
     }
 
     /// <summary>
-    /// Records how far the worker's part came. The worker takes the next one, unless there is none or a run is over: then it leaves.
+    /// Records how far the worker's part came. The worker takes the next one, unless there is none, or a run is over, which is its to end: then it leaves.
     /// </summary>
-    private bool GoesOn(Worker worker, long done, Exception? error)
+    private bool TryTakePart(Worker worker, out FileRequest? ended)
     {
         lock (_lock)
         {
-            if (worker.HasPart && done < worker.End && done < _end)
+            if (worker.Done < Math.Min(worker.End, _end))
             {
-                _end = done;
-                _error = error;
+                _end = worker.Done;
+                _error = worker.Error;
                 _isCut = true;
             }
 
-            worker.HasPart = false;
-            if (_next >= _end || (!_isEnding && IsRunOverLocked(out _, out _)))
+            worker.Leave();
+            ended = TryEndRunLocked();
+            if (ended is not null || _next >= _end)
             {
-                worker.IsChosen = false;
-                _working--;
+                _idle.Push(worker);
                 return false;
             }
 
-            worker.HasPart = true;
             worker.Start = _next;
             worker.End = _next = Math.Min(_end, _file.BoundaryBefore(_next) + DirectFile.BytesPerCall);
             CollectionsMarshal.SetCount(worker.Memory, _memory.Count);
@@ -155,113 +146,62 @@ internal sealed class DirectTransfer
         }
     }
 
-    /// <summary>
-    /// Ends the run if it is over. Its owner goes on within Complete, and may begin the next run. If that one is over by then, this loop ends
-    /// it, and not the owner's call of <see cref="Run"/>, which would nest them.
-    /// </summary>
-    private void EndRuns()
+    /// <summary>A worker ends the run if it is over: everything is, and no other worker is left; or half of what a read asks for is there, in whole pieces of memory.</summary>
+    private FileRequest? TryEndRunLocked()
     {
-        bool isEnding = false;
-        while (TryEndRun(ref isEnding) is { } request)
+        if (!_isAwaited)
         {
-            request.Complete();
-        }
-    }
-
-    private FileRequest? TryEndRun(ref bool isEnding)
-    {
-        lock (_lock)
-        {
-            if (_isEnding && !isEnding)
-            {
-                return null;
-            }
-
-            _isEnding = isEnding = IsRunOverLocked(out int buffers, out long transferred);
-            if (!isEnding)
-            {
-                return null;
-            }
-
-            FileRequest request = _request!;
-            _isAwaited = false;
-            _memory.RemoveRange(0, buffers);
-            _start += transferred;
-            request.IsUnderWay = _memory.Count > 0;
-            if (request.IsUnderWay)
-            {
-                request.Finish(transferred);
-                return request;
-            }
-
-            // An error behind bytes that have moved is met again by the next request.
-            request.IsShortAtEnd = _error is null;
-            if (_error is not null && transferred == 0)
-            {
-                request.Finish(FileErrors.WithPath(_error, _file.Path));
-            }
-            else
-            {
-                request.Finish(transferred);
-            }
-
-            _request = null;
-            _error = null;
-            return request;
-        }
-    }
-
-    /// <summary>Whether the run is over: everything is, or half of what a read asks for is there, in whole pieces of memory.</summary>
-    private bool IsRunOverLocked(out int buffers, out long transferred)
-    {
-        buffers = _memory.Count;
-        transferred = _end - _start;
-        if (_working == 0 && _next >= _end)
-        {
-            return _isAwaited;
+            return null;
         }
 
-        buffers = 0;
-        transferred = 0;
-        if (!_isAwaited || _isCut || !_request!.Slides)
-        {
-            return false;
-        }
-
-        long reached = Math.Min(_next, _end);
+        FileRequest request = _request!;
+        long reached = _next;
         foreach (Worker worker in _workers)
         {
-            reached = worker.HasPart ? Math.Min(reached, worker.Start) : reached;
+            reached = Math.Min(reached, worker.Start);
         }
 
-        while (buffers < _memory.Count && _start + transferred + _memory[buffers].Length <= reached)
+        int buffers = _memory.Count;
+        long transferred = _end - _start;
+        bool isLast = _next >= _end && _idle.Count == _workers.Length - 1;
+        if (!isLast)
         {
-            transferred += _memory[buffers++].Length;
-        }
-
-        return transferred >= _file.BytesPerRead / 2 && buffers < _memory.Count;
-    }
-
-    /// <summary>Chooses workers for the parts that none takes yet.</summary>
-    private uint ChooseLocked(int most)
-    {
-        uint chosen = 0;
-        long parts = (_end - _file.BoundaryBefore(_next) + DirectFile.BytesPerCall - 1) / DirectFile.BytesPerCall;
-        for (int i = 0; i < _workers.Length && _working < most && _next < _end && parts > BitOperations.PopCount(chosen); i++)
-        {
-            if (!_workers[i].IsChosen)
+            buffers = 0;
+            transferred = 0;
+            while (buffers < _memory.Count && _start + transferred + _memory[buffers].Length <= reached)
             {
-                _workers[i].IsChosen = true;
-                _working++;
-                chosen |= 1u << i;
+                transferred += _memory[buffers++].Length;
+            }
+
+            if (_isCut || !request.Slides || transferred < _file.BytesPerRead / 2 || buffers == _memory.Count)
+            {
+                return null;
             }
         }
 
-        return chosen;
+        _isAwaited = false;
+        _memory.RemoveRange(0, buffers);
+        _start += transferred;
+        request.IsUnderWay = !isLast;
+        request.IsShortAtEnd = isLast && _error is null;
+        if (transferred == 0 && _error is not null)
+        {
+            request.Finish(FileErrors.WithPath(_error, _file.Path));
+        }
+        else
+        {
+            // An error behind bytes that have moved is met again by the next request.
+            request.Finish(transferred);
+        }
+
+        return request;
     }
 
     private sealed class Worker(DirectTransfer transfer) : IWaitingCall
     {
+        /// <summary>How far the part has come, file offset.</summary>
+        internal long Done;
+
         // A write waits for the device, as a sync does.
         public WaitKind WaitKind => transfer._file.IsWriter ? WaitKind.Sync : WaitKind.Read;
 
@@ -270,16 +210,17 @@ internal sealed class DirectTransfer
         public long QueuedAt { get; set; }
 
         // What follows is guarded by the transfer's lock. The part is the worker's own while it performs it.
-        internal bool IsChosen { get; set; }
-
-        internal bool HasPart { get; set; }
-
-        internal long Start { get; set; }
+        internal long Start { get; set; } = long.MaxValue;
 
         internal long End { get; set; }
+
+        internal Exception? Error { get; set; }
 
         internal List<Libc.IoVector> Memory { get; } = [];
 
         public void Perform() => transfer.Perform(this);
+
+        /// <summary>It has no part.</summary>
+        internal void Leave() => (Start, End, Error) = (long.MaxValue, 0, null);
     }
 }
