@@ -230,17 +230,26 @@ internal sealed unsafe class DirectFile : OpenedFile
         FileSegment scratch = RentScratch(last - first);
         try
         {
-            long read = ReadBlocks(scratch, first, last);
+            // A call that returns less has found the end only where that lies within a block of the device; else the next call tells why, and the error counts only if it is in front
+            // of all that is wanted: behind bytes that were read the next request meets it again.
             long skipped = start - first;
-            if (IsShortOfFile(read, skipped, start))
+            long read = 0;
+            long count;
+            do
             {
-                // The file may have grown since. Where it was longer before a read, and that ends in front of it, too, the device gave up.
-                read = ReadBlocks(scratch, first, last);
-                if (IsShortOfFile(read, skipped, start))
+                Libc.IoVector vector = new() { Base = scratch.Address + (nint)read, Length = (nint)(last - first - read) };
+                try
                 {
-                    throw OperatingSystem.IsWindows() ? FileErrors.FromWin32(Kernel32.ERROR_IO_DEVICE, Path) : FileErrors.FromErrno(Libc.EIO, Path);
+                    count = _calls.Transfer(FileRequestKind.Read, isDirect: true, &vector, 1, first + read);
                 }
+                catch (IOException) when (read > skipped)
+                {
+                    break;
+                }
+
+                read += count;
             }
+            while (count > 0 && first + read < last && (count & (Math.Max(_calls.OffsetBlock, _calls.MemoryBlock) - 1)) == 0);
 
             long copied = Math.Clamp(read - skipped, 0, end - start);
             Copy(scratch.PinnedSpan.Slice((int)skipped, (int)copied), memory);
@@ -250,36 +259,6 @@ internal sealed unsafe class DirectFile : OpenedFile
         {
             _ = SegmentPool.Shared.Return(scratch);
         }
-    }
-
-    /// <summary>Whether a read from a boundary on ended in front of the wanted bytes, although the file goes on there.</summary>
-    private bool IsShortOfFile(long read, long skipped, long start)
-        => read > 0 && read <= skipped && Properties.IsRegular && RandomAccess.GetLength(Handle) > start;
-
-    /// <summary>
-    /// Reads as many blocks as there are. A call that returns less has found the end only where that lies within a block of the device.
-    /// </summary>
-    private long ReadBlocks(FileSegment scratch, long first, long last)
-    {
-        long read = 0;
-        long count;
-        do
-        {
-            Libc.IoVector vector = new() { Base = scratch.Address + (nint)read, Length = (nint)(last - first - read) };
-            try
-            {
-                count = _calls.Transfer(FileRequestKind.Read, isDirect: true, &vector, 1, first + read);
-            }
-            catch (IOException) when (read > 0)
-            {
-                // Behind bytes that were read: the next request meets it again.
-                break;
-            }
-
-            read += count;
-        }
-        while (count > 0 && first + read < last && (count & (Math.Max(_calls.OffsetBlock, _calls.MemoryBlock) - 1)) == 0);
-        return read;
     }
 
     /// <summary>Writes from <paramref name="done"/> on. <see langword="false"/>: the system has not taken all of it.</summary>

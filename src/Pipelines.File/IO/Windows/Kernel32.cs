@@ -20,8 +20,6 @@ internal static unsafe partial class Kernel32
     internal const int ERROR_BROKEN_PIPE = 109;
     internal const int ERROR_DISK_FULL = 112;
     internal const int ERROR_ALREADY_EXISTS = 183;
-    internal const int ERROR_FILENAME_EXCED_RANGE = 206;
-    internal const int ERROR_FILE_TOO_LARGE = 223;
     internal const int ERROR_PIPE_NOT_CONNECTED = 233;
     internal const int ERROR_MORE_DATA = 234;
     internal const int ERROR_OPERATION_ABORTED = 995;

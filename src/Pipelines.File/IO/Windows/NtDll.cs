@@ -8,7 +8,12 @@ internal static unsafe partial class NtDll
     internal const uint FILE_NO_INTERMEDIATE_BUFFERING = 8;
     internal const uint FLUSH_FLAGS_FILE_DATA_SYNC_ONLY = 4;
 
+    internal const int STATUS_NOT_IMPLEMENTED = unchecked((int)0xC0000002);
+
     private const string Library = "ntdll.dll";
+
+    /// <summary>Not so in Wine 8.</summary>
+    internal static bool HasFlushBuffersFileEx { get; } = NativeLibrary.TryLoad(Library, out nint library) && NativeLibrary.TryGetExport(library, "NtFlushBuffersFileEx", out _);
 
     /// <summary>IO_STATUS_BLOCK.</summary>
     [StructLayout(LayoutKind.Sequential)]

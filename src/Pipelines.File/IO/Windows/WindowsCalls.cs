@@ -50,7 +50,7 @@ internal unsafe class WindowsCalls
     internal virtual int SyncData(SafeFileHandle file)
     {
         NtDll.IoStatusBlock status;
-        return NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status);
+        return NtDll.HasFlushBuffersFileEx ? NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status) : NtDll.STATUS_NOT_IMPLEMENTED;
     }
 
     /// <summary>SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: also where others have the file open that is replaced.</summary>
