@@ -40,11 +40,8 @@ internal static unsafe class FileWatches
     private const int BufferSize = 8 * 1024;
     private const int StackBytes = 256 * 1024;
 
-    // statfs(2): file systems where somebody else may change a file without this kernel's knowledge. NFS, SMB, CIFS, SMB2, FUSE, 9p, Ceph, AFS, Coda, Lustre, GFS2, OCFS2, VirtualBox, NCP, Orangefs.
-    private static readonly HashSet<long> s_remote =
-    [
-        0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f, 0x73757245, 0x0bd00bd0, 0x01161970, 0x7461636f, 0x786f4256, 0x564c, 0x20030528,
-    ];
+    // statfs(2): what is written to a file of it goes through it.
+    private const long Overlay = 0x794c7630;
 
     // Guards everything below, and the watches. Held for moments: no call under it waits.
     private static readonly Lock s_gate = new();
@@ -53,8 +50,8 @@ internal static unsafe class FileWatches
     private static readonly Dictionary<int, FileWatch> s_watches = [];
     private static SafeFileHandle? s_inotify;
 
-    /// <summary>Whether the file system of that file tells of every change.</summary>
-    internal static bool CanWatch(SafeFileHandle file) => FileOpening.IsLinux && Libc.FileSystemOf(file) is >= 0 and long type && !s_remote.Contains(type);
+    /// <summary>Whether the file system of that file tells of every change: not where somebody else may change it without this kernel's knowledge.</summary>
+    internal static bool CanWatch(SafeFileHandle file) => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && Libc.FileSystemOf(file) == Overlay);
 
     /// <summary>Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of anything else; a later call may have more luck.</summary>
     internal static bool TryAdd([NotNullWhen(true)] FileWatch? watch)

@@ -54,16 +54,12 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
 
         _isStarted = true;
         Offset = Used = reader is FilePipeReader file ? file.Position : 0;
-        if (!CancellationToken.CanBeCanceled)
-        {
-            CancellationToken = cancellationToken;
-        }
-        else if (cancellationToken.CanBeCanceled && cancellationToken != CancellationToken)
+        if (CancellationToken.CanBeCanceled && cancellationToken.CanBeCanceled)
         {
             _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(CancellationToken, cancellationToken);
-            CancellationToken = _linkedTokens.Token;
         }
 
+        CancellationToken = _linkedTokens?.Token ?? (cancellationToken.CanBeCanceled ? cancellationToken : CancellationToken);
         return this;
     }
 

@@ -22,53 +22,42 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
     {
         text = string.Empty;
         _mark ??= reader is FilePipeReader { Position: > 0 } ? [] : ByteOrderMark.Of(encoding);
-        bool isWhole = TryFindEnd(rest, out long end);
-        if (!isWhole && !isEnd)
+        SequenceReader<byte> bytes = new(rest);
+        bytes.Advance(_searched);
+        bool isWhole;
+        while ((isWhole = bytes.TryReadTo(out ReadOnlySequence<byte> _, _lineFeed)) && bytes.Consumed % _lineFeed.Length != 0)
         {
-            // What is behind the longest line may be a part of its line end.
-            return rest.Length - _carriageReturn.Length <= maxLength ? false : throw new LineTooLongException(_lines + 1, maxLength);
+            // The end of one character and the beginning of the next.
+            bytes.Rewind(_lineFeed.Length - 1);
         }
 
-        ReadOnlySequence<byte> line = rest.Slice(0, end);
-        long withoutReturn = end - _carriageReturn.Length;
-        if (isWhole && withoutReturn >= 0 && line.Slice(withoutReturn).ToArray().AsSpan().SequenceEqual(_carriageReturn))
+        _searched = isWhole ? 0 : rest.Length - (rest.Length % _lineFeed.Length);
+        ReadOnlySequence<byte> line = isWhole ? rest.Slice(0, bytes.Consumed - _lineFeed.Length) : rest;
+        if (isWhole && BeginsWith(line.Slice(Math.Max(0, line.Length - _carriageReturn.Length)), _carriageReturn))
         {
-            line = line.Slice(0, withoutReturn);
+            line = line.Slice(0, line.Length - _carriageReturn.Length);
         }
 
-        if (line.Length > maxLength)
+        // What is behind the longest line may be a part of its line end.
+        bool isOver = isWhole || isEnd;
+        if (line.Length - (isOver ? 0 : _carriageReturn.Length) > maxLength)
         {
             throw new LineTooLongException(_lines + 1, maxLength);
         }
 
-        bool isMarked = _lines == 0 && _mark.Length > 0 && line.Length >= _mark.Length && line.Slice(0, _mark.Length).ToArray().AsSpan().SequenceEqual(_mark);
+        if (!isOver)
+        {
+            return false;
+        }
+
+        bool isMarked = _lines == 0 && _mark.Length > 0 && BeginsWith(line, _mark);
         text = encoding.GetString(isMarked ? line.Slice(_mark.Length) : line);
-        rest = rest.Slice(isWhole ? end + _lineFeed.Length : end);
+        rest = rest.Slice(isWhole ? bytes.Position : rest.End);
         _lines++;
-        _searched = 0;
 
         // A mark with nothing behind it is no line.
         return isWhole || !isMarked || text.Length > 0;
     }
 
-    /// <summary>Where the first line feed is; the end of what is there if there is none.</summary>
-    private bool TryFindEnd(ReadOnlySequence<byte> rest, out long end)
-    {
-        SequenceReader<byte> bytes = new(rest);
-        bytes.Advance(_searched);
-        while (bytes.TryReadTo(out ReadOnlySequence<byte> _, _lineFeed, advancePastDelimiter: false))
-        {
-            if (bytes.Consumed % _lineFeed.Length == 0)
-            {
-                end = bytes.Consumed;
-                return true;
-            }
-
-            bytes.Advance(1);
-        }
-
-        _searched = rest.Length - (rest.Length % _lineFeed.Length);
-        end = rest.Length;
-        return false;
-    }
+    private static bool BeginsWith(ReadOnlySequence<byte> line, byte[] bytes) => line.Length >= bytes.Length && line.Slice(0, bytes.Length).ToArray().AsSpan().SequenceEqual(bytes);
 }

@@ -11,9 +11,6 @@ namespace Pipelines.File;
 /// </remarks>
 public static class BinaryBufferWriterExtensions
 {
-    /// <summary>The most bytes of a 32-bit integer written seven bits at a time.</summary>
-    private const int Max7BitEncodedInt = 5;
-
     /// <summary>The most bytes of a 64-bit integer written seven bits at a time.</summary>
     private const int Max7BitEncodedInt64 = 10;
 
@@ -251,11 +248,7 @@ public static class BinaryBufferWriterExtensions
     /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value; a negative one takes five bytes.</param>
-    public static void Write7BitEncodedInt(this IBufferWriter<byte> writer, int value)
-    {
-        ArgumentNullException.ThrowIfNull(writer);
-        writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt), (uint)value));
-    }
+    public static void Write7BitEncodedInt(this IBufferWriter<byte> writer, int value) => writer.Write7BitEncodedInt64((uint)value);
 
     /// <summary>
     /// Writes an integer with seven bits in each byte, the lowest bits first, in one to ten bytes, as
@@ -266,7 +259,16 @@ public static class BinaryBufferWriterExtensions
     public static void Write7BitEncodedInt64(this IBufferWriter<byte> writer, long value)
     {
         ArgumentNullException.ThrowIfNull(writer);
-        writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt64), (ulong)value));
+        Span<byte> destination = writer.GetSpan(Max7BitEncodedInt64);
+        int length = 0;
+        ulong rest = (ulong)value;
+        for (; rest > 0x7F; rest >>= 7)
+        {
+            destination[length++] = (byte)(rest | 0x80);
+        }
+
+        destination[length++] = (byte)rest;
+        writer.Advance(length);
     }
 
     /// <summary>
@@ -340,18 +342,5 @@ public static class BinaryBufferWriterExtensions
             writer.Advance(piece.Length * Unsafe.SizeOf<T>());
             values = values[piece.Length..];
         }
-    }
-
-    private static int Encode7Bits(Span<byte> destination, ulong value)
-    {
-        int length = 0;
-        while (value > 0x7F)
-        {
-            destination[length++] = (byte)(value | 0x80);
-            value >>= 7;
-        }
-
-        destination[length++] = (byte)value;
-        return length;
     }
 }

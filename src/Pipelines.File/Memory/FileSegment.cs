@@ -36,9 +36,16 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         PooledSize = size;
     }
 
-    /// <summary>A segment without memory, for that of a caller's pool.</summary>
-    internal FileSegment()
+    /// <summary>A segment around memory of a caller's pool, with at most <paramref name="limit"/> of its bytes. Used once.</summary>
+    internal FileSegment(IMemoryOwner<byte> owner, int limit)
     {
+        _owner = owner;
+        Memory<byte> memory = owner.Memory;
+        Buffer = memory.Length > limit ? memory[..limit] : memory;
+        if (Buffer.IsEmpty)
+        {
+            throw new InvalidOperationException("The memory pool returned empty memory.");
+        }
     }
 
     /// <summary>The whole memory of this segment, written or not.</summary>
@@ -82,15 +89,6 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         SetEnd(0);
     }
 
-    /// <summary>Readies a segment for memory of a caller's pool, with at most <paramref name="limit"/> of its bytes.</summary>
-    internal void Rent(IMemoryOwner<byte> owner, Memory<byte> memory, int limit)
-    {
-        Debug.Assert(_pinned is null && Chain is null);
-        _owner = owner;
-        Buffer = memory.Length > limit ? memory[..limit] : memory;
-        SetEnd(0);
-    }
-
     /// <summary>Pins a caller's memory until it is given back; the own pool's always is. Runs the caller's code.</summary>
     internal unsafe void Pin()
     {
@@ -119,14 +117,10 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     internal void ReleaseOwner()
     {
         using IMemoryOwner<byte>? owner = _owner;
-        MemoryHandle pin = _pin;
         _owner = null;
-        _pin = default;
-        _address = 0;
         Buffer = default;
         Memory = default;
-        End = 0;
-        pin.Dispose();
+        _pin.Dispose();
     }
 
     /// <summary>Fills the memory with a pattern that <see cref="CheckPoison"/> looks for.</summary>

@@ -26,8 +26,6 @@ internal sealed class SegmentPool
     /// <summary>Memory is short from this share of the garbage collector's own threshold on, as it is for ArrayPool.Shared.</summary>
     private const double ShortMemory = 0.9;
 
-    private const int MaxRetainedEmpty = 256;
-
     /// <summary>
     /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it meanwhile used memory that was
     /// not his any more, and ends the process.
@@ -40,9 +38,6 @@ internal sealed class SegmentPool
 
     private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 1];
     private readonly bool _hasOneForEachThread;
-
-    // Segments without memory, for that of callers' pools.
-    private readonly Bucket _empty = new();
 
     // Interlocked: bytes in all buckets together.
     private long _retainedBytes;
@@ -120,27 +115,18 @@ internal sealed class SegmentPool
     }
 
     /// <summary>A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.</summary>
-    internal FileSegment Rent(int size, MemoryPool<byte> pool)
+    internal static FileSegment Rent(int size, MemoryPool<byte> pool)
     {
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
-        Memory<byte> memory;
         try
         {
-            memory = owner.Memory;
-            if (memory.IsEmpty)
-            {
-                throw new InvalidOperationException("The memory pool returned empty memory.");
-            }
+            return new FileSegment(owner, size);
         }
         catch
         {
             owner.Dispose();
             throw;
         }
-
-        FileSegment segment = _empty.Pop() ?? new FileSegment();
-        segment.Rent(owner, memory, size);
-        return segment;
     }
 
     /// <summary>
@@ -164,11 +150,6 @@ internal sealed class SegmentPool
                 catch (Exception e)
                 {
                     error ??= e;
-                }
-
-                if (_empty.Count < MaxRetainedEmpty)
-                {
-                    _empty.Push(segment);
                 }
             }
             else if (segment.PooledSize <= MaxSize)
@@ -255,9 +236,6 @@ internal sealed class SegmentPool
 
         // The fewest that there were since the last BeginInterval: so many nobody has needed since.
         private int _idle;
-
-        /// <summary>May be outdated.</summary>
-        internal int Count => _segments.Count;
 
         internal FileSegment? Pop()
         {

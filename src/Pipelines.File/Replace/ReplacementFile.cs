@@ -12,8 +12,6 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <summary>What the name of every file begins with that is not whole yet; 16 hexadecimal digits follow. Documented, so that it can be cleaned up after a process that was killed.</summary>
     internal const string TemporaryPrefix = ".pipelines-file-";
 
-    private bool _hasAppeared;
-
     private ReplacementFile(string path, FileMode mode, bool isDurable)
     {
         TargetPath = path;
@@ -83,8 +81,9 @@ internal abstract partial class ReplacementFile : IDisposable
     internal void Appear()
     {
         TakeName();
+
+        // There is nothing left to remove.
         TemporaryPath = null;
-        _hasAppeared = true;
         if (IsDurable)
         {
             SyncName();
@@ -94,7 +93,7 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <summary>Leaves nothing behind of a file that has not appeared. Does not throw: what could not be removed has a name that tells what it is.</summary>
     public void Dispose()
     {
-        if (!_hasAppeared && TemporaryPath is { } temporary)
+        if (TemporaryPath is { } temporary)
         {
             Remove(temporary);
             TemporaryPath = null;

@@ -29,8 +29,9 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
         long length = 0;
-        if (!_isCompleted && _buffer is { } buffer && TrySlice(buffer, consumed, out ReadOnlySequence<byte> bytes))
+        if (!_isCompleted && _buffer is { } buffer)
         {
+            ReadOnlySequence<byte> bytes = buffer.Slice(0, consumed);
             length = bytes.Length;
             foreach (ReadOnlyMemory<byte> memory in bytes.Slice(Math.Min(_shown, length)))
             {
@@ -85,21 +86,6 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
 
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)
         => KeepAsync(reader.ReadAtLeastAsync(minimumSize, cancellationToken));
-
-    /// <summary><see langword="false"/>: a position that is not one of the buffer's, which is the reader's to refuse.</summary>
-    private static bool TrySlice(ReadOnlySequence<byte> buffer, SequencePosition consumed, out ReadOnlySequence<byte> bytes)
-    {
-        try
-        {
-            bytes = buffer.Slice(0, consumed);
-            return true;
-        }
-        catch (ArgumentOutOfRangeException)
-        {
-            bytes = default;
-            return false;
-        }
-    }
 
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<ReadResult> KeepAsync(ValueTask<ReadResult> reading)
