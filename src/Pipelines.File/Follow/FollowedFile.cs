@@ -73,7 +73,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         _interval = interval;
         Identity = file.Identity;
         SharesPosition = file.SharesPosition;
-        Appends = file.Appends;
         _watch = FileWatches.CanWatch(Handle) ? new FileWatch(this) : null;
 
         // What flows with the caller is not for the looks. The timer is due at once, as the runtime starts its thread for timers with the first of them, and ends the process where that fails.

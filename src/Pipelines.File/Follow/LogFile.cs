@@ -9,13 +9,13 @@ internal sealed class LogFile
     /// <summary>How many of the bytes that were read last are kept, bytes: they tell a file that was cut and has grown again from one that has only grown.</summary>
     private const int MaxKept = 64;
 
+    /// <summary>How soon to look again at first, milliseconds.</summary>
     private const int FirstPause = 10;
 
     private readonly int _maxLineLength;
     private readonly byte[] _kept = new byte[MaxKept];
     private readonly int _interval;
     private int _keptLength;
-    private int _pause = FirstPause;
 
     // Where the next line begins.
     private long _offset;
@@ -61,13 +61,8 @@ internal sealed class LogFile
     /// <summary>It is gone, and the system may give its identity to the next file that is made.</summary>
     internal bool IsReusable { get; set; }
 
-    /// <summary>How long to wait before the next look: longer the longer nothing has come.</summary>
-    internal TimeSpan NextPause()
-    {
-        int pause = Math.Min(_pause, _interval);
-        _pause = Math.Min(_pause * 2, _interval);
-        return TimeSpan.FromMilliseconds(pause);
-    }
+    /// <summary>How long to wait before the next look: as long as nothing has come by now.</summary>
+    internal TimeSpan NextPause => TimeSpan.FromMilliseconds(Math.Clamp(QuietTime.TotalMilliseconds, Math.Min(FirstPause, _interval), _interval));
 
     /// <summary>Since when nothing has come, as far as was seen.</summary>
     internal TimeSpan QuietTime => TimeSpan.FromMilliseconds(Environment.TickCount64 - (_quietSince ??= Environment.TickCount64));
@@ -76,7 +71,6 @@ internal sealed class LogFile
     internal void OnGrown()
     {
         _quietSince = Environment.TickCount64;
-        _pause = FirstPause;
         IsQuiet = false;
     }
 

@@ -113,7 +113,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
 
         if (!file.IsQuiet)
         {
-            await Task.Delay(file.NextPause(), cancellationToken).ConfigureAwait(false);
+            await Task.Delay(file.NextPause, cancellationToken).ConfigureAwait(false);
         }
 
         return LogEnd.None;

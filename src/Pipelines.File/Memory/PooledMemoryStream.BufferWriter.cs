@@ -30,8 +30,7 @@ public sealed partial class PooledMemoryStream
             return new Span<byte>(_array, _index, room);
         }
 
-        MakeRoom(sizeHint);
-        return _scratch is null ? new Span<byte>(_array, _index, _limit - _index) : _scratch.Buffer.Span;
+        return GetMemory(sizeHint).Span;
     }
 
     /// <summary>

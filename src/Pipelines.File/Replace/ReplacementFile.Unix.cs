@@ -209,23 +209,14 @@ internal abstract partial class ReplacementFile
         /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has none. <see langword="false"/>: there is one, and the
         /// file could not get it.
         /// </summary>
+        [SkipLocalsInit]
         private bool TryCopyAccessList(SafeFileHandle handle)
         {
-            byte[] list = ArrayPool<byte>.Shared.Rent(MaxAttributeSize);
-            try
+            byte* list = stackalloc byte[MaxAttributeSize];
+            nint length = Libc.GetXAttr(TargetPath, Libc.AccessList, list, MaxAttributeSize);
+            if (length >= 0)
             {
-                fixed (byte* first = list)
-                {
-                    nint length = Libc.GetXAttr(TargetPath, Libc.AccessList, first, list.Length);
-                    if (length >= 0)
-                    {
-                        return Libc.FSetXAttr(handle, Libc.AccessList, first, length, 0) == 0;
-                    }
-                }
-            }
-            finally
-            {
-                ArrayPool<byte>.Shared.Return(list);
+                return Libc.FSetXAttr(handle, Libc.AccessList, list, length, 0) == 0;
             }
 
             // No list, or a file system without any.

@@ -10,11 +10,7 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
 
     public override long UnflushedBytes => writer.UnflushedBytes;
 
-    public override Memory<byte> GetMemory(int sizeHint = 0)
-    {
-        _memory = default;
-        return _memory = writer.GetMemory(sizeHint);
-    }
+    public override Memory<byte> GetMemory(int sizeHint = 0) => _memory = writer.GetMemory(sizeHint);
 
     public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
@@ -33,11 +29,7 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
         }
     }
 
-    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-    {
-        _memory = default;
-        return writer.FlushAsync(cancellationToken);
-    }
+    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => writer.FlushAsync(cancellationToken);
 
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
@@ -52,15 +44,7 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
 
     public override void CancelPendingFlush() => writer.CancelPendingFlush();
 
-    public override void Complete(Exception? exception = null)
-    {
-        _memory = default;
-        writer.Complete(exception);
-    }
+    public override void Complete(Exception? exception = null) => writer.Complete(exception);
 
-    public override ValueTask CompleteAsync(Exception? exception = null)
-    {
-        _memory = default;
-        return writer.CompleteAsync(exception);
-    }
+    public override ValueTask CompleteAsync(Exception? exception = null) => writer.CompleteAsync(exception);
 }
