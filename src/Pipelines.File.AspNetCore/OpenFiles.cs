@@ -112,8 +112,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         try
         {
             // The server's own sharing, and Delete: whoever renames or removes a file that is being sent may do so on Windows, too.
-            return FileOpening.Open(
-                FilePipeBackend.Auto, path!, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete, FileOptions.None, preallocationSize: 0);
+            return FileOpening.Open(new FileToOpen(path!, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete));
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
         {

@@ -32,9 +32,7 @@ public sealed partial class FilePipeReader
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
-        FileShare share = FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Read);
-        OpenedFile backend = FileOpening.Open(options.Backend, path, FileMode.Open, FileAccess.Read, share, options.FileOptions, preallocationSize: 0);
-        return Create(backend, options, leaveOpen: false, isOpenedByPath: true);
+        return Create(FileOpening.Open(FileOf(path, options)), options, leaveOpen: false, isOpenedByPath: true);
     }
 
     /// <summary>
@@ -52,12 +50,10 @@ public sealed partial class FilePipeReader
         options.Validate();
         ArgumentException.ThrowIfNullOrEmpty(path);
         FileOpening.ThrowIfNotSupported(options.Backend);
-        string fullPath = Path.GetFullPath(path);
-        FifoOpening? fifo = FifoOpening.TryFor(fullPath, FileAccess.Read, options.Share, options.FileOptions);
+        FileToOpen file = FileOf(path, options).WithFullPath();
         return PendingOpen<FilePipeReader>.StartAsync(
-            fullPath,
-            fifo,
-            handle => handle is null ? Create(fullPath, options) : Create(FileOpening.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),
+            FifoOpening.TryFor(file),
+            fifo => Create(fifo ?? FileOpening.Open(file), options, leaveOpen: false, isOpenedByPath: true),
             static opened => opened.Complete(),
             cancellationToken);
     }
@@ -122,6 +118,9 @@ public sealed partial class FilePipeReader
             ? throw new ArgumentException("Offset cannot be set for standard input: it is read from where the shell, or whoever read before, has stopped.", nameof(options))
             : Create(FileOpening.OpenStandard(options.Backend, isOutput: false), options, leaveOpen: true);
     }
+
+    private static FileToOpen FileOf(string path, FilePipeReaderOptions options)
+        => new(path, FileMode.Open, FileAccess.Read, FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Read), options.FileOptions) { Backend = options.Backend };
 
     internal static FilePipeReader Create(OpenedFile backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {

@@ -48,12 +48,10 @@ public sealed partial class FilePipeWriter
         options.ValidateForPath();
         ArgumentException.ThrowIfNullOrEmpty(path);
         FileOpening.ThrowIfNotSupported(options.Backend);
-        string fullPath = Path.GetFullPath(path);
-        FifoOpening? fifo = options.Replace || options.Mode == FileMode.CreateNew ? null : FifoOpening.TryFor(fullPath, FileAccess.Write, options.Share, options.FileOptions);
+        FileToOpen file = WriterFile.ToOpen(path, options).WithFullPath();
         return PendingOpen<FilePipeWriter>.StartAsync(
-            fullPath,
-            fifo,
-            handle => handle is null ? Create(fullPath, options) : Create(FileOpening.OpenFifo(options.Backend, handle, fullPath), options, leaveOpen: false, isOpenedByPath: true),
+            options.Replace || options.Mode == FileMode.CreateNew ? null : FifoOpening.TryFor(file),
+            fifo => fifo is null ? Create(file.Path, options) : Create(fifo, options, leaveOpen: false, isOpenedByPath: true),
             static opened => opened.Abort(),
             cancellationToken);
     }

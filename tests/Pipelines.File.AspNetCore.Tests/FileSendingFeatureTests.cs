@@ -169,7 +169,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         private FileRequest? _operation;
 
         internal HeldFile(string path)
-            : this(path, FileOpening.Open(FilePipeBackend.ThreadPool, path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.None, 0))
+            : this(path, FileOpening.Open(new FileToOpen(path, FileMode.Open, FileAccess.Read, FileShare.Read) { Backend = FilePipeBackend.ThreadPool }))
         {
         }
 

@@ -152,14 +152,11 @@ internal sealed unsafe class DirectFile : OpenedFile
     internal override bool TryPerform(FileRequest operation, bool mayWait)
         => operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write) && _file.TryPerform(operation, mayWait);
 
+    internal override ValueTask RunAsync(FileRequest request)
+        => request.Kind is FileRequestKind.Read or FileRequestKind.Write ? base.RunAsync(request) : _file.RunAsync(request);
+
     internal override void Start(FileRequest operation)
     {
-        if (operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
-        {
-            _file.Start(operation);
-            return;
-        }
-
         FilePipeMetrics.HandedOver(operation.Kind);
         _transfer.Run(operation, IsDivided(operation));
     }

@@ -13,60 +13,48 @@ internal static class FileOpening
 
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
     /// <exception cref="FileExistsException">There is a file of that name, and the mode is <see cref="FileMode.CreateNew"/>.</exception>
-    internal static OpenedFile Open(
-        FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode = null)
+    internal static OpenedFile Open(in FileToOpen file)
     {
         try
         {
-            return OpenOnce(requested, path, mode, access, share, options, preallocationSize, createMode);
+            return OpenOnce(file);
         }
         catch (IOException e) when (SpareDescriptors.AreShort(e) && SpareDescriptors.TryRelease())
         {
-            return OpenOnce(requested, path, mode, access, share, options, preallocationSize, createMode);
+            return OpenOnce(file);
         }
     }
 
-    private static OpenedFile OpenOnce(
-        FilePipeBackend requested, string path, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode)
+    private static OpenedFile OpenOnce(in FileToOpen given)
     {
-        ArgumentException.ThrowIfNullOrEmpty(path);
-        ThrowIfNotSupported(requested);
-        if (mode == FileMode.Append && !OperatingSystem.IsWindows() && !IsLinux)
+        ArgumentException.ThrowIfNullOrEmpty(given.Path, "path");
+        ThrowIfNotSupported(given.Backend);
+        if (given.Mode == FileMode.Append && !OperatingSystem.IsWindows() && !IsLinux)
         {
             throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} is not supported here, because .NET cannot let the system put every write at the end of the file.");
         }
 
-        string fullPath = Path.GetFullPath(path);
-        if (IsLinux
-            && LinuxOpening.TryOpen(fullPath, mode, access, share, options, preallocationSize, createMode, out FileProperties properties, out bool isNew)
-                is { } handle)
+        FileToOpen file = given.WithFullPath();
+        if (IsLinux && LinuxOpening.TryOpen(file) is { } own)
         {
-            OpenedFile own = ChooseOrClose(requested, handle, fullPath, properties, appends: mode == FileMode.Append);
-            own.IsNew = isNew;
             return own;
         }
 
         FileStatus before = default;
-        bool makes = MayMake(mode);
-        bool isMissing = mode == FileMode.CreateNew || (makes && FileStatus.OfName(fullPath, out before) == NameMeaning.Nothing);
+        bool isMissing = file.Mode == FileMode.CreateNew || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
         try
         {
-            OpenedFile opened = OperatingSystem.IsWindows()
-                ? OpenWindows(requested, fullPath, mode, access, share, options, preallocationSize)
-                : OpenUnix(requested, fullPath, mode, access, share, options, preallocationSize, createMode);
+            OpenedFile opened = OperatingSystem.IsWindows() ? OpenWindows(file) : OpenUnix(file);
 
             // Somebody may have made or removed a file of that name in between: only the file that was there before is not new.
-            opened.IsNew = isMissing || (makes && opened.Identity != before.Identity);
+            opened.IsNew = isMissing || (file.MayMake && opened.Identity != before.Identity);
             return opened;
         }
-        catch (IOException e) when (mode == FileMode.CreateNew && FileExistsException.Says(e))
+        catch (IOException e) when (file.Mode == FileMode.CreateNew && FileExistsException.Says(e))
         {
-            throw FileExistsException.At(path, e);
+            throw FileExistsException.At(given.Path, e);
         }
     }
-
-    /// <summary>Whether the mode makes a file where there is none, and takes the one that there is.</summary>
-    internal static bool MayMake(FileMode mode) => mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
 
     /// <summary>Standard input or output, which stays open.</summary>
     /// <exception cref="IOException">The process has none.</exception>
@@ -84,26 +72,6 @@ internal static class FileOpening
         }
 
         return Attach(requested, handle, isOutput ? FileAccess.Write : FileAccess.Read, sharesPosition: true);
-    }
-
-    /// <summary>Takes one side of a FIFO that <see cref="FifoOpening"/> has opened by its path; closes it where this throws.</summary>
-    internal static OpenedFile OpenFifo(FilePipeBackend requested, SafeFileHandle handle, string fullPath)
-    {
-        try
-        {
-            if (requested == FilePipeBackend.Portable)
-            {
-                // The runtime's calls wait.
-                _ = Libc.ChangeFlags(handle, cleared: Libc.O_NONBLOCK);
-            }
-
-            return Choose(requested, handle, fullPath);
-        }
-        catch
-        {
-            handle.Dispose();
-            throw;
-        }
     }
 
     /// <summary>
@@ -133,34 +101,30 @@ internal static class FileOpening
     /// Refuses what has no direct I/O before it is opened, which may make or empty it: as far as the back end tells, and the name. Where
     /// there is no such file, or it cannot be read, whoever opens it finds out.
     /// </summary>
-    /// <param name="requested">The back end that is asked for.</param>
-    /// <param name="path">What is opened.</param>
-    /// <param name="share">What others may do with it.</param>
-    /// <param name="isEmptied">Whether opening empties it.</param>
     /// <exception cref="PlatformNotSupportedException">This library has none for the system or the back end.</exception>
     /// <exception cref="NotSupportedException">The file system has none.</exception>
-    internal static void ThrowIfNotDirect(FilePipeBackend requested, string path, FileShare share, bool isEmptied)
+    internal static void ThrowIfNotDirect(in FileToOpen file)
     {
-        ThrowIfNotSupported(requested);
-        bool isHere = IsLinux ? requested != FilePipeBackend.Portable : OperatingSystem.IsWindows() && OverlappedOpening.IsFor(requested, Path.GetFullPath(path), share);
+        ThrowIfNotSupported(file.Backend);
+        bool isHere = IsLinux ? file.Backend != FilePipeBackend.Portable : OperatingSystem.IsWindows() && OverlappedOpening.IsFor(file.WithFullPath());
         if (!isHere)
         {
-            throw DirectFile.NotHere(requested, path);
+            throw DirectFile.NotHere(file.Backend, file.Path);
         }
 
-        if (!IsLinux || !isEmptied || FifoOpening.TypeOf(path) != Libc.S_IFREG)
+        if (!IsLinux || file.Mode is not (FileMode.Create or FileMode.Truncate) || FifoOpening.TypeOf(file.Path) != Libc.S_IFREG)
         {
             return;
         }
 
-        int descriptor = Libc.Open(path, Libc.O_RDONLY | Libc.O_CLOEXEC | Libc.O_NONBLOCK | Libc.O_DIRECT);
+        int descriptor = Libc.Open(file.Path, Libc.O_RDONLY | Libc.O_CLOEXEC | Libc.O_NONBLOCK | Libc.O_DIRECT);
         if (descriptor >= 0)
         {
             _ = Libc.Close(descriptor);
         }
         else if (Marshal.GetLastPInvokeError() == Libc.EINVAL)
         {
-            throw DirectFile.NotSupported(path);
+            throw DirectFile.NotSupported(file.Path);
         }
     }
 
@@ -213,67 +177,43 @@ internal static class FileOpening
     internal static OpenedFile Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
         => Choose(requested, handle, path, FileProperties.Of(handle, path), appends, sharesPosition, calls);
 
-    private static OpenedFile Choose(
+    internal static OpenedFile Choose(
         FilePipeBackend requested, SafeFileHandle handle, string? path, in FileProperties properties, bool appends, bool sharesPosition = false, UnixCalls? calls = null)
-    {
-        return requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+        => requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows() ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : properties.CanSeek ? new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
-    }
 
     [SupportedOSPlatform("windows")]
-    private static OpenedFile OpenWindows(
-        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize)
+    private static OpenedFile OpenWindows(in FileToOpen file)
     {
-        OverlappedOpening.ThrowIfUnbuffered(options);
-        bool isOverlapped = OverlappedOpening.IsFor(requested, fullPath, share);
+        OverlappedOpening.ThrowIfUnbuffered(file.Options);
+        bool isOverlapped = OverlappedOpening.IsFor(file);
 
         // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so
         // that the system appends.
-        bool appends = mode == FileMode.Append && !OverlappedOpening.IsDevice(fullPath);
-        SafeFileHandle handle = isOverlapped ? OverlappedOpening.Open(fullPath, mode, access, share, options, preallocationSize)
-            : appends ? OverlappedOpening.OpenForAppending(fullPath, share, options)
-            : System.IO.File.OpenHandle(fullPath, mode, access, share, requested == FilePipeBackend.Auto ? options & ~FileOptions.Asynchronous : options, preallocationSize);
-        return ChooseOrClose(isOverlapped ? FilePipeBackend.Overlapped : requested, handle, fullPath, properties: null, appends);
+        bool appends = file.Mode == FileMode.Append && !OverlappedOpening.IsDevice(file.Path);
+        FileToOpen chosen = isOverlapped ? file with { Backend = FilePipeBackend.Overlapped, Options = file.Options | FileOptions.Asynchronous }
+            : file.Backend == FilePipeBackend.Auto ? file with { Options = file.Options & ~FileOptions.Asynchronous }
+            : file;
+        SafeFileHandle handle = appends && !isOverlapped ? OverlappedOpening.OpenForAppending(file.Path, file.Share, file.Options) : chosen.OpenHandle();
+        return ChooseOrClose(chosen, handle, appends);
     }
 
     /// <summary>As the runtime does.</summary>
     [UnsupportedOSPlatform("windows")]
-    private static OpenedFile OpenUnix(
-        FilePipeBackend requested, string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode? createMode)
+    private static OpenedFile OpenUnix(in FileToOpen file)
     {
-        SafeFileHandle handle = createMode is { } permissions
-            ? OpenWithMode(fullPath, mode, access, share, options, preallocationSize, permissions)
-            : System.IO.File.OpenHandle(fullPath, mode, access, share, options, preallocationSize);
-        return ChooseOrClose(requested, handle, fullPath, properties: null, appends: mode == FileMode.Append && Libc.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
+        SafeFileHandle handle = file.OpenHandle();
+        return ChooseOrClose(file, handle, appends: file.Mode == FileMode.Append && Libc.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
     }
 
-    /// <summary>Opens or makes a file with permissions of the caller's, as only a stream of the runtime's can.</summary>
-    [UnsupportedOSPlatform("windows")]
-    private static SafeFileHandle OpenWithMode(
-        string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options, long preallocationSize, UnixFileMode createMode)
-    {
-        FileStreamOptions stream = new()
-        {
-            Mode = mode,
-            Access = access,
-            Share = share,
-            Options = options,
-            PreallocationSize = preallocationSize,
-            BufferSize = 0,
-            UnixCreateMode = createMode,
-        };
-
-        // Not disposed of: its handle is taken, and it has no buffer.
-        return new FileStream(fullPath, stream).SafeFileHandle;
-    }
-
-    private static OpenedFile ChooseOrClose(FilePipeBackend requested, SafeFileHandle handle, string fullPath, FileProperties? properties, bool appends)
+    /// <summary>The back end for a file that was opened by its path; closes it where this throws.</summary>
+    internal static OpenedFile ChooseOrClose(in FileToOpen file, SafeFileHandle handle, bool appends = false)
     {
         try
         {
-            return Choose(requested, handle, fullPath, properties ?? FileProperties.Of(handle, fullPath), appends);
+            return Choose(file.Backend, handle, file.Path, appends);
         }
         catch
         {

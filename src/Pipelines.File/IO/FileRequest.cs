@@ -16,18 +16,23 @@ internal enum FileRequestKind
 }
 
 /// <summary>
-/// One system call to be made: what, where, with which memory, and what came of it. It carries what every back end needs; each back end derives its own, with what it alone needs.
+/// One system call to be made: what, where, with which memory, and what came of it.
 /// It belongs to who rented it until <see cref="OpenedFile.RunAsync"/> is awaited, to the file until that is over, and to who rented it again from there on.
-/// Reusable, and pooled by its file.
+/// Reusable, and pooled.
 /// </summary>
 /// <remarks>
 /// It is the source of the wait that <see cref="OpenedFile.RunAsync"/> hands out. A run begins when it is awaited, so the continuation is there before the call is made, and always runs on the thread
 /// that has performed the call: no race is to be settled, and no thread of the application's pool is needed.
 /// </remarks>
-internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
+internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource, IDescriptorWaiter
 {
     /// <summary>The buffers of an operation that goes back to a pool as it is; one that had more lets go of them.</summary>
     internal const int MaxPooledBuffers = 256;
+
+    private const int MaxPooled = 64;
+
+    // Those that wait to be used again, so that a file costs none. Guarded by itself.
+    private static readonly Stack<FileRequest> s_free = new();
 
     // The run that is asked for or under way. Owned as the request is.
     private OpenedFile? _runner;
@@ -37,6 +42,7 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
     private bool _needsPins;
+    private DescriptorWait? _descriptorWait;
 
     // The segments that a read fills, first to last.
     private FileSegment? _firstSegment;
@@ -45,7 +51,10 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     /// <summary>
     /// Which use of this object is meant, by <see cref="OpenedFile.Cancel"/>: operations are reused, and a cancellation may come late. Written by the owner, read by anybody.
     /// </summary>
-    internal int Generation => Volatile.Read(ref _generation);
+    public int Generation => Volatile.Read(ref _generation);
+
+    /// <summary>Where it waits for its descriptor, if it has one that can block; the poller guards it.</summary>
+    internal DescriptorWait DescriptorWait => _descriptorWait ?? Interlocked.CompareExchange(ref _descriptorWait, new DescriptorWait(this), null) ?? _descriptorWait;
 
     /// <summary>The use of it that was canceled, for a file that ends such waits by itself. Guarded by the lock of that file.</summary>
     internal int CanceledGeneration { get; set; } = -1;
@@ -115,11 +124,16 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     /// <summary>The first buffer, which is pinned, without a call of the code that its memory is from.</summary>
     internal unsafe Span<byte> PinnedBytes => new((void*)_buffers[0].Address, _buffers[0].Memory.Length);
 
-    /// <summary>Whether it is small enough to be kept for reuse.</summary>
-    protected bool IsPoolable => _buffers.Length <= MaxPooledBuffers;
-
     /// <summary>One piece of its memory; not a span of them all, which the runtime would have to compile in every process.</summary>
     internal ref readonly TransferBuffer BufferAt(int index) => ref _buffers[index];
+
+    internal static FileRequest Rent()
+    {
+        lock (s_free)
+        {
+            return s_free.TryPop(out FileRequest? request) ? request : new FileRequest();
+        }
+    }
 
     /// <summary>The owner sets it up anew; memory is added afterwards.</summary>
     internal void Begin(FileRequestKind kind, long offset)
@@ -363,12 +377,11 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
         _runner!.Start(this);
     }
 
-    void IWaitingCall.Perform() => Perform();
+    void IWaitingCall.Perform() => _runner!.Perform(this);
 
-    /// <summary>Performs it on a thread that may wait, and completes it, unless something else has yet to happen.</summary>
-    protected abstract void Perform();
+    void IDescriptorWaiter.OnReady() => _runner!.OnReady(this);
 
-    /// <summary>Gives it back to its back end. Only its owner may, and only while no back end performs it.</summary>
+    /// <summary>Gives it back. Only its owner may, and only while no back end performs it.</summary>
     internal void Return()
     {
         Clear();
@@ -382,7 +395,16 @@ internal abstract class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueT
     }
 
     /// <summary>Keeps it for reuse, or lets go of it.</summary>
-    protected abstract void Recycle();
+    protected virtual void Recycle()
+    {
+        lock (s_free)
+        {
+            if (_buffers.Length <= MaxPooledBuffers && s_free.Count < MaxPooled)
+            {
+                s_free.Push(this);
+            }
+        }
+    }
 
     private void Finish(long transferred, Exception? error, bool isCanceled)
     {

@@ -85,7 +85,7 @@ internal abstract class OpenedFile
     internal virtual int LargestWriteSegment => 0;
 
     /// <summary>A request for this file, which whoever rents it gives back with <see cref="FileRequest.Return"/>.</summary>
-    internal abstract FileRequest Rent();
+    internal virtual FileRequest Rent() => FileRequest.Rent();
 
     /// <summary>
     /// Performs the operation on the caller's thread if that takes no waiting, or, with <paramref name="mayWait"/>, if it ends by itself. <see langword="false"/>: it is not
@@ -108,6 +108,12 @@ internal abstract class OpenedFile
     /// <see cref="RunAsync"/> is awaited, without a lock.
     /// </summary>
     internal abstract void Start(FileRequest operation);
+
+    /// <summary>Performs a request that was queued, on a thread that may wait, and completes it, unless something else has yet to happen.</summary>
+    internal virtual void Perform(FileRequest request) => throw new NotSupportedException();
+
+    /// <summary>The descriptor that the request has waited for is ready. On the poller's thread, so this does not wait.</summary>
+    internal virtual void OnReady(FileRequest request) => request.Queue();
 
     /// <summary>
     /// Asks for a started operation to end early; may come from any thread, at any moment, also before it is started or after it has ended. Whatever happens, it is

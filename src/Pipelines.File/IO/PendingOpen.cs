@@ -3,41 +3,32 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, by the poller in between. A cancellation ends the wait at once; what is
+/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, again and again. A cancellation ends the wait at once; what is
 /// opened all the same is closed again.
 /// </summary>
 /// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
-internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
+internal sealed class PendingOpen<T> : IWaitingCall
     where T : class
 {
-    // It is used once.
-    private const int OnlyGeneration = 0;
-
-    private readonly string _path;
-    private readonly Func<SafeFileHandle?, T> _open;
+    private readonly Func<OpenedFile?, T> _open;
     private readonly Action<T> _close;
-    private readonly DescriptorWait _wait;
     private readonly CancellationToken _cancellationToken;
 
-    // Owned by the waiting thread, and by who takes the wait from the poller.
+    // Owned by the waiting thread, and by the timer that has it queued again.
     private readonly FifoOpening? _fifo;
-    private bool _isFifo;
+    private Timer? _timer;
 
     // Guards the one below and its registration: whoever sets it to null completes it.
     private readonly Lock _lock = new();
     private PendingResult<T>? _pending;
 
-    private PendingOpen(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, Action<T> close, CancellationToken cancellationToken)
+    private PendingOpen(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
     {
-        _path = path;
         _fifo = fifo;
         _open = open;
         _close = close;
         _cancellationToken = cancellationToken;
-        _wait = new DescriptorWait(this);
     }
-
-    int IDescriptorWaiter.Generation => OnlyGeneration;
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Open;
 
@@ -46,19 +37,18 @@ internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
     long IWaitingCall.QueuedAt { get; set; }
 
     /// <summary>Begins to open.</summary>
-    /// <param name="path">The whole path.</param>
     /// <param name="fifo">How it is opened if it turns out to be a FIFO; <see langword="null"/>: as any other file.</param>
     /// <param name="open">Opens the file by its path, or takes the FIFO that is open; on a waiting thread. Throws what the caller is to get.</param>
     /// <param name="close">Closes what nobody waits for any more; on a waiting thread.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
-    internal static ValueTask<T> StartAsync(string path, FifoOpening? fifo, Func<SafeFileHandle?, T> open, Action<T> close, CancellationToken cancellationToken)
+    internal static ValueTask<T> StartAsync(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
     {
         if (cancellationToken.IsCancellationRequested)
         {
             return ValueTask.FromCanceled<T>(cancellationToken);
         }
 
-        PendingOpen<T> started = new(path, fifo, open, close, cancellationToken);
+        PendingOpen<T> started = new(fifo, open, close, cancellationToken);
         PendingResult<T> pending = new PendingResultPool<T>().Rent();
         started._pending = pending;
         ValueTask<T> task = pending.EndWith(static (pending, _) => ((PendingOpen<T>)pending!).Cancel(), started, cancellationToken);
@@ -82,6 +72,7 @@ internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
             error = e;
         }
 
+        _timer?.Dispose();
         _fifo?.Dispose();
         if (Take() is { } pending)
         {
@@ -92,8 +83,6 @@ internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
             _close(opened);
         }
     }
-
-    void IDescriptorWaiter.OnReady() => WaitingThreads.Shared.Queue(this);
 
     private bool IsCanceled
     {
@@ -106,29 +95,26 @@ internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
         }
     }
 
-    /// <summary><see langword="false"/>: the FIFO's other side is not there yet, and the poller waits for it; or nobody waits any more.</summary>
+    /// <summary><see langword="false"/>: the FIFO's other side is not there yet, and is asked for again in a moment.</summary>
     private bool TryOpen(out T? opened)
     {
         opened = null;
-        if (_fifo is null || !(_isFifo || FifoOpening.IsFifo(_path)))
+        if (_fifo is null || (_timer is null && !_fifo.IsForFifo))
         {
             opened = _open(null);
             return true;
         }
 
-        _isFifo = true;
-        SafeFileHandle? side = _fifo.TryOpen(out bool isForOrdinaryWay);
+        OpenedFile? side = _fifo.TryOpen(out bool isForOrdinaryWay);
         if (side is not null || isForOrdinaryWay)
         {
             opened = _open(side);
             return true;
         }
 
-        if (!DescriptorPoller.Shared.TryAdd(_wait, _fifo.Handle, Libc.POLLIN, _fifo.Pause))
-        {
-            _fifo.Dispose();
-        }
-
+        // Made when there was a descriptor just now: with the first timer the runtime starts its thread, and ends the process where that fails.
+        _timer ??= new Timer(static opening => WaitingThreads.Shared.Queue((PendingOpen<T>)opening!), this, Timeout.Infinite, Timeout.Infinite);
+        _timer.Change(_fifo.Pause, Timeout.Infinite);
         return false;
     }
 
@@ -144,17 +130,7 @@ internal sealed class PendingOpen<T> : IWaitingCall, IDescriptorWaiter
 
     private void Cancel()
     {
-        if (Take() is not { } pending)
-        {
-            return;
-        }
-
-        if (_fifo is not null && DescriptorPoller.Shared.TryCancel(_wait, OnlyGeneration))
-        {
-            _fifo.Dispose();
-        }
-
-        // Last, as it throws what the awaiter's SynchronizationContext throws.
-        pending.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
+        // The next look at the FIFO closes it. This throws what the awaiter's SynchronizationContext throws.
+        Take()?.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
     }
 }

@@ -36,7 +36,7 @@ public sealed partial class FilePipeReader
     {
         string fullPath = Validate(path, ref options);
         ArgumentOutOfRangeException.ThrowIfNegative(count);
-        return PendingOpen<FilePipeReader>.StartAsync(fullPath, fifo: null, _ => OpenLastLines(fullPath, count, options), static opened => opened.Complete(), cancellationToken);
+        return PendingOpen<FilePipeReader>.StartAsync(fifo: null, _ => OpenLastLines(fullPath, count, options), static opened => opened.Complete(), cancellationToken);
     }
 
     /// <summary>
@@ -91,7 +91,7 @@ public sealed partial class FilePipeReader
         async Task RunAsync()
         {
             using PartitionedFile file = await PendingOpen<PartitionedFile>.StartAsync(
-                fullPath, fifo: null, _ => PartitionedFile.Open(fullPath, degree, options, separator), static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
+                fifo: null, _ => PartitionedFile.Open(fullPath, degree, options, separator), static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
             await file.ForEachAsync(options, body, cancellationToken).ConfigureAwait(false);
         }
     }

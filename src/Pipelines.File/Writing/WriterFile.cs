@@ -63,16 +63,23 @@ internal sealed class WriterFile
             }
         }
 
+        FileToOpen file = ToOpen(path, options);
         if (options.Caching == FileCaching.Direct)
         {
             // Before a file is made, or the one that is there is emptied.
-            FileOpening.ThrowIfNotDirect(options.Backend, path, options.Share, isEmptied: options.Mode is FileMode.Create or FileMode.Truncate);
+            FileOpening.ThrowIfNotDirect(file);
         }
 
-        FileShare share = FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Write);
-        OpenedFile file = FileOpening.Open(options.Backend, path, options.Mode, FileAccess.Write, share, options.FileOptions, options.PreallocationSize, options.UnixCreateMode);
-        return Of(file, options, leaveOpen: false, isOpenedByPath: true);
+        return Of(FileOpening.Open(file), options, leaveOpen: false, isOpenedByPath: true);
     }
+
+    internal static FileToOpen ToOpen(string path, FilePipeWriterOptions options)
+        => new(path, options.Mode, FileAccess.Write, FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Write), options.FileOptions)
+        {
+            Backend = options.Backend,
+            PreallocationSize = options.PreallocationSize,
+            CreateMode = options.UnixCreateMode,
+        };
 
     /// <inheritdoc cref="FilePipeWriter.Create(SafeFileHandle, FilePipeWriterOptions?)"/>
     internal static WriterFile Attach(SafeFileHandle handle, FilePipeWriterOptions options)

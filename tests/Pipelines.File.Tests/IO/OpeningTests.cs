@@ -126,7 +126,7 @@ public sealed class OpeningTests : IDisposable
 
         bool IsNew(string name)
         {
-            OpenedFile opened = FileOpening.Open(FilePipeBackend.Auto, _folder.File(name), mode, FileAccess.Write, FileShare.ReadWrite, FileOptions.None, 0);
+            OpenedFile opened = FileOpening.Open(new FileToOpen(_folder.File(name), mode, FileAccess.Write, FileShare.ReadWrite));
             opened.Release(closeHandle: true);
             return opened.IsNew;
         }
@@ -168,7 +168,7 @@ public sealed class OpeningTests : IDisposable
             {
                 actual = Outcome(situation, $"a{number}", path =>
                 {
-                    OpenedFile opened = FileOpening.Open(FilePipeBackend.Auto, path, mode, access, share, option, preallocation);
+                    OpenedFile opened = FileOpening.Open(new FileToOpen(path, mode, access, share, option) { PreallocationSize = preallocation });
                     return (opened.Handle, () => opened.Release(closeHandle: true));
                 });
                 expected = Outcome(situation, $"b{number++}", path =>
@@ -289,7 +289,7 @@ public sealed class OpeningTests : IDisposable
         TaskCompletionSource<string> closed = new(TaskCreationOptions.RunContinuationsAsynchronously);
         int unobserved = 0;
         EventHandler<UnobservedTaskExceptionEventArgs> onUnobserved = (_, e) => unobserved += e.Exception.InnerException?.Message == Message ? 1 : 0;
-        Func<SafeFileHandle?, string> open = _ =>
+        Func<OpenedFile?, string> open = _ =>
         {
             begun.SetResult();
             return goOn.Wait(Eventually.Limit) && !fails ? "open" : throw new IOException(Message);
@@ -321,7 +321,7 @@ public sealed class OpeningTests : IDisposable
         // By itself, so that nothing here keeps what is collected.
         async Task CancelAsync()
         {
-            Task<string> opening = PendingOpen<string>.StartAsync(_folder.File("f"), fifo: null, open, closed.SetResult, source.Token).AsTask();
+            Task<string> opening = PendingOpen<string>.StartAsync(fifo: null, open, closed.SetResult, source.Token).AsTask();
             await begun.Task.WaitAsync(Eventually.Limit, _stop);
             await source.CancelAsync();
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);

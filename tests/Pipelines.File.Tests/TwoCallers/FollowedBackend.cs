@@ -59,6 +59,9 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         base.Release(closeHandle);
     }
 
+    /// <summary>A waiting thread has taken it from its queue: it waits there for the order.</summary>
+    internal override void Perform(FileRequest request) => _started = (FollowedOperation)request;
+
     /// <summary>Performs what was started, and reports it.</summary>
     internal void Perform()
     {
@@ -90,9 +93,6 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         private readonly FollowedBackend _backend;
 
         internal FollowedOperation(FollowedBackend backend) => _backend = backend;
-
-        /// <summary>A waiting thread has taken it from its queue: it waits there for the order.</summary>
-        protected override void Perform() => _backend._started = this;
 
         protected override void Recycle() => _backend.OperationsOut--;
     }

@@ -182,8 +182,6 @@ internal sealed class ScriptedBackend : OpenedFile
             _backend._started = this;
         }
 
-        protected override void Perform() => throw new InvalidOperationException("It is scripted: no thread of the library's performs it.");
-
         protected override void Recycle()
         {
             _backend._order.Require(!IsReturned && _backend._lent != this, "an operation is given back once, and when the system is done with it");

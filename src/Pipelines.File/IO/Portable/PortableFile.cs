@@ -14,6 +14,11 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     private readonly bool _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
 
+    // The one read of the runtime's that is under way, whose own source of that wait is pooled. Owned as the file's one request is.
+    private ValueTaskAwaiter<int> _read;
+    private FileRequest? _reading;
+    private Action? _onRead;
+
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
 
     internal override int MaxBuffersPerOperation => 1;
@@ -22,9 +27,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
     internal override int ReadGranularity
         => !OperatingSystem.IsWindows() || Properties.IsRegular ? 1 : Properties.Length % LargeSector == 0 ? LargeSector : SmallSector;
 
-    internal override FileRequest Rent() => PortableRequest.Rent(this);
-
-    internal override bool TryPerform(FileRequest operation, bool mayWait) => mayWait && TryFinish((PortableRequest)operation);
+    internal override bool TryPerform(FileRequest operation, bool mayWait) => mayWait && TryFinish(operation);
 
     internal override void Start(FileRequest operation)
     {
@@ -37,8 +40,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         // RandomAccess gives nothing up.
     }
 
-    /// <summary>On a waiting thread.</summary>
-    internal void Perform(PortableRequest request)
+    internal override void Perform(FileRequest request)
     {
         if (TryFinish(request))
         {
@@ -46,65 +48,78 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         }
     }
 
-    /// <summary>The runtime's read is over, on a thread of its pool.</summary>
-    internal void OnRead(PortableRequest request)
-    {
-        Finish(request);
-        request.Complete();
-    }
-
     /// <summary><see langword="false"/>: the runtime has the read, and <see cref="OnRead"/> comes or has come.</summary>
-    private bool TryFinish(PortableRequest request)
+    private bool TryFinish(FileRequest request)
     {
-        if (request.Kind == FileRequestKind.Step)
-        {
-            request.PerformStep();
-            return true;
-        }
-
         try
         {
-            if (_isOverlapped && request.Kind == FileRequestKind.Read && !request.IsOver(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset)))
+            switch (request.Kind)
             {
-                return false;
+                case FileRequestKind.Step:
+                    request.PerformStep();
+                    break;
+                case FileRequestKind.Read when _isOverlapped:
+                    _reading = request;
+                    if (!IsOver(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset)))
+                    {
+                        return false;
+                    }
+
+                    FinishRead(request, _read.GetResult());
+                    break;
+                case FileRequestKind.Read:
+                    FinishRead(request, RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));
+                    break;
+                case FileRequestKind.Write:
+                    RandomAccess.Write(Handle, request.PinnedBytes, request.Offset);
+                    request.Finish(request.Length);
+                    break;
+                default:
+                    RandomAccess.FlushToDisk(Handle);
+                    request.Finish(0);
+                    break;
             }
-        }
-        catch (Exception e)
-        {
-            request.Finish(FileErrors.WithPath(e, Path));
-            return true;
-        }
-
-        Finish(request);
-        return true;
-    }
-
-    private void Finish(PortableRequest request)
-    {
-        try
-        {
-            request.IsShortAtEnd = true;
-            request.Finish(Call(request));
         }
         catch (Exception e)
         {
             // Whatever it is, whoever waits gets it.
             request.Finish(FileErrors.WithPath(e, Path));
         }
+
+        return true;
     }
 
-    private long Call(PortableRequest request)
+    private bool IsOver(ValueTask<int> read)
     {
-        switch (request.Kind)
+        _read = read.GetAwaiter();
+        if (_read.IsCompleted)
         {
-            case FileRequestKind.Read:
-                return _isOverlapped ? request.TakeRead() : RandomAccess.Read(Handle, request.PinnedBytes, request.Offset);
-            case FileRequestKind.Write:
-                RandomAccess.Write(Handle, request.PinnedBytes, request.Offset);
-                return request.Length;
-            default:
-                RandomAccess.FlushToDisk(Handle);
-                return 0;
+            return true;
         }
+
+        _read.UnsafeOnCompleted(_onRead ??= OnRead);
+        return false;
+    }
+
+    private static void FinishRead(FileRequest request, int read)
+    {
+        request.IsShortAtEnd = true;
+        request.Finish(read);
+    }
+
+    /// <summary>The runtime's read is over, on a thread of its pool.</summary>
+    private void OnRead()
+    {
+        FileRequest request = _reading!;
+        try
+        {
+            FinishRead(request, _read.GetResult());
+        }
+        catch (Exception e)
+        {
+            request.Finish(FileErrors.WithPath(e, Path));
+        }
+
+        request.Complete();
     }
 }

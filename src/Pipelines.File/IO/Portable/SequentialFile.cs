@@ -50,8 +50,6 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
     // A write that somebody has to make room for need not be given up.
     internal override bool EndsWrites => false;
 
-    internal override FileRequest Rent() => new Request();
-
     internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
         lock (_gate)
@@ -192,14 +190,8 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         Exception? error = null;
         try
         {
-            moved = request.Kind switch
-            {
-                FileRequestKind.Read => Read(),
-                FileRequestKind.Write => Write(request),
-
-                // There is nothing to flush, or flushing would wait until the other side has read everything.
-                _ => 0,
-            };
+            // For the other kinds there is nothing to flush, or flushing would wait until the other side has read everything.
+            moved = request.Kind == FileRequestKind.Read ? Read() : request.Kind == FileRequestKind.Write ? Write(request) : 0;
         }
         catch (Exception e)
         {
@@ -284,14 +276,5 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         }
 
         _ = Task.Delay(1 << attempt).ContinueWith(_ => GiveUp(attempt + 1), CancellationToken.None, TaskContinuationOptions.None, TaskScheduler.Default);
-    }
-
-    private sealed class Request : FileRequest
-    {
-        protected override void Perform() => throw new NotSupportedException();
-
-        protected override void Recycle()
-        {
-        }
     }
 }

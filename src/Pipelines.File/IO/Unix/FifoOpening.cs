@@ -15,21 +15,14 @@ internal sealed unsafe class FifoOpening : IDisposable
     private const FileOptions AnyOption = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted
         | FileOptions.DeleteOnClose;
 
-    private readonly string _path;
-    private readonly bool _reads;
-    private readonly FileShare _share;
-    private readonly FileOptions _options;
+    private readonly FileToOpen _file;
 
-    private FifoOpening(string fullPath, FileAccess access, FileShare share, FileOptions options)
-    {
-        _path = fullPath;
-        _reads = access == FileAccess.Read;
-        _share = share;
-        _options = options;
-    }
+    // The reading side, which is open and waits.
+    private SafeFileHandle? _handle;
 
-    /// <summary>The reading side, which is open and waits; <see langword="null"/> for the writing side.</summary>
-    internal SafeFileHandle? Handle { get; private set; }
+    private FifoOpening(in FileToOpen file) => _file = file;
+
+    internal bool IsForFifo => IsFifo(_file.Path);
 
     /// <summary>How long to wait before the next try, milliseconds.</summary>
     internal int Pause { get; private set; } = 1;
@@ -38,8 +31,8 @@ internal sealed unsafe class FifoOpening : IDisposable
     /// For a path that may be a FIFO's; <see langword="null"/>: on other systems, or where an option is none, the ordinary way decides, and throws the documented exceptions. What the options ask
     /// of a file (a sync with each write, room on the device, no place in the cache) means nothing to a FIFO, as in open(2).
     /// </summary>
-    internal static FifoOpening? TryFor(string fullPath, FileAccess access, FileShare share, FileOptions options)
-        => FileOpening.IsLinux && (share & ~AnyShare) == 0 && (options & ~AnyOption) == 0 ? new FifoOpening(fullPath, access, share, options) : null;
+    internal static FifoOpening? TryFor(in FileToOpen file)
+        => FileOpening.IsLinux && (file.Share & ~AnyShare) == 0 && (file.Options & ~AnyOption) == 0 ? new FifoOpening(file) : null;
 
     /// <summary>Whether that is a FIFO. Whatever stands in the way of an answer is for the ordinary way of opening to tell.</summary>
     internal static bool IsFifo(string path) => TypeOf(path) == Libc.S_IFIFO;
@@ -61,15 +54,15 @@ internal sealed unsafe class FifoOpening : IDisposable
     /// <summary>The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless <paramref name="isForOrdinaryWay"/> says that opening has failed.</summary>
     /// <exception cref="IOException">Another process has it open exclusively, or there is no descriptor left.</exception>
     /// <exception cref="NotSupportedException">It is to be deleted when it is closed.</exception>
-    internal SafeFileHandle? TryOpen(out bool isForOrdinaryWay)
+    internal OpenedFile? TryOpen(out bool isForOrdinaryWay)
     {
-        if ((_options & FileOptions.DeleteOnClose) != 0)
+        if ((_file.Options & FileOptions.DeleteOnClose) != 0)
         {
-            throw new NotSupportedException($"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{_path}'");
+            throw new NotSupportedException($"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{_file.Path}'");
         }
 
         isForOrdinaryWay = false;
-        if (Handle is null)
+        if (_handle is null)
         {
             int descriptor = Open(out int errno);
             if (errno is Libc.EMFILE or Libc.ENFILE)
@@ -78,7 +71,7 @@ internal sealed unsafe class FifoOpening : IDisposable
                 descriptor = SpareDescriptors.TryRelease() ? Open(out errno) : descriptor;
                 if (errno is Libc.EMFILE or Libc.ENFILE)
                 {
-                    throw FileErrors.FromErrno(errno, _path);
+                    throw FileErrors.FromErrno(errno, _file.Path);
                 }
             }
 
@@ -88,8 +81,8 @@ internal sealed unsafe class FifoOpening : IDisposable
                 return PauseLonger();
             }
 
-            Handle = new SafeFileHandle(descriptor, ownsHandle: true);
-            if (!FileProperties.Of(Handle, _path).IsFifo)
+            _handle = new SafeFileHandle(descriptor, ownsHandle: true);
+            if (!FileProperties.Of(_handle, _file.Path).IsFifo)
             {
                 // The name means another file by now, which this way of opening would neither truncate nor append to.
                 Dispose();
@@ -97,30 +90,42 @@ internal sealed unsafe class FifoOpening : IDisposable
                 return null;
             }
 
-            FileOpening.Lock(Handle, _path, _share);
+            FileOpening.Lock(_handle, _file.Path, _file.Share);
         }
 
-        return _reads && !HasWriter() ? PauseLonger() : Take();
+        if (Reads && !HasWriter())
+        {
+            return PauseLonger();
+        }
+
+        if (_file.Backend == FilePipeBackend.Portable)
+        {
+            // The runtime's calls wait.
+            _ = Libc.ChangeFlags(_handle, cleared: Libc.O_NONBLOCK);
+        }
+
+        SafeFileHandle handle = _handle;
+        _handle = null;
+        return FileOpening.ChooseOrClose(_file, handle);
     }
 
-    public void Dispose() => Take()?.Dispose();
+    public void Dispose()
+    {
+        _handle?.Dispose();
+        _handle = null;
+    }
+
+    private bool Reads => _file.Access == FileAccess.Read;
 
     private int Open(out int errno)
     {
-        int closedOnExec = (_share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
-        int descriptor = Libc.Open(_path, (_reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
+        int closedOnExec = (_file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
+        int descriptor = Libc.Open(_file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
         errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
         return descriptor;
     }
 
-    private SafeFileHandle? Take()
-    {
-        SafeFileHandle? handle = Handle;
-        Handle = null;
-        return handle;
-    }
-
-    private SafeFileHandle? PauseLonger()
+    private OpenedFile? PauseLonger()
     {
         Pause = Math.Min(Pause * 2, LongestPause);
         return null;
@@ -129,7 +134,7 @@ internal sealed unsafe class FifoOpening : IDisposable
     /// <summary>Whether there is something to read, or was a writer, or is one: tee(2) answers EAGAIN for an empty pipe that has a writer, and 0 for one that has none.</summary>
     private bool HasWriter()
     {
-        if (UnixCalls.Default.IsReady(Handle!, Libc.POLLIN))
+        if (UnixCalls.Default.IsReady(_handle!, Libc.POLLIN))
         {
             return true;
         }
@@ -140,7 +145,7 @@ internal sealed unsafe class FifoOpening : IDisposable
             return false;
         }
 
-        bool isEmptyWithoutWriter = Libc.Tee(Handle!, ends[1], 1, Libc.SPLICE_F_NONBLOCK) == 0;
+        bool isEmptyWithoutWriter = Libc.Tee(_handle!, ends[1], 1, Libc.SPLICE_F_NONBLOCK) == 0;
         _ = Libc.Close(ends[0]);
         _ = Libc.Close(ends[1]);
         return !isEmptyWithoutWriter;

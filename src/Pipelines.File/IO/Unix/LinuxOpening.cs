@@ -20,39 +20,17 @@ internal static unsafe class LinuxOpening
     /// The open file; <see langword="null"/> where the arguments do not go together, or a call has failed: File.OpenHandle decides then,
     /// and throws the documented exceptions.
     /// </summary>
-    /// <param name="fullPath">The whole path.</param>
-    /// <param name="mode">How; what is appended to is open with O_APPEND, without which a file that may only grow (chattr(1), +a) cannot be
-    /// opened.</param>
-    /// <param name="access">For reading or for writing.</param>
-    /// <param name="share">Whether it is locked exclusively, and left open by exec.</param>
-    /// <param name="options">Options.</param>
-    /// <param name="preallocationSize">Bytes to reserve in a file that is made or emptied.</param>
-    /// <param name="createMode">The permissions of a file that is made, less the umask; <see langword="null"/>: the runtime's.</param>
-    /// <param name="properties">What it is.</param>
-    /// <param name="isNew">Whether this has made it. Of a file that somebody else makes or removes meanwhile it may be said.</param>
     /// <exception cref="IOException">Another process has it open exclusively.</exception>
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
-    internal static SafeFileHandle? TryOpen(
-        string fullPath,
-        FileMode mode,
-        FileAccess access,
-        FileShare share,
-        FileOptions options,
-        long preallocationSize,
-        UnixFileMode? createMode,
-        out FileProperties properties,
-        out bool isNew)
+    internal static OpenedFile? TryOpen(in FileToOpen file)
     {
-        properties = default;
-        isNew = false;
-        bool isPlain = (share & ~AnyShare) == 0
-            && (options & ~AnyOption) == 0
-            && (preallocationSize == 0 || mode is FileMode.Create or FileMode.CreateNew)
-            && (access == FileAccess.Read ? mode == FileMode.Open : access == FileAccess.Write && mode is >= FileMode.CreateNew and <= FileMode.Append);
-        NameMeaning before = NameMeaning.Unknown;
-        FileStatus statusBefore = default;
+        bool isPlain = (file.Share & ~AnyShare) == 0
+            && (file.Options & ~AnyOption) == 0
+            && (file.PreallocationSize == 0 || file.Mode is FileMode.Create or FileMode.CreateNew)
+            && (file.Access == FileAccess.Read ? file.Mode == FileMode.Open : file.Access == FileAccess.Write && file.Mode is >= FileMode.CreateNew and <= FileMode.Append);
         bool isMade = false;
-        SafeFileHandle? handle = isPlain ? TryCall(fullPath, mode, access, share, options, createMode, out isMade, out before, out statusBefore) : null;
+        FileStatus before = default;
+        SafeFileHandle? handle = isPlain ? TryCall(file, out isMade, out before) : null;
         if (handle is null)
         {
             return null;
@@ -60,22 +38,23 @@ internal static unsafe class LinuxOpening
 
         try
         {
-            properties = FileProperties.Of(handle, fullPath);
+            FileProperties properties = FileProperties.Of(handle, file.Path);
+            if (file.Access == FileAccess.Read || file.Share == FileShare.None || LocalFileSystems.LetWritersLock(handle, properties))
+            {
+                FileOpening.Lock(handle, file.Path, file.Share);
+            }
 
             // Somebody may have made or removed a file of that name meanwhile, and it may be a link's: only the file that was there before
             // is not new.
-            isNew = isMade || before == NameMeaning.Nothing || (FileOpening.MayMake(mode) && properties.IdentityOf(handle) != statusBefore.Identity);
-            if (access == FileAccess.Read || share == FileShare.None || LocalFileSystems.LetWritersLock(handle, properties))
-            {
-                FileOpening.Lock(handle, fullPath, share);
-            }
-
-            bool isReady = (isMade || mode is not (FileMode.Create or FileMode.Truncate) || TryEmpty(handle, ref properties))
-                && (preallocationSize == 0 || TryAllocate(handle, fullPath, preallocationSize));
+            bool isNew = isMade || (file.MayMake && properties.IdentityOf(handle) != before.Identity);
+            bool isReady = (isMade || file.Mode is not (FileMode.Create or FileMode.Truncate) || TryEmpty(handle, ref properties))
+                && (file.PreallocationSize == 0 || TryAllocate(handle, file));
             if (isReady)
             {
-                Advise(handle, access, options, properties);
-                return handle;
+                Advise(handle, file, properties);
+                OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, properties, appends: file.Mode == FileMode.Append);
+                opened.IsNew = isNew;
+                return opened;
             }
         }
         catch
@@ -91,39 +70,30 @@ internal static unsafe class LinuxOpening
     /// <summary>
     /// open(2), with O_EXCL first where the file is to be made. One that was just made is not truncated: ext4 would take its bytes for the
     /// replacement of others, allocate them and begin to write them to the device in close(2), a quarter of the time of a 100 MiB file
-    /// (ext4(5), auto_da_alloc).
+    /// (ext4(5), auto_da_alloc). What is appended to is open with O_APPEND, without which a file that may only grow (chattr(1), +a) cannot
+    /// be opened.
     /// </summary>
-    private static SafeFileHandle? TryCall(
-        string fullPath,
-        FileMode mode,
-        FileAccess access,
-        FileShare share,
-        FileOptions options,
-        UnixFileMode? createMode,
-        out bool isMade,
-        out NameMeaning before,
-        out FileStatus statusBefore)
+    private static SafeFileHandle? TryCall(in FileToOpen file, out bool isMade, out FileStatus before)
     {
-        before = NameMeaning.Unknown;
-        statusBefore = default;
-        uint permissions = createMode is { } given ? (uint)given : Libc.NewFileMode;
-        int flags = (access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY)
-            | ((share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0)
-            | ((options & FileOptions.WriteThrough) != 0 ? Libc.O_SYNC : 0)
-            | (mode == FileMode.Append ? Libc.O_APPEND : 0);
+        before = default;
+        uint permissions = file.CreateMode is { } given ? (uint)given : Libc.NewFileMode;
+        int flags = (file.Access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY)
+            | ((file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0)
+            | ((file.Options & FileOptions.WriteThrough) != 0 ? Libc.O_SYNC : 0)
+            | (file.Mode == FileMode.Append ? Libc.O_APPEND : 0);
         int descriptor = -1;
-        bool isNext = mode is not (FileMode.Create or FileMode.CreateNew);
+        bool isNext = file.Mode is not (FileMode.Create or FileMode.CreateNew);
         if (!isNext)
         {
-            descriptor = Libc.Open(fullPath, flags | Libc.O_CREAT | Libc.O_EXCL, permissions);
-            isNext = descriptor < 0 && mode == FileMode.Create && Marshal.GetLastPInvokeError() == Libc.EEXIST;
+            descriptor = Libc.Open(file.Path, flags | Libc.O_CREAT | Libc.O_EXCL, permissions);
+            isNext = descriptor < 0 && file.Mode == FileMode.Create && Marshal.GetLastPInvokeError() == Libc.EEXIST;
         }
 
         isMade = descriptor >= 0;
         if (isNext)
         {
-            before = FileOpening.MayMake(mode) ? FileStatus.OfName(fullPath, out statusBefore) : before;
-            descriptor = Libc.Open(fullPath, flags | (FileOpening.MayMake(mode) ? Libc.O_CREAT : 0), permissions);
+            _ = file.MayMake ? FileStatus.OfName(file.Path, out before) : NameMeaning.Unknown;
+            descriptor = Libc.Open(file.Path, flags | (file.MayMake ? Libc.O_CREAT : 0), permissions);
         }
 
         return descriptor < 0 ? null : new SafeFileHandle(descriptor, ownsHandle: true);
@@ -144,24 +114,24 @@ internal static unsafe class LinuxOpening
     /// <summary>
     /// As in the runtime: only a lack of room counts, everything else is a file system that cannot reserve any, and the length stays.
     /// </summary>
-    private static bool TryAllocate(SafeFileHandle handle, string fullPath, long size)
+    private static bool TryAllocate(SafeFileHandle handle, in FileToOpen file)
     {
-        if (Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, size) == 0
+        if (Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) == 0
             || Marshal.GetLastPInvokeError() is not (Libc.ENOSPC or Libc.EFBIG))
         {
             return true;
         }
 
-        _ = Libc.Unlink(fullPath);
+        _ = Libc.Unlink(file.Path);
         return false;
     }
 
     /// <summary>posix_fadvise(2), whose advice is about reading ahead. Of the two options the runtime takes this one, too.</summary>
-    private static void Advise(SafeFileHandle handle, FileAccess access, FileOptions options, in FileProperties properties)
+    private static void Advise(SafeFileHandle handle, in FileToOpen file, in FileProperties properties)
     {
-        bool isRandom = (options & FileOptions.RandomAccess) != 0;
-        bool isSequential = (options & FileOptions.SequentialScan) != 0 && !(properties.IsRegular && properties.Length <= ReadAhead);
-        if (access == FileAccess.Read && (isRandom || isSequential))
+        bool isRandom = (file.Options & FileOptions.RandomAccess) != 0;
+        bool isSequential = (file.Options & FileOptions.SequentialScan) != 0 && !(properties.IsRegular && properties.Length <= ReadAhead);
+        if (file.Access == FileAccess.Read && (isRandom || isSequential))
         {
             _ = Libc.FAdvise(handle, 0, 0, isRandom ? Libc.POSIX_FADV_RANDOM : Libc.POSIX_FADV_SEQUENTIAL);
         }

@@ -65,14 +65,12 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     internal override bool IsDirect => _isDirect;
 
-    internal override FileRequest Rent() => UnixRequest.Rent(this);
-
     internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
         if (mayWait && CanSeek)
         {
             // Calls on a file that can seek end by themselves.
-            return TryFinish((UnixRequest)operation);
+            return TryFinish(operation);
         }
 
         return operation.Kind == FileRequestKind.Read && (_triesReads || _isNonBlocking) && TryRead(operation);
@@ -81,22 +79,21 @@ internal sealed unsafe class UnixFile : OpenedFile
     internal override void Start(FileRequest operation)
     {
         FilePipeMetrics.HandedOver(operation.Kind);
-        UnixRequest started = (UnixRequest)operation;
         if (CanSeek || operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
         {
-            started.Queue();
+            operation.Queue();
         }
         else
         {
-            StartWhenReady(started);
+            StartWhenReady(operation);
         }
     }
 
     internal override void Cancel(FileRequest operation, int generation)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryCancel(((UnixRequest)operation).Wait, generation))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation.DescriptorWait, generation))
         {
-            CompleteCanceled((UnixRequest)operation);
+            CompleteCanceled(operation);
         }
     }
 
@@ -153,8 +150,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         base.Release(closeHandle);
     }
 
-    /// <summary>Performs the operation, waiting if it must.</summary>
-    internal void Perform(UnixRequest operation)
+    internal override void Perform(FileRequest operation)
     {
         if (TryFinish(operation))
         {
@@ -162,8 +158,8 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    /// <summary>The descriptor that the operation waited for is ready. On the poller's thread: a call that never waits is made here, as it needs no other.</summary>
-    internal void OnReady(UnixRequest operation)
+    // A call that never waits is made on the poller's thread, as it needs no other.
+    internal override void OnReady(FileRequest operation)
     {
         if (_isNonBlocking)
         {
@@ -175,19 +171,19 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    private static void CompleteCanceled(UnixRequest operation)
+    private static void CompleteCanceled(FileRequest operation)
     {
         operation.FinishCanceled();
         operation.Complete();
     }
 
-    private void StartWhenReady(UnixRequest operation)
+    private void StartWhenReady(FileRequest operation)
     {
         try
         {
             if (!_calls.IsReady(Handle, EventsOf(operation)))
             {
-                if (!DescriptorPoller.Shared.TryAdd(operation.Wait, Handle, EventsOf(operation)))
+                if (!DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation)))
                 {
                     CompleteCanceled(operation);
                 }
@@ -208,9 +204,12 @@ internal sealed unsafe class UnixFile : OpenedFile
     /// <summary><see langword="false"/>: the read has to wait, or the plain call has to be asked.</summary>
     private bool TryRead(FileRequest operation)
     {
+        // Where the end was seen last, and in a FIFO that never waits, the plain call is the one whose 0 is the end.
+        bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
+        long result;
         try
         {
-            return TryReadOpen(operation);
+            result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
         }
         catch (ObjectDisposedException e)
         {
@@ -218,13 +217,7 @@ internal sealed unsafe class UnixFile : OpenedFile
             operation.Finish(e);
             return true;
         }
-    }
 
-    private bool TryReadOpen(FileRequest operation)
-    {
-        // Where the end was seen last, and in a FIFO that never waits, the plain call is the one whose 0 is the end.
-        bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
-        long result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
         if (result > 0 || (isPlain && result == 0))
         {
             operation.Finish(result);
@@ -253,7 +246,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits in the poller.</summary>
-    private bool TryFinish(UnixRequest operation)
+    private bool TryFinish(FileRequest operation)
     {
         if (operation.Kind == FileRequestKind.Step)
         {
@@ -276,7 +269,7 @@ internal sealed unsafe class UnixFile : OpenedFile
             }
             else if (result == -Libc.EAGAIN && !CanSeek && operation.Kind is FileRequestKind.Read or FileRequestKind.Write)
             {
-                if (DescriptorPoller.Shared.TryAdd(operation.Wait, Handle, EventsOf(operation)))
+                if (DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation)))
                 {
                     return false;
                 }

@@ -86,8 +86,9 @@ internal sealed unsafe class OverlappedFile : OpenedFile
     }
 
     /// <summary>Performs the operation, or waits for the end of what was begun of it, and completes it. On a waiting thread; for a read of a pipe, which is not waited for here, on one of the pool.</summary>
-    internal void Perform(OverlappedRequest operation)
+    internal override void Perform(FileRequest request)
     {
+        OverlappedRequest operation = (OverlappedRequest)request;
         if (TryFinish(operation, waits: CanSeek || operation.Kind != FileRequestKind.Read))
         {
             operation.Complete();

@@ -13,12 +13,13 @@ internal static class OverlappedOpening
     /// <summary>FILE_FLAG_NO_BUFFERING, which <see cref="FileOptions"/> has no name for and <see cref="FileStream"/> lets through.</summary>
     private const FileOptions NoBuffering = (FileOptions)0x20000000;
 
-    /// <summary>Whether a file that is opened by path is opened for overlapped I/O.</summary>
-    /// <param name="requested">What was asked for; the other parameters decide where that is <see cref="FilePipeBackend.Auto"/>.</param>
-    /// <param name="fullPath">Not a device by itself (\\.\PhysicalDrive0, \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, tells their length.</param>
-    /// <param name="share">Not inheritable: a child process makes ordinary calls, which an overlapped handle answers before the bytes have moved.</param>
-    internal static bool IsFor(FilePipeBackend requested, string fullPath, FileShare share)
-        => requested == FilePipeBackend.Overlapped || (requested == FilePipeBackend.Auto && (share & FileShare.Inheritable) == 0 && !IsDevice(fullPath));
+    /// <summary>
+    /// Whether a file that is opened by path is opened for overlapped I/O. Where the choice is the library's it is not a device by itself (\\.\PhysicalDrive0, \\.\C:, CON): many have no
+    /// overlapped I/O, and only the runtime, which knows the path, tells their length. And it is not inheritable: a child process makes ordinary calls, which an overlapped handle answers before
+    /// the bytes have moved.
+    /// </summary>
+    internal static bool IsFor(in FileToOpen file)
+        => file.Backend == FilePipeBackend.Overlapped || (file.Backend == FilePipeBackend.Auto && (file.Share & FileShare.Inheritable) == 0 && !IsDevice(file.Path));
 
     /// <summary>Whether the path is that of a device rather than of a file on one, or of a pipe: \\.\NAME or \\?\NAME.</summary>
     internal static bool IsDevice(string fullPath)

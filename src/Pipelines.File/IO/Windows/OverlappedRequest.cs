@@ -28,7 +28,5 @@ internal sealed unsafe class OverlappedRequest(OverlappedFile file) : FileReques
         }
     }
 
-    protected override void Perform() => file.Perform(this);
-
     protected override void Recycle() => file.Keep(this);
 }
