@@ -79,8 +79,6 @@ internal sealed class OpenFile : IWaitingCall
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Open;
 
-    IWaitingCall? IWaitingCall.NextCall { get; set; }
-
     long IWaitingCall.QueuedAt { get; set; }
 
     internal void Release()

@@ -108,8 +108,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Look;
 
-    IWaitingCall? IWaitingCall.NextCall { get; set; }
-
     long IWaitingCall.QueuedAt { get; set; }
 
     /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>

@@ -205,8 +205,6 @@ internal sealed class DirectTransfer
         // A write waits for the device, as a sync does.
         public WaitKind WaitKind => transfer._file.IsWriter ? WaitKind.Sync : WaitKind.Read;
 
-        public IWaitingCall? NextCall { get; set; }
-
         public long QueuedAt { get; set; }
 
         // What follows is guarded by the transfer's lock. The part is the worker's own while it performs it.

@@ -174,15 +174,21 @@ internal static class FileOpening
     }
 
     /// <summary>The back end for an open file on this system; on Windows overlapped I/O only where that is asked for.</summary>
-    internal static OpenedFile Choose(FilePipeBackend requested, SafeFileHandle handle, string? path, bool appends = false, bool sharesPosition = false, UnixCalls? calls = null)
-        => Choose(requested, handle, path, FileProperties.Of(handle, path), appends, sharesPosition, calls);
-
     internal static OpenedFile Choose(
-        FilePipeBackend requested, SafeFileHandle handle, string? path, in FileProperties properties, bool appends, bool sharesPosition = false, UnixCalls? calls = null)
-        => requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+        FilePipeBackend requested,
+        SafeFileHandle handle,
+        string? path,
+        bool appends = false,
+        bool sharesPosition = false,
+        UnixCalls? calls = null,
+        FileProperties? known = null)
+    {
+        FileProperties properties = known ?? FileProperties.Of(handle, path);
+        return requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows() ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : properties.CanSeek ? new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
+    }
 
     [SupportedOSPlatform("windows")]
     private static OpenedFile OpenWindows(in FileToOpen file)

@@ -11,11 +11,6 @@ internal readonly struct FileProperties
     private const FileAttributes WithinTheCall
         = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000 | (FileAttributes)0x400000;
 
-    // The identity, in half the bytes: every open file has one, and the systems that tell it when a file is opened number files in 64 bits.
-    private readonly ulong _volume;
-    private readonly ulong _number;
-    private readonly long _created;
-
     /// <summary>Reads and writes name an offset.</summary>
     internal bool CanSeek { get; private init; }
 
@@ -46,17 +41,13 @@ internal readonly struct FileProperties
     /// Linux: the file system lies on a block device, and so on no server, and its files are not made up by the kernel. Those that have no
     /// device of their own have a major number of 0; btrfs, tmpfs and overlayfs are among them.
     /// </summary>
-    internal bool IsOnBlockDevice => IsRegular && _volume >> 32 != 0;
+    internal bool IsOnBlockDevice => IsRegular && Identity.Volume >> 32 != 0;
 
     /// <summary>The same file after it was emptied.</summary>
     internal FileProperties Emptied => this with { Length = 0 };
 
     /// <summary>Which file it is; <see langword="default"/> where opening did not tell.</summary>
-    internal FileIdentity Identity
-    {
-        get => new(_volume, _number, _created);
-        private init => (_volume, _number, _created) = (value.Volume, value.NumberLow, value.Created);
-    }
+    internal FileIdentity Identity { get; private init; }
 
     /// <summary>Which file it is, whatever opening told; <see langword="default"/> where the system does not tell.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not tell.</exception>

@@ -115,8 +115,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         _ => WaitKind.Sync,
     };
 
-    IWaitingCall? IWaitingCall.NextCall { get; set; }
-
     long IWaitingCall.QueuedAt { get; set; }
 
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;

@@ -63,22 +63,15 @@ internal readonly struct FileStatus
             : NameMeaning.Nothing;
     }
 
-    /// <summary>What statx(2) tells of an open file. <see langword="false"/>: a sandbox refuses the call, or the libc is older.</summary>
+    /// <summary>What statx(2) tells of an open file. <see langword="false"/>: a sandbox refuses the call.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
     internal static unsafe bool TryGet(SafeFileHandle file, uint wanted, out Libc.FileStatus told)
     {
         Unsafe.SkipInit(out told);
         byte empty = 0;
-        try
+        fixed (Libc.FileStatus* status = &told)
         {
-            fixed (Libc.FileStatus* status = &told)
-            {
-                return Libc.StatX(file, &empty, Libc.AT_EMPTY_PATH, wanted, status) == 0;
-            }
-        }
-        catch (EntryPointNotFoundException)
-        {
-            return false;
+            return Libc.StatX(file, &empty, Libc.AT_EMPTY_PATH, wanted, status) == 0;
         }
     }
 
@@ -89,74 +82,24 @@ internal readonly struct FileStatus
             (status.Mask & Libc.STATX_BTIME) == 0 ? 0 : unchecked((status.BirthSeconds * 1_000_000_000) + status.BirthNanoseconds));
 
     [SkipLocalsInit]
-    private static unsafe bool TryOfLinux(SafeFileHandle file, out FileStatus status)
+    private static bool TryOfLinux(SafeFileHandle file, out FileStatus status)
     {
         bool isTold = TryGet(file, Wanted, out Libc.FileStatus told);
-        status = isTold ? new FileStatus { Identity = IdentityOf(told), Length = told.Size } : default;
-        if (isTold || !IsRefused(Marshal.GetLastPInvokeError()))
-        {
-            return isTold;
-        }
-
-        Libc.OldFileStatus old;
-        try
-        {
-            byte empty = 0;
-            isTold = Libc.FStatAt(file, &empty, &old, Libc.AT_EMPTY_PATH) == 0;
-        }
-        catch (EntryPointNotFoundException)
-        {
-            return false;
-        }
-
-        status = isTold ? Of(old) : default;
+        status = isTold ? Of(told) : default;
         return isTold;
     }
 
     private static unsafe NameMeaning OfNameLinux(string fullPath, out FileStatus status)
     {
-        status = default;
-        int errno = 0;
-        try
-        {
-            Libc.FileStatus told;
-            if (Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) == 0)
-            {
-                status = new FileStatus { Identity = IdentityOf(told), Length = told.Size };
-                return NameMeaning.File;
-            }
-
-            errno = Marshal.GetLastPInvokeError();
-            if (IsRefused(errno))
-            {
-                Libc.OldFileStatus old;
-                errno = Libc.FStatAt(Libc.AT_FDCWD, fullPath, &old, 0) == 0 ? 0 : Marshal.GetLastPInvokeError();
-                status = errno == 0 ? Of(old) : default;
-            }
-        }
-        catch (EntryPointNotFoundException)
-        {
-            return NameMeaning.Unknown;
-        }
-
-        return errno switch
-        {
-            0 => NameMeaning.File,
-            Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOP => NameMeaning.Nothing,
-            _ => NameMeaning.Unknown,
-        };
+        Libc.FileStatus told;
+        bool isTold = Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) == 0;
+        status = isTold ? Of(told) : default;
+        return isTold ? NameMeaning.File
+            : Marshal.GetLastPInvokeError() is Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOP ? NameMeaning.Nothing
+            : NameMeaning.Unknown;
     }
 
-    /// <summary>Whether a sandbox that is older than statx(2), or a kernel, refuses the call as such: the older call is asked.</summary>
-    private static bool IsRefused(int errno) => errno is Libc.EPERM or Libc.ENOSYS;
-
-    /// <summary>What the older call tells, which knows no moment of the making, and has the parts of a device's number elsewhere (makedev(3)).</summary>
-    private static FileStatus Of(in Libc.OldFileStatus old)
-    {
-        ulong major = ((old.Device >> 8) & 0xfff) | ((old.Device >> 32) & ~0xffful);
-        ulong minor = (old.Device & 0xff) | ((old.Device >> 12) & ~0xfful & uint.MaxValue);
-        return new FileStatus { Identity = new FileIdentity((major << 32) | minor, old.Number, created: 0), Length = old.Size };
-    }
+    private static FileStatus Of(in Libc.FileStatus told) => new() { Identity = IdentityOf(told), Length = told.Size };
 
     // GetFileInformationByHandleEx: FileStandardInfo, FileIdInfo; GetFileInformationByHandle where a file system lacks the latter.
     private static unsafe bool TryOfWindows(SafeFileHandle file, out FileStatus status)

@@ -3,7 +3,7 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, again and again. A cancellation ends the wait at once; what is
+/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, again and again; no thread waits in between. A cancellation ends the wait at once; what is
 /// opened all the same is closed again.
 /// </summary>
 /// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
@@ -14,9 +14,9 @@ internal sealed class PendingOpen<T> : IWaitingCall
     private readonly Action<T> _close;
     private readonly CancellationToken _cancellationToken;
 
-    // Owned by the waiting thread, and by the timer that has it queued again.
+    // Owned by the waiting thread.
     private readonly FifoOpening? _fifo;
-    private Timer? _timer;
+    private bool _isFifo;
 
     // Guards the one below and its registration: whoever sets it to null completes it.
     private readonly Lock _lock = new();
@@ -31,8 +31,6 @@ internal sealed class PendingOpen<T> : IWaitingCall
     }
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Open;
-
-    IWaitingCall? IWaitingCall.NextCall { get; set; }
 
     long IWaitingCall.QueuedAt { get; set; }
 
@@ -72,7 +70,6 @@ internal sealed class PendingOpen<T> : IWaitingCall
             error = e;
         }
 
-        _timer?.Dispose();
         _fifo?.Dispose();
         if (Take() is { } pending)
         {
@@ -99,7 +96,7 @@ internal sealed class PendingOpen<T> : IWaitingCall
     private bool TryOpen(out T? opened)
     {
         opened = null;
-        if (_fifo is null || (_timer is null && !_fifo.IsForFifo))
+        if (_fifo is null || !(_isFifo = _isFifo || _fifo.IsForFifo))
         {
             opened = _open(null);
             return true;
@@ -112,9 +109,8 @@ internal sealed class PendingOpen<T> : IWaitingCall
             return true;
         }
 
-        // Made when there was a descriptor just now: with the first timer the runtime starts its thread, and ends the process where that fails.
-        _timer ??= new Timer(static opening => WaitingThreads.Shared.Queue((PendingOpen<T>)opening!), this, Timeout.Infinite, Timeout.Infinite);
-        _timer.Change(_fifo.Pause, Timeout.Infinite);
+        // Not by a timer: the runtime ends the process where it wants one more thread for it and there is no descriptor left.
+        DescriptorPoller.Shared.QueueLater(this);
         return false;
     }
 

@@ -17,6 +17,7 @@ internal sealed unsafe class DescriptorPoller
 
     private const int StackBytes = 256 * 1024;
     private const int MaxEvents = 64;
+    private const int LaterMilliseconds = 20;
 
     // The low half of what the kernel gives back is the descriptor; the high half tells registrations of one number from each other.
     private const int StampShift = 32;
@@ -27,14 +28,20 @@ internal sealed unsafe class DescriptorPoller
     // By descriptor.
     private readonly Dictionary<int, Registration> _registrations = [];
 
-    // The epoll instance; -1: not made yet. It and the thread are there for the life of the process, as a wait may begin when no descriptor is left, without which the runtime starts no thread either.
+    // What is queued for the waiting threads at the next moment, Environment.TickCount64, which counts where there is something.
+    private readonly List<IWaitingCall> _later = [];
+    private long _nextMoment;
+
+    // The epoll instance, and a descriptor that is always ready, which ends its wait once whenever it is told to tell of it; -1: not made yet. They and the thread are there for the life of the
+    // process, as a wait may begin when no descriptor is left, without which the runtime starts no thread either.
     private int _epoll = -1;
+    private int _ready;
     private uint _lastStamp;
 
     internal static DescriptorPoller Shared { get; } = new();
 
-    /// <summary>Takes the descriptor and the thread that waiting needs. Whoever opens a file that may wait calls it then, when it can still say that there are none.</summary>
-    /// <exception cref="IOException">The system has no descriptor, or no thread.</exception>
+    /// <summary>Takes the descriptors and the thread that waiting needs. Whoever opens a file that may wait calls it then, when it can still say that there are none.</summary>
+    /// <exception cref="IOException">The system has no descriptors, or no thread.</exception>
     internal void Prepare()
     {
         lock (_gate)
@@ -45,22 +52,42 @@ internal sealed unsafe class DescriptorPoller
             }
 
             int epoll = Libc.EpollCreate(Libc.EPOLL_CLOEXEC);
-            if (epoll < 0)
-            {
-                throw LastError();
-            }
-
+            int ready = epoll < 0 ? -1 : Libc.EventDescriptor(1, Libc.EFD_CLOEXEC);
             try
             {
+                if (ready < 0 || Libc.EpollControl(epoll, Libc.EPOLL_CTL_ADD, ready, Libc.EPOLLONESHOT, (uint)ready) != 0)
+                {
+                    throw LastError();
+                }
+
                 new Thread(Run, StackBytes) { IsBackground = true, Name = ThreadName }.UnsafeStart(epoll);
             }
-            catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
+            catch (Exception e) when (e is IOException or OutOfMemoryException or ThreadStartException)
             {
-                _ = Libc.Close(epoll);
-                throw new IOException("The system could not start the thread that waits for the file.", e);
+                _ = epoll < 0 ? 0 : Libc.Close(epoll);
+                _ = ready < 0 ? 0 : Libc.Close(ready);
+                throw e is IOException ? e : new IOException("The system could not start the thread that waits for the file.", e);
             }
 
             _epoll = epoll;
+            _ready = ready;
+        }
+    }
+
+    /// <summary>Has the call queued for a waiting thread some milliseconds from now, together with others: for what the system does not report.</summary>
+    /// <inheritdoc cref="Prepare" path="/exception"/>
+    internal void QueueLater(IWaitingCall call)
+    {
+        Prepare();
+        lock (_gate)
+        {
+            if (_later.Count == 0)
+            {
+                _nextMoment = Environment.TickCount64 + LaterMilliseconds;
+                _ = Libc.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, _ready, (ushort)Libc.POLLIN | Libc.EPOLLONESHOT, (uint)_ready);
+            }
+
+            _later.Add(call);
         }
     }
 
@@ -177,15 +204,28 @@ internal sealed unsafe class DescriptorPoller
     {
         byte* events = stackalloc byte[MaxEvents * Libc.EpollEventSize];
         List<DescriptorWait> ended = [];
+        List<IWaitingCall> due = [];
         while (true)
         {
-            int ready = Libc.EpollWait((int)epoll!, events, MaxEvents, timeoutMilliseconds: -1);
+            int timeout;
+            lock (_gate)
+            {
+                timeout = _later.Count == 0 ? -1 : (int)Math.Max(0, _nextMoment - Environment.TickCount64);
+            }
+
+            int ready = Libc.EpollWait((int)epoll!, events, MaxEvents, timeout);
             lock (_gate)
             {
                 for (int i = 0; i < ready; i++)
                 {
                     byte* next = events + (i * Libc.EpollEventSize);
                     TakeLocked(*(uint*)next, *(ulong*)(next + Libc.EpollDataOffset), ended);
+                }
+
+                if (Environment.TickCount64 >= _nextMoment)
+                {
+                    due.AddRange(_later);
+                    _later.Clear();
                 }
             }
 
@@ -194,7 +234,9 @@ internal sealed unsafe class DescriptorPoller
                 wait.Waiter.OnReady();
             }
 
+            due.ForEach(WaitingThreads.Shared.Queue);
             ended.Clear();
+            due.Clear();
         }
     }
 
@@ -205,7 +247,7 @@ internal sealed unsafe class DescriptorPoller
         ref Registration registration = ref CollectionsMarshal.GetValueRefOrNullRef(_registrations, descriptor);
         if (Unsafe.IsNullRef(ref registration) || registration.Stamp != (uint)(data >> StampShift))
         {
-            // Nobody waits any more, or somebody since then, who is told of what is so now.
+            // The one that is always ready; or nobody waits any more, or somebody since then, who is told of what is so now.
             return;
         }
 

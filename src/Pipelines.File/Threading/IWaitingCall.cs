@@ -6,9 +6,6 @@ internal interface IWaitingCall
     /// <summary>What it waits for. Does not change while it is queued.</summary>
     WaitKind WaitKind { get; }
 
-    /// <summary>The next one in the queue. Owned by <see cref="WaitingThreads"/>.</summary>
-    IWaitingCall? NextCall { get; set; }
-
     /// <summary>When it was queued, a <see cref="System.Diagnostics.Stopwatch"/> timestamp. Owned by <see cref="WaitingThreads"/> until <see cref="Perform"/>.</summary>
     long QueuedAt { get; set; }
 

@@ -7,6 +7,8 @@ internal sealed class WaitingThread
     private readonly object _gate = new();
     private bool _isWoken;
 
+    internal bool IsStarted { get; set; }
+
     /// <summary>What was queued by the call that this thread performs. Owned by the thread.</summary>
     internal IWaitingCall? Next { get; set; }
 

@@ -92,7 +92,7 @@ internal sealed class WaitingThreads
         {
             lock (_gate)
             {
-                return _shares.Sum(static share => share.Queued);
+                return _shares.Sum(static share => share.Queued.Count);
             }
         }
     }
@@ -119,8 +119,7 @@ internal sealed class WaitingThreads
             return;
         }
 
-        WaitingThread? woken;
-        bool starts;
+        WaitingThread? called;
         if (call.WaitKind == WaitKind.Write && TryPerformOnPool(call))
         {
             return;
@@ -128,11 +127,11 @@ internal sealed class WaitingThreads
 
         lock (_gate)
         {
-            ShareOf(call).Add(call);
-            woken = CallThreadLocked(out starts);
+            ShareOf(call).Queued.Enqueue(call);
+            called = CallThreadLocked();
         }
 
-        Wake(woken, starts);
+        Wake(called);
     }
 
     /// <summary>
@@ -220,26 +219,25 @@ internal sealed class WaitingThreads
         return writer is not null;
     }
 
-    private void Wake(WaitingThread? woken, bool starts)
+    /// <summary>Wakes the thread, or starts it.</summary>
+    private void Wake(WaitingThread? called)
     {
-        woken?.Wake();
-        if (starts)
+        if (called is null || called.IsStarted)
         {
-            Start();
+            called?.Wake();
+            return;
         }
-    }
 
-    private void Start()
-    {
+        called.IsStarted = true;
         int number = Interlocked.Increment(ref _lastNumber);
-        Thread thread = new(static threads => ((WaitingThreads)threads!).Run(), StackBytes)
+        Thread thread = new(called => Run((WaitingThread)called!), StackBytes)
         {
             IsBackground = true,
             Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {number % 100}"),
         };
         try
         {
-            _start(thread, this);
+            _start(thread, called);
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
@@ -251,41 +249,39 @@ internal sealed class WaitingThreads
     private void OnNoThread()
     {
         List<IWaitingCall> left = [];
-        WaitingThread? woken;
+        WaitingThread? called;
         lock (_gate)
         {
             _threads--;
             _waking--;
 
             // What was queued meanwhile has woken nobody, as this thread was on its way.
-            woken = _idle.Count > 0 ? CallThreadLocked(out _) : null;
+            called = _idle.Count > 0 ? CallThreadLocked() : null;
             foreach (WaitingShare share in _shares)
             {
-                while (_threads == 0 && share.Queued > 0)
+                while (_threads == 0 && share.Queued.TryDequeue(out IWaitingCall? call))
                 {
-                    left.Add(share.Take());
+                    left.Add(call);
                 }
             }
         }
 
-        woken?.Wake();
+        called?.Wake();
         foreach (IWaitingCall call in left)
         {
             ThreadPool.UnsafeQueueUserWorkItem(Perform, call, preferLocal: false);
         }
     }
 
-    private void Run()
+    private void Run(WaitingThread thread)
     {
-        WaitingThread thread = new();
         s_current = (this, thread);
         WaitingShare? share = null;
         bool isWoken = true;
         while (true)
         {
             IWaitingCall? call;
-            WaitingThread? woken = null;
-            bool starts = false;
+            WaitingThread? called = null;
             lock (_gate)
             {
                 _waking -= isWoken ? 1 : 0;
@@ -293,7 +289,7 @@ internal sealed class WaitingThreads
                 call = TakeLocked(thread, ref share);
                 if (call is not null)
                 {
-                    woken = CallThreadLocked(out starts);
+                    called = CallThreadLocked();
                 }
                 else
                 {
@@ -301,7 +297,7 @@ internal sealed class WaitingThreads
                 }
             }
 
-            Wake(woken, starts);
+            Wake(called);
             if (call is not null)
             {
                 Perform(call);
@@ -352,16 +348,16 @@ internal sealed class WaitingThreads
         IWaitingCall? call = thread.Next;
         thread.Next = null;
         share = call is null ? null : ShareOf(call);
-        if (call is not null && (share!.Queued > 0 || RoomLocked(share) <= 0))
+        if (call is not null && (share!.Queued.Count > 0 || RoomLocked(share) <= 0))
         {
-            share.Add(call);
+            share.Queued.Enqueue(call);
             call = null;
         }
 
         if (call is null)
         {
             share = FindWorkLocked();
-            call = share?.Take();
+            call = share?.Queued.Dequeue();
         }
 
         if (share is not null)
@@ -378,7 +374,7 @@ internal sealed class WaitingThreads
         WaitingShare? oldest = null;
         foreach (WaitingShare share in _shares)
         {
-            if (share.Queued > 0 && RoomLocked(share) > 0 && (oldest is null || share.OldestQueuedAt < oldest.OldestQueuedAt))
+            if (share.Queued.TryPeek(out IWaitingCall? call) && RoomLocked(share) > 0 && (oldest is null || call.QueuedAt < oldest.Queued.Peek().QueuedAt))
             {
                 oldest = share;
             }
@@ -399,27 +395,34 @@ internal sealed class WaitingThreads
         return room;
     }
 
-    /// <summary>Whether one more thread is wanted: gives an idle one that is to be woken, or says that one is to be started.</summary>
-    private WaitingThread? CallThreadLocked(out bool starts)
+    /// <summary>Whether one more thread is wanted: an idle one that is to be woken, or one that is to be started.</summary>
+    private WaitingThread? CallThreadLocked()
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
-        starts = false;
-        if (_waking > 0 || FindWorkLocked() is null)
+        if (_waking > 0 || FindWorkLocked() is null || (_idle.Count == 0 && _threads == _limit))
         {
             return null;
         }
 
-        if (_idle.Count > 0)
+        _waking++;
+        if (_idle.Count == 0)
         {
-            WaitingThread idle = _idle[^1];
-            _idle.RemoveAt(_idle.Count - 1);
-            _waking++;
-            return idle;
+            _threads++;
+            return new WaitingThread();
         }
 
-        starts = _threads < _limit;
-        _threads += starts ? 1 : 0;
-        _waking += starts ? 1 : 0;
-        return null;
+        WaitingThread idle = _idle[^1];
+        _idle.RemoveAt(_idle.Count - 1);
+        return idle;
+    }
+
+    /// <summary>The calls of one <see cref="WaitKind"/>.</summary>
+    private sealed class WaitingShare
+    {
+        /// <summary>Those that wait for a thread, oldest first.</summary>
+        internal Queue<IWaitingCall> Queued { get; } = new();
+
+        /// <summary>How many have one.</summary>
+        internal int UnderWay { get; set; }
     }
 }

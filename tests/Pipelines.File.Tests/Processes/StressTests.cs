@@ -183,7 +183,7 @@ public sealed partial class StressTests : IDisposable
     /// <summary>The back end holds the handle, so the handle shows whether the back end is held.</summary>
     private SafeFileHandle OpenHandle(string path, FileMode mode, FileAccess access)
         => Watch(OperatingSystem.IsWindows()
-            ? OverlappedOpening.Open(path, mode, access, FileShare.None)
+            ? File.OpenHandle(path, mode, access, FileShare.None, FileOptions.Asynchronous)
             : File.OpenHandle(path, mode, access, FileShare.None));
 
     /// <summary>A FIFO with both ends ours; on Windows a named pipe, whose server is the runtime's.</summary>

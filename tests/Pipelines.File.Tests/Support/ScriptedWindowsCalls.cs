@@ -190,7 +190,7 @@ internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls
 
     private OverlappedFile Backend(string path, FileMode mode, FileAccess access)
     {
-        SafeFileHandle handle = OverlappedOpening.Open(path, mode, access, FileShare.ReadWrite | FileShare.Delete);
+        SafeFileHandle handle = File.OpenHandle(path, mode, access, FileShare.ReadWrite | FileShare.Delete, FileOptions.Asynchronous);
         Second = File.OpenHandle(path, FileMode.Open, access, FileShare.ReadWrite | FileShare.Delete);
         return new OverlappedFile(handle, path, FileProperties.OfWindows(handle, path, this), this);
     }

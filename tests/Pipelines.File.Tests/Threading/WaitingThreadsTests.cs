@@ -228,8 +228,6 @@ public sealed class WaitingThreadsTests
 
         WaitKind IWaitingCall.WaitKind => kind;
 
-        IWaitingCall? IWaitingCall.NextCall { get; set; }
-
         long IWaitingCall.QueuedAt { get; set; }
 
         void IWaitingCall.Perform()
@@ -256,8 +254,6 @@ public sealed class WaitingThreadsTests
         }
 
         WaitKind IWaitingCall.WaitKind => kind;
-
-        IWaitingCall? IWaitingCall.NextCall { get; set; }
 
         long IWaitingCall.QueuedAt { get; set; }
 

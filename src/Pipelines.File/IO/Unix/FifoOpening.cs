@@ -9,12 +9,6 @@ namespace Pipelines.File.IO;
 /// </remarks>
 internal sealed unsafe class FifoOpening : IDisposable
 {
-    private const int LongestPause = 50;
-
-    private const FileShare AnyShare = FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable;
-    private const FileOptions AnyOption = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted
-        | FileOptions.DeleteOnClose;
-
     private readonly FileToOpen _file;
 
     // The reading side, which is open and waits.
@@ -24,15 +18,12 @@ internal sealed unsafe class FifoOpening : IDisposable
 
     internal bool IsForFifo => IsFifo(_file.Path);
 
-    /// <summary>How long to wait before the next try, milliseconds.</summary>
-    internal int Pause { get; private set; } = 1;
-
     /// <summary>
-    /// For a path that may be a FIFO's; <see langword="null"/>: on other systems, or where an option is none, the ordinary way decides, and throws the documented exceptions. What the options ask
+    /// For a path that may be a FIFO's; <see langword="null"/>: on other systems. What the options ask
     /// of a file (a sync with each write, room on the device, no place in the cache) means nothing to a FIFO, as in open(2).
     /// </summary>
     internal static FifoOpening? TryFor(in FileToOpen file)
-        => FileOpening.IsLinux && (file.Share & ~AnyShare) == 0 && (file.Options & ~AnyOption) == 0 ? new FifoOpening(file) : null;
+        => FileOpening.IsLinux ? new FifoOpening(file) : null;
 
     /// <summary>Whether that is a FIFO. Whatever stands in the way of an answer is for the ordinary way of opening to tell.</summary>
     internal static bool IsFifo(string path) => TypeOf(path) == Libc.S_IFIFO;
@@ -41,14 +32,7 @@ internal sealed unsafe class FifoOpening : IDisposable
     internal static int TypeOf(string path)
     {
         Libc.FileStatus status;
-        try
-        {
-            return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 ? status.Mode & Libc.S_IFMT : 0;
-        }
-        catch (EntryPointNotFoundException)
-        {
-            return 0;
-        }
+        return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 ? status.Mode & Libc.S_IFMT : 0;
     }
 
     /// <summary>The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless <paramref name="isForOrdinaryWay"/> says that opening has failed.</summary>
@@ -78,7 +62,7 @@ internal sealed unsafe class FifoOpening : IDisposable
             if (descriptor < 0)
             {
                 isForOrdinaryWay = errno is not (Libc.ENXIO or Libc.EINTR);
-                return PauseLonger();
+                return null;
             }
 
             _handle = new SafeFileHandle(descriptor, ownsHandle: true);
@@ -95,7 +79,7 @@ internal sealed unsafe class FifoOpening : IDisposable
 
         if (Reads && !HasWriter())
         {
-            return PauseLonger();
+            return null;
         }
 
         if (_file.Backend == FilePipeBackend.Portable)
@@ -123,12 +107,6 @@ internal sealed unsafe class FifoOpening : IDisposable
         int descriptor = Libc.Open(_file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
         errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
         return descriptor;
-    }
-
-    private OpenedFile? PauseLonger()
-    {
-        Pause = Math.Min(Pause * 2, LongestPause);
-        return null;
     }
 
     /// <summary>Whether there is something to read, or was a writer, or is one: tee(2) answers EAGAIN for an empty pipe that has a writer, and 0 for one that has none.</summary>

@@ -36,7 +36,6 @@ internal static unsafe partial class Libc
     internal const uint EPOLLONESHOT = 1u << 30;
     internal const int EPOLL_CLOEXEC = 0x80000;
     internal const int EFD_CLOEXEC = 0x80000;
-    internal const int EFD_NONBLOCK = 0x800;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
     internal const int AT_FDCWD = -100;
@@ -222,22 +221,6 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
 
-    /// <summary>struct stat, of which the first two members and the size lie at the same place on every 64-bit architecture that .NET runs on.</summary>
-    [StructLayout(LayoutKind.Explicit, Size = 256)]
-    internal struct OldFileStatus
-    {
-        [FieldOffset(0)] internal ulong Device;
-        [FieldOffset(8)] internal ulong Number;
-        [FieldOffset(48)] internal long Size;
-    }
-
-    /// <summary>fstatat(2); glibc before 2.33 has no such entry point.</summary>
-    [LibraryImport(Library, EntryPoint = "fstatat", SetLastError = true)]
-    internal static partial int FStatAt(SafeFileHandle file, byte* path, OldFileStatus* status, int flags);
-
-    [LibraryImport(Library, EntryPoint = "fstatat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int FStatAt(int folder, string path, OldFileStatus* status, int flags);
-
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
 
@@ -246,12 +229,6 @@ internal static unsafe partial class Libc
 
     [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
     internal static partial int Pipe2(int* descriptors, int flags);
-
-    [LibraryImport(Library, EntryPoint = "read", SetLastError = true)]
-    internal static partial nint Read(int descriptor, byte* buffer, nuint count);
-
-    [LibraryImport(Library, EntryPoint = "write", SetLastError = true)]
-    internal static partial nint Write(int descriptor, byte* buffer, nuint count);
 
     [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
     internal static partial int Close(int descriptor);

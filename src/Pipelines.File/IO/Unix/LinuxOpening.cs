@@ -52,7 +52,7 @@ internal static unsafe class LinuxOpening
             if (isReady)
             {
                 Advise(handle, file, properties);
-                OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, properties, appends: file.Mode == FileMode.Append);
+                OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, appends: file.Mode == FileMode.Append, known: properties);
                 opened.IsNew = isNew;
                 return opened;
             }

@@ -96,28 +96,10 @@ internal unsafe partial class UnixCalls
     }
 
     private static long ReadWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-    {
-        try
-        {
-            return Answer(Libc.PReadV2(file, vectors, count, Math.Max(offset, -1), flags));
-        }
-        catch (EntryPointNotFoundException)
-        {
-            return -Libc.ENOSYS;
-        }
-    }
+        => Answer(Libc.PReadV2(file, vectors, count, Math.Max(offset, -1), flags));
 
     private static long WriteWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-    {
-        try
-        {
-            return Answer(Libc.PWriteV2(file, vectors, count, Math.Max(offset, -1), flags));
-        }
-        catch (EntryPointNotFoundException)
-        {
-            return -Libc.ENOSYS;
-        }
-    }
+        => Answer(Libc.PWriteV2(file, vectors, count, Math.Max(offset, -1), flags));
 
     private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
 }

@@ -18,8 +18,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     private readonly bool _isDirect;
 
     // Whether the file system of this file knows RWF_NOWAIT. Written by whoever performs the one operation under way; a property of this file, not of the process.
-    private bool _triesReads = true;
-    private bool _triesWrites;
+    private bool _triesNoWait;
 
     private long _endOfLastWrite = -1;
 
@@ -43,10 +42,7 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         _isNonBlocking = path is not null && properties.IsFifo && _calls.TrySetNonBlocking(handle);
         _isDirect = path is null && properties.CanSeek && _calls.IsDirect(handle);
-        _triesReads &= !_isDirect;
-
-        // Only where a write can wait for ever is trying worth a call; ext4 and others do not know it for buffered writes.
-        _triesWrites = _triesReads && !properties.CanSeek && !_isNonBlocking;
+        _triesNoWait = !_isDirect;
         _knownEnd = properties.CanSeek && properties.Length > 0 ? properties.Length : long.MaxValue;
     }
 
@@ -73,7 +69,7 @@ internal sealed unsafe class UnixFile : OpenedFile
             return TryFinish(operation);
         }
 
-        return operation.Kind == FileRequestKind.Read && (_triesReads || _isNonBlocking) && TryRead(operation);
+        return operation.Kind == FileRequestKind.Read && _triesNoWait && TryRead(operation);
     }
 
     internal override void Start(FileRequest operation)
@@ -209,7 +205,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         long result;
         try
         {
-            result = isPlain ? ReadPlain(operation) : Call(operation, CallKind.ReadNoWait);
+            result = isPlain ? CallPlain(operation) : Call(operation, mayWait: false);
         }
         catch (ObjectDisposedException e)
         {
@@ -224,22 +220,10 @@ internal sealed unsafe class UnixFile : OpenedFile
             return true;
         }
 
-        if (result == 0)
+        // Linux 5.9 and 5.10 answer 0 where the end is not (preadv2(2), BUGS): only the plain call is believed.
+        if (!isPlain && result != -Libc.EAGAIN)
         {
-            // Linux 5.9 and 5.10 answer 0 where the end is not (preadv2(2), BUGS): only the plain call is believed.
-            return false;
-        }
-
-        int errno = (int)-result;
-        if (errno != Libc.EAGAIN && !isPlain)
-        {
-            if (IsUnknownCall(result))
-            {
-                _triesReads = false;
-            }
-
-            // Any other error may be spurious (an EIO has been seen): the plain call is asked before it is believed.
-            FilePipeMetrics.FellBack("preadv2", errno);
+            NoteError(operation, result);
         }
 
         return false;
@@ -256,18 +240,12 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         try
         {
-            long result = operation.Kind switch
-            {
-                FileRequestKind.Read => CanSeek || _isNonBlocking ? ReadPlain(operation) : ReadReady(operation),
-                FileRequestKind.Write => WritesSequentially ? WriteSequentially(operation)
-                    : CanSeek || _isNonBlocking ? Call(operation, CallKind.Write) : WriteReady(operation),
-                _ => SyncData(),
-            };
+            long result = operation.Kind == FileRequestKind.Sync ? SyncData() : CanSeek || _isNonBlocking ? CallPlain(operation) : CallReady(operation);
             if (result >= 0)
             {
                 operation.Finish(result);
             }
-            else if (result == -Libc.EAGAIN && !CanSeek && operation.Kind is FileRequestKind.Read or FileRequestKind.Write)
+            else if (result == -Libc.EAGAIN && !CanSeek)
             {
                 if (DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation)))
                 {
@@ -298,54 +276,33 @@ internal sealed unsafe class UnixFile : OpenedFile
         return true;
     }
 
-    // A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
-    private long ReadReady(FileRequest operation)
+    /// <summary>
+    /// A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
+    /// </summary>
+    private long CallReady(FileRequest operation)
     {
-        if (_triesReads)
+        if (_triesNoWait)
         {
-            long result = Call(operation, CallKind.ReadNoWait);
+            long result = Call(operation, mayWait: false);
             if (result > 0 || result == -Libc.EAGAIN)
             {
                 return result;
             }
 
-            if (IsUnknownCall(result))
-            {
-                _triesReads = false;
-                FilePipeMetrics.FellBack("preadv2", (int)-result);
-            }
+            NoteError(operation, result);
         }
 
-        return _calls.IsReady(Handle, Libc.POLLIN) ? ReadPlain(operation) : -Libc.EAGAIN;
+        return _calls.IsReady(Handle, EventsOf(operation)) ? CallPlain(operation) : -Libc.EAGAIN;
     }
 
-    private long WriteReady(FileRequest operation)
+    /// <summary>What the call that does not wait fails with may be spurious (an EIO has been seen): the plain call is asked before it is believed.</summary>
+    private void NoteError(FileRequest operation, long result)
     {
-        if (_triesWrites)
+        _triesNoWait &= !IsUnknownCall(result);
+        if (result < 0)
         {
-            long result = Call(operation, CallKind.WriteNoWait);
-            if (!IsUnknownCall(result))
-            {
-                return result;
-            }
-
-            _triesWrites = false;
-            FilePipeMetrics.FellBack("pwritev2", (int)-result);
+            FilePipeMetrics.FellBack(operation.Kind == FileRequestKind.Read ? "preadv2" : "pwritev2", (int)-result);
         }
-
-        return _calls.IsReady(Handle, Libc.POLLOUT) ? Call(operation, CallKind.WriteSome) : -Libc.EAGAIN;
-    }
-
-    /// <summary>One writev(2), which moves the position of the open file to behind its bytes, wherever it has put them.</summary>
-    private long WriteSequentially(FileRequest operation)
-    {
-        long result = Call(operation, CallKind.Write);
-        if (result > 0)
-        {
-            _endOfLastWrite = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
-        }
-
-        return result;
     }
 
     /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
@@ -353,9 +310,16 @@ internal sealed unsafe class UnixFile : OpenedFile
         => result is -Libc.ENOSYS or -Libc.EOPNOTSUPP or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 
     /// <summary>The call that may wait, and the only one whose 0 is the end of the file.</summary>
-    private long ReadPlain(FileRequest operation)
+    private long CallPlain(FileRequest operation)
     {
-        long result = Call(operation, CallKind.Read);
+        long result = Call(operation, mayWait: true);
+        if (operation.Kind == FileRequestKind.Write)
+        {
+            // writev(2) has moved the position of the open file to behind its bytes, wherever it has put them.
+            _endOfLastWrite = WritesSequentially && result > 0 ? Libc.LSeek(Handle, 0, Libc.SEEK_CUR) : _endOfLastWrite;
+            return result;
+        }
+
         operation.IsShortAtEnd = CanSeek;
         if (CanSeek && result >= 0)
         {
@@ -380,8 +344,9 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     [SkipLocalsInit]
-    private long Call(FileRequest operation, CallKind kind)
+    private long Call(FileRequest operation, bool mayWait)
     {
+        bool isRead = operation.Kind == FileRequestKind.Read;
         int count = Math.Min(operation.BufferCount, Libc.IOV_MAX);
         Libc.IoVector* vectors = stackalloc Libc.IoVector[count];
         for (int i = 0; i < count; i++)
@@ -391,24 +356,26 @@ internal sealed unsafe class UnixFile : OpenedFile
             vectors[i].Length = buffer.Memory.Length;
         }
 
-        if (kind == CallKind.WriteSome)
+        if (mayWait && !isRead && !CanSeek && !_isNonBlocking)
         {
+            // So much does not wait where poll(2) says that the file is ready.
             count = 1;
             vectors[0].Length = Math.Min(vectors[0].Length, Libc.PIPE_BUF);
         }
 
-        long offset = CanSeek && !(WritesSequentially && kind == CallKind.Write) ? operation.Offset : -1;
+        long offset = CanSeek && (isRead || !WritesSequentially) ? operation.Offset : -1;
         bool isUncached = _behind is not null && _behind.Enter(operation.Offset, operation.Length);
         long result;
         do
         {
-            result = kind switch
+            result = (isRead, mayWait) switch
             {
-                _ when isUncached => CallUncached(kind, vectors, count, offset),
-                CallKind.ReadNoWait => _calls.ReadNoWait(Handle, vectors, count, offset),
-                CallKind.Read => _calls.Read(Handle, vectors, count, offset),
-                CallKind.WriteNoWait => _calls.WriteNoWait(Handle, vectors, count, offset),
-                _ => _calls.Write(Handle, vectors, count, offset),
+                (true, _) when isUncached => _calls.ReadUncached(Handle, vectors, count, offset, mayWait),
+                (false, _) when isUncached => _calls.WriteUncached(Handle, vectors, count, offset),
+                (true, false) => _calls.ReadNoWait(Handle, vectors, count, offset),
+                (true, true) => _calls.Read(Handle, vectors, count, offset),
+                (false, false) => _calls.WriteNoWait(Handle, vectors, count, offset),
+                (false, true) => _calls.Write(Handle, vectors, count, offset),
             };
             if (isUncached && IsUnknownCall(result))
             {
@@ -420,19 +387,5 @@ internal sealed unsafe class UnixFile : OpenedFile
         while (result == -Libc.EINTR);
 
         return result;
-    }
-
-    private long CallUncached(CallKind kind, Libc.IoVector* vectors, int count, long offset)
-        => kind is CallKind.ReadNoWait or CallKind.Read
-            ? _calls.ReadUncached(Handle, vectors, count, offset, mayWait: kind == CallKind.Read)
-            : _calls.WriteUncached(Handle, vectors, count, offset);
-
-    private enum CallKind
-    {
-        ReadNoWait,
-        Read,
-        WriteNoWait,
-        Write,
-        WriteSome,
     }
 }

@@ -38,10 +38,6 @@ internal static class OverlappedOpening
     internal static NotSupportedException UnbufferedException()
         => new("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or written here: its reads and writes have to be of whole sectors. Open it without.");
 
-    /// <summary>Opens a file for overlapped I/O, with the exceptions of the runtime.</summary>
-    internal static SafeFileHandle Open(string fullPath, FileMode mode, FileAccess access, FileShare share, FileOptions options = FileOptions.None, long preallocationSize = 0)
-        => System.IO.File.OpenHandle(fullPath, mode, access, share, options | FileOptions.Asynchronous, preallocationSize);
-
     /// <summary>Opens or makes a file that every write is appended to, without FILE_FLAG_OVERLAPPED: a handle without the right to write elsewhere (File Access Rights Constants).</summary>
     [SupportedOSPlatform("windows")]
     internal static SafeFileHandle OpenForAppending(string fullPath, FileShare share, FileOptions options)

@@ -124,7 +124,7 @@ public sealed class DirectWindowsTests : IDisposable
 
         public OverlappedFile Open(string path, FileMode mode, FileAccess access)
         {
-            SafeFileHandle handle = OverlappedOpening.Open(path, mode, access, FileShare.ReadWrite);
+            SafeFileHandle handle = File.OpenHandle(path, mode, access, FileShare.ReadWrite, FileOptions.Asynchronous);
             return new OverlappedFile(handle, path, FileProperties.Of(handle, path), this);
         }
 

@@ -284,7 +284,7 @@ public sealed class OverlappedFileTests : IDisposable
     {
         (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
         await using NamedPipeServerStream _ = server;
-        SafeFileHandle handle = OverlappedOpening.Open(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.Asynchronous);
         FilePipeReader reader = FilePipeReader.Create(new OverlappedFile(handle, path, FileProperties.Of(handle, path), new ClosingCalls()), new(), leaveOpen: false);
         await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
         await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
@@ -370,7 +370,7 @@ public sealed class OverlappedFileTests : IDisposable
     public async Task Abort_WriteToAFileThatStalls_IsGivenUp(bool isCompleting)
     {
         string path = _folder.File("f");
-        SafeFileHandle handle = OverlappedOpening.Open(path, FileMode.Create, FileAccess.Write, FileShare.Read);
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write, FileShare.Read, FileOptions.Asynchronous);
         StalledCalls calls = new();
         FilePipeWriter writer = FilePipeWriter.Create(new OverlappedFile(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
         Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
