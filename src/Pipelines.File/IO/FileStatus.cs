@@ -59,8 +59,7 @@ internal readonly struct FileStatus
         status = default;
         return OperatingSystem.IsLinux() ? OfNameLinux(fullPath, out status)
             : OperatingSystem.IsWindows() ? OfNameWindows(fullPath, out status)
-            : System.IO.File.Exists(fullPath) ? NameMeaning.Unknown
-            : NameMeaning.Nothing;
+            : OfNameAnywhere(fullPath);
     }
 
     /// <summary>What statx(2) tells of an open file. <see langword="false"/>: a sandbox refuses the call.</summary>
@@ -94,10 +93,17 @@ internal readonly struct FileStatus
         Libc.FileStatus told;
         bool isTold = Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) == 0;
         status = isTold ? Of(told) : default;
-        return isTold ? NameMeaning.File
-            : Marshal.GetLastPInvokeError() is Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOP ? NameMeaning.Nothing
-            : NameMeaning.Unknown;
+        return isTold ? NameMeaning.File : Marshal.GetLastPInvokeError() switch
+        {
+            Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOP => NameMeaning.Nothing,
+
+            // A sandbox refuses the call as such.
+            Libc.EPERM or Libc.ENOSYS => OfNameAnywhere(fullPath),
+            _ => NameMeaning.Unknown,
+        };
     }
+
+    private static NameMeaning OfNameAnywhere(string fullPath) => System.IO.File.Exists(fullPath) ? NameMeaning.Unknown : NameMeaning.Nothing;
 
     private static FileStatus Of(in Libc.FileStatus told) => new() { Identity = IdentityOf(told), Length = told.Size };
 
