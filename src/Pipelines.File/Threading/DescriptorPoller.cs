@@ -19,9 +19,6 @@ internal sealed unsafe class DescriptorPoller
     private const int MaxEvents = 64;
     private const int LaterMilliseconds = 20;
 
-    // The low half of what the kernel gives back is the descriptor; the high half tells registrations of one number from each other.
-    private const int StampShift = 32;
-
     // Guards everything below and the waits, and is held for moments only, never while the thread waits.
     private readonly Lock _gate = new();
 
@@ -36,7 +33,6 @@ internal sealed unsafe class DescriptorPoller
     // process, as a wait may begin when no descriptor is left, without which the runtime starts no thread either.
     private int _epoll = -1;
     private int _ready;
-    private uint _lastStamp;
 
     internal static DescriptorPoller Shared { get; } = new();
 
@@ -92,7 +88,8 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Calls <see cref="IDescriptorWaiter.OnReady"/> once when the descriptor is ready, unless <see cref="TryCancel"/> comes first. <see langword="false"/>: it came already, and nothing waits here.
+    /// Calls <see cref="IDescriptorWaiter.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless <see cref="TryCancel"/> comes first. <see langword="false"/>: it came
+    /// already, and nothing waits here.
     /// </summary>
     /// <param name="wait">What waits.</param>
     /// <param name="file">The descriptor.</param>
@@ -116,7 +113,6 @@ internal sealed unsafe class DescriptorPoller
             ref Registration registration = ref CollectionsMarshal.GetValueRefOrAddDefault(_registrations, wait.Descriptor, out _);
             wait.NextOfDescriptor = registration.First;
             registration.First = wait;
-            registration.Stamp = ++_lastStamp;
 
             // Added whoever waits already: the number may mean another file by now, where the handle of an earlier wait does not own it and its owner has closed it. A file that is
             // registered (EEXIST) may have had that number before, too.
@@ -197,7 +193,7 @@ internal sealed unsafe class DescriptorPoller
     private int ArmLocked(ref Registration registration, int descriptor, short events, int operation)
     {
         registration.Armed |= (ushort)events;
-        return Libc.EpollControl(_epoll, operation, descriptor, registration.Armed | Libc.EPOLLONESHOT, ((ulong)registration.Stamp << StampShift) | (uint)descriptor);
+        return Libc.EpollControl(_epoll, operation, descriptor, registration.Armed | Libc.EPOLLONESHOT, (uint)descriptor);
     }
 
     private void Run(object? epoll)
@@ -218,8 +214,7 @@ internal sealed unsafe class DescriptorPoller
             {
                 for (int i = 0; i < ready; i++)
                 {
-                    byte* next = events + (i * Libc.EpollEventSize);
-                    TakeLocked(*(uint*)next, *(ulong*)(next + Libc.EpollDataOffset), ended);
+                    TakeLocked((int)*(ulong*)(events + (i * Libc.EpollEventSize) + Libc.EpollDataOffset), ended);
                 }
 
                 if (Environment.TickCount64 >= _nextMoment)
@@ -240,39 +235,18 @@ internal sealed unsafe class DescriptorPoller
         }
     }
 
-    /// <summary>What the kernel has told of one descriptor.</summary>
-    private void TakeLocked(uint happened, ulong data, List<DescriptorWait> ended)
+    /// <summary>
+    /// The kernel has told of a descriptor: all who wait for it look. Who has waited for something else, or for another file of that number, finds nothing, and waits anew.
+    /// </summary>
+    private void TakeLocked(int descriptor, List<DescriptorWait> ended)
     {
-        int descriptor = (int)(uint)data;
         ref Registration registration = ref CollectionsMarshal.GetValueRefOrNullRef(_registrations, descriptor);
-        if (Unsafe.IsNullRef(ref registration) || registration.Stamp != (uint)(data >> StampShift))
-        {
-            // The one that is always ready; or nobody waits any more, or somebody since then, who is told of what is so now.
-            return;
-        }
-
-        // An error or a hang-up is for all: the call itself tells.
-        bool isForAll = (happened & ~(uint)(ushort)(Libc.POLLIN | Libc.POLLOUT)) != 0;
-        DescriptorWait? next = registration.First;
-        short left = 0;
-        registration.Armed = 0;
+        DescriptorWait? next = Unsafe.IsNullRef(ref registration) ? null : registration.First;
         while (next is { } wait)
         {
             next = wait.NextOfDescriptor;
-            if (isForAll || (happened & (ushort)wait.Events) != 0)
-            {
-                EndLocked(wait);
-                ended.Add(wait);
-            }
-            else
-            {
-                left |= wait.Events;
-            }
-        }
-
-        if (left != 0)
-        {
-            ArmLocked(ref registration, descriptor, left, Libc.EPOLL_CTL_MOD);
+            EndLocked(wait);
+            ended.Add(wait);
         }
     }
 
@@ -280,7 +254,6 @@ internal sealed unsafe class DescriptorPoller
     private struct Registration
     {
         internal DescriptorWait? First;
-        internal uint Stamp;
 
         /// <summary>The events that the kernel tells of, once.</summary>
         internal uint Armed;

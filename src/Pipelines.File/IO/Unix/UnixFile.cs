@@ -75,13 +75,31 @@ internal sealed unsafe class UnixFile : OpenedFile
     internal override void Start(FileRequest operation)
     {
         FilePipeMetrics.HandedOver(operation.Kind);
-        if (CanSeek || operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
+        bool isCanceled = false;
+        try
         {
-            operation.Queue();
+            if (!CanSeek && operation.Kind is FileRequestKind.Read or FileRequestKind.Write && !_calls.IsReady(Handle, EventsOf(operation)))
+            {
+                if (TryWait(operation))
+                {
+                    return;
+                }
+
+                isCanceled = true;
+            }
+        }
+        catch (Exception e) when (e is IOException or ObjectDisposedException)
+        {
+            // The system has no thread to wait with, or the file is closed: who performs the operation meets the same and reports it.
+        }
+
+        if (isCanceled)
+        {
+            operation.Complete();
         }
         else
         {
-            StartWhenReady(operation);
+            operation.Queue();
         }
     }
 
@@ -89,7 +107,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     {
         if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation.DescriptorWait, generation))
         {
-            CompleteCanceled(operation);
+            operation.FinishCanceled();
+            operation.Complete();
         }
     }
 
@@ -167,32 +186,16 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    private static void CompleteCanceled(FileRequest operation)
+    /// <summary>Waits for the descriptor. <see langword="false"/>: the operation was canceled.</summary>
+    private bool TryWait(FileRequest operation)
     {
-        operation.FinishCanceled();
-        operation.Complete();
-    }
-
-    private void StartWhenReady(FileRequest operation)
-    {
-        try
+        bool waits = DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation));
+        if (!waits)
         {
-            if (!_calls.IsReady(Handle, EventsOf(operation)))
-            {
-                if (!DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation)))
-                {
-                    CompleteCanceled(operation);
-                }
-
-                return;
-            }
-        }
-        catch (Exception e) when (e is IOException or ObjectDisposedException)
-        {
-            // The system has no thread to wait with, or the file is closed: who performs the operation meets the same and reports it.
+            operation.FinishCanceled();
         }
 
-        operation.Queue();
+        return waits;
     }
 
     private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
@@ -247,12 +250,7 @@ internal sealed unsafe class UnixFile : OpenedFile
             }
             else if (result == -Libc.EAGAIN && !CanSeek)
             {
-                if (DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation)))
-                {
-                    return false;
-                }
-
-                operation.FinishCanceled();
+                return !TryWait(operation);
             }
             else if (result == -Libc.EPIPE && operation.Kind == FileRequestKind.Read)
             {
