@@ -14,12 +14,6 @@ public static class BinaryBufferWriterExtensions
     /// <summary>The most bytes of a 64-bit integer written seven bits at a time.</summary>
     private const int Max7BitEncodedInt64 = 10;
 
-    /// <summary>The most UTF-8 bytes of one UTF-16 code unit.</summary>
-    private const int MaxBytesPerChar = 3;
-
-    /// <summary>Up to so many characters the length of a string surely takes one byte.</summary>
-    private const int ShortString = 127 / MaxBytesPerChar;
-
     private const int GuidSize = 16;
 
     /// <summary>Writes one byte.</summary>
@@ -289,16 +283,6 @@ public static class BinaryBufferWriterExtensions
     /// <inheritdoc cref="WriteString(IBufferWriter{byte}, string)"/>
     public static void WriteString(this IBufferWriter<byte> writer, ReadOnlySpan<char> value)
     {
-        ArgumentNullException.ThrowIfNull(writer);
-        if (value.Length <= ShortString)
-        {
-            Span<byte> span = writer.GetSpan(1 + (value.Length * MaxBytesPerChar));
-            int length = Encoding.UTF8.GetBytes(value, span[1..]);
-            span[0] = (byte)length;
-            writer.Advance(1 + length);
-            return;
-        }
-
         writer.Write7BitEncodedInt(Encoding.UTF8.GetByteCount(value));
         writer.WriteUtf8(value);
     }

@@ -7,15 +7,6 @@ namespace Pipelines.File;
 /// </summary>
 public static class Utf8BufferWriterExtensions
 {
-    /// <summary>How many characters are encoded at a time, so that a long text fits into segments.</summary>
-    private const int CharsAtATime = 4096;
-
-    /// <summary>The most UTF-8 bytes of one UTF-16 code unit.</summary>
-    private const int MaxBytesPerChar = 3;
-
-    /// <summary>Up to so many characters room is asked for without counting the bytes.</summary>
-    private const int ShortText = 256;
-
     /// <summary>
     /// Writes a text as UTF-8, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.
     /// </summary>
@@ -31,17 +22,9 @@ public static class Utf8BufferWriterExtensions
     public static void WriteUtf8(this IBufferWriter<byte> writer, ReadOnlySpan<char> text)
     {
         ArgumentNullException.ThrowIfNull(writer);
-        while (!text.IsEmpty)
+        if (!text.IsEmpty)
         {
-            ReadOnlySpan<char> piece = text.Length <= CharsAtATime ? text : text[..CharsAtATime];
-            if (piece.Length < text.Length && char.IsHighSurrogate(piece[^1]))
-            {
-                piece = piece[..^1];
-            }
-
-            int size = piece.Length <= ShortText ? piece.Length * MaxBytesPerChar : Encoding.UTF8.GetByteCount(piece);
-            writer.Advance(Encoding.UTF8.GetBytes(piece, writer.GetSpan(size)));
-            text = text[piece.Length..];
+            Encoding.UTF8.GetBytes(text, writer);
         }
     }
 
