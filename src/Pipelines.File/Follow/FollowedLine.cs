@@ -3,38 +3,30 @@ namespace Pipelines.File;
 /// <summary>One line of a log that <see cref="LogFollower.ReadLinesAsync"/> has read.</summary>
 public readonly struct FollowedLine
 {
-    internal FollowedLine(ReadOnlyMemory<byte> bytes, bool hasLineEnd, bool isAfterGap, FileCheckpoint checkpoint)
-    {
-        Bytes = bytes;
-        HasLineEnd = hasLineEnd;
-        IsAfterGap = isAfterGap;
-        Checkpoint = checkpoint;
-    }
-
     /// <summary>
     /// The bytes of the line without its line end (LF or CR LF). They are valid until the next step of the loop: copy what you want to
     /// keep.
     /// </summary>
-    public ReadOnlyMemory<byte> Bytes { get; }
+    public ReadOnlyMemory<byte> Bytes { get; internal init; }
 
     /// <summary>
     /// The position after this line and its line end. Save it after you have used the line: the next start of the program then continues
     /// with the next line.
     /// </summary>
-    public FileCheckpoint Checkpoint { get; }
+    public FileCheckpoint Checkpoint { get; internal init; }
 
     /// <summary>
     /// Whether the line ended with a line end. It is <see langword="false"/> in two cases: the line is torn, because its file ended without
     /// a line end and nobody writes to it any more; or it is a piece of a line that is longer than
     /// <see cref="LogFollowerOptions.MaxLineLength"/>, and then has exactly that many bytes.
     /// </summary>
-    public bool HasLineEnd { get; }
+    public bool HasLineEnd { get; internal init; }
 
     /// <summary>
     /// Whether lines may be missing before this one. That is so if the file of the checkpoint was gone, if it was shorter than the
     /// checkpoint, or if the file was truncated while it was followed (copytruncate).
     /// </summary>
-    public bool IsAfterGap { get; }
+    public bool IsAfterGap { get; internal init; }
 
     /// <summary>Returns the line as text, decoded as UTF-8.</summary>
     public override string ToString() => Encoding.UTF8.GetString(Bytes.Span);

@@ -165,7 +165,7 @@ internal sealed class LogFile
     private FollowedLine Line(ReadOnlySequence<byte> bytes, bool hasLineEnd, long length)
     {
         _offset += length;
-        FollowedLine line = new(_joined.Of(bytes), hasLineEnd, _isAfterGap, Checkpoint);
+        FollowedLine line = new() { Bytes = _joined.Of(bytes), HasLineEnd = hasLineEnd, IsAfterGap = _isAfterGap, Checkpoint = Checkpoint };
         _isAfterGap = false;
         return line;
     }

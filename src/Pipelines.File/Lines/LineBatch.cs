@@ -110,7 +110,7 @@ public readonly struct LineBatch
         internal OffsetEnumerator(Enumerator lines) => _lines = lines;
 
         /// <summary>The current line and its offsets.</summary>
-        public readonly Line Current => new(_lines.Current, _offset, _lines.EndOffset);
+        public readonly Line Current => new() { Span = _lines.Current, Offset = _offset, EndOffset = _lines.EndOffset };
 
         /// <summary>Returns itself, for <c>foreach</c>.</summary>
         public readonly OffsetEnumerator GetEnumerator() => this;

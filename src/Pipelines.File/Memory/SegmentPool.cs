@@ -37,7 +37,6 @@ internal sealed class SegmentPool
     private static FileSegment? s_ofThread;
 
     private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 1];
-    private readonly bool _hasOneForEachThread;
 
     // Interlocked: bytes in all buckets together.
     private long _retainedBytes;
@@ -48,10 +47,9 @@ internal sealed class SegmentPool
     // Written by Trim only, which one thread calls: the finalizer's, or a test's for a pool of its own.
     private long _idleSince = Environment.TickCount64;
 
-    internal SegmentPool(long maxRetainedBytes, bool hasOneForEachThread = false)
+    internal SegmentPool(long maxRetainedBytes)
     {
         _maxRetainedBytes = maxRetainedBytes;
-        _hasOneForEachThread = hasOneForEachThread;
         for (int i = 0; i < _buckets.Length; i++)
         {
             _buckets[i] = new Bucket();
@@ -87,7 +85,7 @@ internal sealed class SegmentPool
     internal FileSegment Rent(int size)
     {
         FileSegment? segment = null;
-        if (size == ThreadSize && _hasOneForEachThread && s_ofThread is not null)
+        if (size == ThreadSize && this == Shared && s_ofThread is not null)
         {
             segment = s_ofThread;
             s_ofThread = null;
@@ -194,7 +192,7 @@ internal sealed class SegmentPool
 
     private static SegmentPool MakeShared()
     {
-        SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault), hasOneForEachThread: true);
+        SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault));
         CollectionWatch.Begin(pool);
         return pool;
     }
@@ -207,7 +205,7 @@ internal sealed class SegmentPool
             segment.Poison();
         }
 
-        if (size == ThreadSize && _hasOneForEachThread && s_ofThread is null && MaxRetainedBytes > 0)
+        if (size == ThreadSize && this == Shared && s_ofThread is null && MaxRetainedBytes > 0)
         {
             s_ofThread = segment;
         }
