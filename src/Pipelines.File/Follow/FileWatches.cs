@@ -11,10 +11,16 @@ internal sealed class FileWatch(FollowedFile file)
     /// <summary><see langword="null"/>: it was forgotten.</summary>
     internal FollowedFile? File => _file.TryGetTarget(out FollowedFile? file) ? file : null;
 
-    /// <summary>The file as inotify_add_watch(2) finds it, whatever its name. A handle that its owner has closed means none, or another one, whose events cost a read, which tells.</summary>
-    internal string DescriptorPath { get; } = string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file.Handle.DangerousGetHandle()}");
+    /// <summary>
+    /// The file as inotify_add_watch(2) finds it, whatever its name. A handle that its owner has closed means none, or another one, whose
+    /// events cost a read, which tells.
+    /// </summary>
+    internal string DescriptorPath { get; } = $"/proc/self/fd/{file.Handle.DangerousGetHandle()}";
 
-    /// <summary>The kernel's number of the watch that tells of the next change; 0: there is none. <see cref="FileWatches"/> guards it and the two below.</summary>
+    /// <summary>
+    /// The kernel's number of the watch that tells of the next change; 0: there is none. <see cref="FileWatches"/> guards it and the two
+    /// below.
+    /// </summary>
     internal int Number { get; set; }
 
     /// <summary>The next one of the same number.</summary>
@@ -25,11 +31,12 @@ internal sealed class FileWatch(FollowedFile file)
 }
 
 /// <summary>
-/// Linux: the inotify(7) instance of the process, which tells of the next change of each watched file, once. The first follower makes it, and the process keeps it, with the thread that reads from it.
+/// Linux: the inotify(7) instance of the process, which tells of the next change of each watched file, once. The first follower makes it,
+/// and the process keeps it, with the thread that reads from it.
 /// </summary>
 /// <remarks>
-/// The kernel has one watch for a file, whoever asks: readers of the same file share it. Numbers of watches are not given out again before all of them have been used, so an event for an unknown
-/// number is for nobody.
+/// The kernel has one watch for a file, whoever asks: readers of the same file share it. Numbers of watches are not given out again before
+/// all of them have been used, so an event for an unknown number is for nobody.
 /// </remarks>
 internal static unsafe class FileWatches
 {
@@ -50,10 +57,16 @@ internal static unsafe class FileWatches
     private static readonly Dictionary<int, FileWatch> s_watches = [];
     private static SafeFileHandle? s_inotify;
 
-    /// <summary>Whether the file system of that file tells of every change: not where somebody else may change it without this kernel's knowledge.</summary>
-    internal static bool CanWatch(SafeFileHandle file) => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && Libc.FileSystemOf(file) == Overlay);
+    /// <summary>
+    /// Whether the file system of that file tells of every change: not where somebody else may change it without this kernel's knowledge.
+    /// </summary>
+    internal static bool CanWatch(SafeFileHandle file)
+        => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && Libc.FileSystemOf(file) == Overlay);
 
-    /// <summary>Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of anything else; a later call may have more luck.</summary>
+    /// <summary>
+    /// Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of
+    /// anything else; a later call may have more luck.
+    /// </summary>
     internal static bool TryAdd([NotNullWhen(true)] FileWatch? watch)
     {
         lock (s_gate)
@@ -63,7 +76,8 @@ internal static unsafe class FileWatches
                 return watch is not null;
             }
 
-            int number = watch.IsReleased || (s_inotify ??= TryStart()) is not { } inotify ? 0 : Libc.InotifyAddWatch(inotify, watch.DescriptorPath, NextChange);
+            int number = watch.IsReleased || (s_inotify ??= TryStart()) is not { } inotify ? 0
+                : Libc.InotifyAddWatch(inotify, watch.DescriptorPath, NextChange);
             if (number <= 0)
             {
                 return false;
@@ -126,7 +140,8 @@ internal static unsafe class FileWatches
                 }
                 else if (s_watches.Remove(happened.Watch, out FileWatch? first))
                 {
-                    // IN_IGNORED alone comes where a file system was unmounted, and where the file was watched anew in the moment between its event and the end of the watch.
+                    // IN_IGNORED alone comes where a file system was unmounted, and where the file was watched anew in the moment between
+                    // its event and the end of the watch.
                     TakeAll(first, changed);
                 }
             }

@@ -5,17 +5,21 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Follow;
 
 /// <summary>
-/// A file that is read and whose end is waited at: the file, with a loop around its reads. A read that finds the end is one that has to wait, as that of an empty FIFO is; it ends without bytes only when
-/// nothing more comes. The wait ends with an event, with a look that finds something, or with a cancellation: whoever takes the waiting request out, under the lock, ends it, without the lock.
+/// A file that is read and whose end is waited at: the file, with a loop around its reads. A read that finds the end is one that has to
+/// wait, as that of an empty FIFO is; it ends without bytes only when nothing more comes. The wait ends with an event, with a look that
+/// finds something, or with a cancellation: whoever takes the waiting request out, under the lock, ends it, without the lock.
 /// </summary>
 /// <remarks>
-/// The file has lost its name when the path means another file, or none. Its writer may go on for a while all the same, so it is left only when nothing has come to it for some time: for
-/// little where the file that has the name now holds bytes already, as the writer has moved on then, and for longer where it is empty or missing, when nobody misses anything meanwhile.
+/// The file has lost its name when the path means another file, or none. Its writer may go on for a while all the same, so it is left only
+/// when nothing has come to it for some time: for little where the file that has the name now holds bytes already, as the writer has moved
+/// on then, and for longer where it is empty or missing, when nobody misses anything meanwhile.
 /// </remarks>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
 internal sealed class FollowedFile : OpenedFile, IWaitingCall
 {
-    /// <summary>How many intervals apart the looks are where the system tells of changes: at what it does not tell, a folder above that was renamed.</summary>
+    /// <summary>
+    /// How many intervals apart the looks are where the system tells of changes: at what it does not tell, a folder above that was renamed.
+    /// </summary>
     private const int IntervalsOfWatched = 4;
 
     /// <summary>How many intervals nothing has come to a file that has lost its name before it is left.</summary>
@@ -27,7 +31,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     /// <summary>How far the looks are apart at most, milliseconds, once it has lost its name.</summary>
     private const int MostNamelessMilliseconds = 20;
 
-    /// <summary>How soon at the latest, milliseconds, a wait looks at the name, which may have changed untold before it. A file that grows faster needs no looks.</summary>
+    /// <summary>
+    /// How soon at the latest, milliseconds, a wait looks at the name, which may have changed untold before it. A file that grows faster
+    /// needs no looks.
+    /// </summary>
     private const int MostFirstMilliseconds = 10;
 
     private readonly OpenedFile _file;
@@ -75,7 +82,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         SharesPosition = file.SharesPosition;
         _watch = FileWatches.CanWatch(Handle) ? new FileWatch(this) : null;
 
-        // What flows with the caller is not for the looks. The timer is due at once, as the runtime starts its thread for timers with the first of them, and ends the process where that fails.
+        // What flows with the caller is not for the looks. The timer is due at once, as the runtime starts its thread for timers with the
+        // first of them, and ends the process where that fails.
         LibraryContext.Run(
             static state =>
             {
@@ -112,7 +120,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>
     /// <param name="file">The file.</param>
-    /// <param name="path">The whole path that it was opened by; <see langword="null"/> where its name does not count: growing and shrinking count alone.</param>
+    /// <param name="path">The whole path that it was opened by; <see langword="null"/> where its name does not count: growing and shrinking
+    /// count alone.</param>
     /// <param name="interval">How often to look where the system does not tell of changes.</param>
     internal static OpenedFile Of(OpenedFile file, string? path, TimeSpan interval)
         => file.Properties is { IsRegular: true, CanSeek: true, KnownLength: not null }
@@ -132,7 +141,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     internal override ValueTask RunAsync(FileRequest request)
     {
-        ValueTask run = _run.NextWithoutValue;
+        ValueTask run = new(_run, _run.Version);
         _start.Set(request);
         return run;
     }
@@ -186,7 +195,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         }
     }
 
-    /// <summary>Looks at a file where a read waits, which may wait for the device or for a server; on a thread that may. The wait may end meanwhile, and another one begin.</summary>
+    /// <summary>
+    /// Looks at a file where a read waits, which may wait for the device or for a server; on a thread that may. The wait may end meanwhile,
+    /// and another one begin.
+    /// </summary>
     internal void Look()
     {
         short wait;
@@ -211,7 +223,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         long length = offset;
         bool isDeleted = false;
 
-        // As of now, too: a file of an overlay's lower layer gets another moment of its making with the first write to it (copy-up), and is the same file.
+        // As of now, too: a file of an overlay's lower layer gets another moment of its making with the first write to it (copy-up), and is
+        // the same file.
         FileIdentity identity = Identity;
         try
         {
@@ -273,9 +286,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             bool isStarted = false;
             try
             {
-                // Nothing of a read that was tried, and would wait, is with the system, unless it is overlapped: asking for the length saves a thread the read that finds nothing. Where the file
-                // cannot be watched, a server may have it, and asking may wait.
-                bool isAtEnd = _hasFoundEnd || (Kind != FilePipeBackend.Overlapped && _watch is not null && LengthOrMost() <= request.Offset);
+                // Nothing of a read that was tried, and would wait, is with the system, unless it is overlapped: asking for the length
+                // saves a thread the read that finds nothing. Where the file cannot be watched, a server may have it, and asking may wait.
+                bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null;
+                bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMost() <= request.Offset);
                 _hasFoundEnd = false;
                 bool isRead = false;
                 while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
@@ -390,7 +404,9 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         return true;
     }
 
-    /// <summary>Sets the timer. The first look of a wait makes the name known: what changes from there on is told, where the system tells.</summary>
+    /// <summary>
+    /// Sets the timer. The first look of a wait makes the name known: what changes from there on is told, where the system tells.
+    /// </summary>
     private void ScheduleLookLocked(bool isFirst)
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);
@@ -402,7 +418,9 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         }
 
         // Files of one period are looked at together.
-        long period = _namelessSince is not null ? Math.Min(_interval, MostNamelessMilliseconds) : isWatched ? (long)_interval * IntervalsOfWatched : _interval;
+        long period = _namelessSince is not null ? Math.Min(_interval, MostNamelessMilliseconds)
+            : isWatched ? (long)_interval * IntervalsOfWatched
+            : _interval;
         _timer.Change(Math.Min(period - (Environment.TickCount64 % period), int.MaxValue), Timeout.Infinite);
     }
 }

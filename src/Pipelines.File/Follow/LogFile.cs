@@ -6,7 +6,10 @@ namespace Pipelines.File.Follow;
 /// <summary>A file of a log that is being read, and how far its lines were given.</summary>
 internal sealed class LogFile
 {
-    /// <summary>How many of the bytes that were read last are kept, bytes: they tell a file that was cut and has grown again from one that has only grown.</summary>
+    /// <summary>
+    /// How many of the bytes that were read last are kept, bytes: they tell a file that was cut and has grown again from one that has only
+    /// grown.
+    /// </summary>
     private const int MaxKept = 64;
 
     /// <summary>How soon to look again at first, milliseconds.</summary>
@@ -62,7 +65,8 @@ internal sealed class LogFile
     internal bool IsReusable { get; set; }
 
     /// <summary>How long to wait before the next look: as long as nothing has come by now.</summary>
-    internal TimeSpan NextPause => TimeSpan.FromMilliseconds(Math.Clamp(QuietTime.TotalMilliseconds, Math.Min(FirstPause, _interval), _interval));
+    internal TimeSpan NextPause
+        => TimeSpan.FromMilliseconds(Math.Clamp(QuietTime.TotalMilliseconds, Math.Min(FirstPause, _interval), _interval));
 
     /// <summary>Since when nothing has come, as far as was seen.</summary>
     internal TimeSpan QuietTime => TimeSpan.FromMilliseconds(Environment.TickCount64 - (_quietSince ??= Environment.TickCount64));
@@ -74,7 +78,10 @@ internal sealed class LogFile
         IsQuiet = false;
     }
 
-    /// <summary>Takes the next line off what was read; of one that is longer than allowed, a piece. <see langword="false"/>: what is left is the beginning of a line.</summary>
+    /// <summary>
+    /// Takes the next line off what was read; of one that is longer than allowed, a piece. <see langword="false"/>: what is left is the
+    /// beginning of a line.
+    /// </summary>
     internal bool TryTakeLine(ref ReadOnlySequence<byte> rest, out FollowedLine line)
     {
         ReadOnlySequence<byte> before = rest;
@@ -102,7 +109,9 @@ internal sealed class LogFile
         return true;
     }
 
-    /// <summary>Takes what is left when no line end comes any more. It may be longer than a line by the CR of a line end that has not come.</summary>
+    /// <summary>
+    /// Takes what is left when no line end comes any more. It may be longer than a line by the CR of a line end that has not come.
+    /// </summary>
     internal FollowedLine TakeTornLine(ref ReadOnlySequence<byte> rest)
     {
         ReadOnlySequence<byte> torn = rest.Slice(0, Math.Min(rest.Length, _maxLineLength));
@@ -125,7 +134,8 @@ internal sealed class LogFile
     }
 
     /// <summary>
-    /// Whether the last bytes that were read still are where they were. <see langword="false"/>: the file was cut, and has grown again. One that is shorter now was cut behind the read: the next read tells.
+    /// Whether the last bytes that were read still are where they were. <see langword="false"/>: the file was cut, and has grown again. One
+    /// that is shorter now was cut behind the read: the next read tells.
     /// </summary>
     /// <param name="path">The name that means the file.</param>
     internal bool HoldsWhatWasRead(string path)

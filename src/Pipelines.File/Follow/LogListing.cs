@@ -58,17 +58,15 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         // The name last: a file that is renamed between is seen twice then, and not missed.
         LogName? named = TryLook(path);
         rotated.RemoveAll(file => file.Identity == named?.Identity);
-        rotated.Sort(ByAge);
-        return new LogListing(named, rotated);
-    }
 
-    /// <summary>Files that were made within one tick of the system's clock are told apart by when they were last written to, and else by their number: log.2 is older than log.1.</summary>
-    private static int ByAge(LogName one, LogName other)
-    {
-        int order = one.Identity.Created.CompareTo(other.Identity.Created);
-        order = order != 0 ? order : one.LastWritten.CompareTo(other.LastWritten);
-        order = order != 0 ? order : other.Path.Length.CompareTo(one.Path.Length);
-        return order != 0 ? order : string.CompareOrdinal(other.Path, one.Path);
+        // Files that were made within one tick of the system's clock are told apart by when they were last written to, and else by their
+        // number: log.2 is older than log.1.
+        IEnumerable<LogName> byAge = rotated
+            .OrderBy(static file => file.Identity.Created)
+            .ThenBy(static file => file.LastWritten)
+            .ThenByDescending(static file => file.Path.Length)
+            .ThenByDescending(static file => file.Path, StringComparer.Ordinal);
+        return new LogListing(named, [.. byAge]);
     }
 
     private static LogName? TryLook(string path)

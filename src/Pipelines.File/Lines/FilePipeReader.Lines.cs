@@ -96,7 +96,7 @@ public sealed partial class FilePipeReader
         }
     }
 
-    private static string Validate(string path, [System.Diagnostics.CodeAnalysis.NotNull] ref FilePipeReaderOptions? options)
+    private static string Validate(string path, [NotNull] ref FilePipeReaderOptions? options)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
         options ??= FilePipeReaderOptions.Default;
@@ -111,7 +111,7 @@ public sealed partial class FilePipeReader
         {
             FileStatus searched;
             long offset;
-            using (Microsoft.Win32.SafeHandles.SafeFileHandle handle = LineSearch.Open(fullPath, FileShare.ReadWrite | FileShare.Delete, FileOptions.None))
+            using (SafeFileHandle handle = LineSearch.Open(fullPath, FileShare.ReadWrite | FileShare.Delete, FileOptions.None))
             {
                 offset = LineSearch.FindLastLines(handle, LineSearch.LengthOf(handle, fullPath), count);
                 FileStatus.TryOf(handle, out searched);

@@ -1,8 +1,9 @@
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// What a pipe gives, cut behind the last whole line of each read; once: the enumerable is its own enumerator, and one caller uses it at a time. Where the lines are is for whoever
-/// walks through a batch to find. The part of a line that a read ends with is searched once, and comes again at the beginning of the next batch.
+/// What a pipe gives, cut behind the last whole line of each read; once: the enumerable is its own enumerator, and one caller uses it at a
+/// time. Where the lines are is for whoever walks through a batch to find. The part of a line that a read ends with is searched once, and
+/// comes again at the beginning of the next batch.
 /// </summary>
 internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken) : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
 {
@@ -30,10 +31,14 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     /// <summary>The number of the current batch: an older one is not valid any more.</summary>
     internal int Number { get; private set; }
 
-    /// <summary>The bytes of the current batch: whole lines with their ends, of which only the very last of the pipe may lack one.</summary>
+    /// <summary>
+    /// The bytes of the current batch: whole lines with their ends, of which only the very last of the pipe may lack one.
+    /// </summary>
     internal ReadOnlySequence<byte> Bytes { get; private set; }
 
-    /// <summary>The file offset of <see cref="Bytes"/>; from where the reading of lines began, where the reader is none of a file.</summary>
+    /// <summary>
+    /// The file offset of <see cref="Bytes"/>; from where the reading of lines began, where the reader is none of a file.
+    /// </summary>
     internal long Offset { get; private set; }
 
     /// <summary>So many bytes at the beginning of <see cref="Bytes"/>, or of the next batch, are known to hold no line feed.</summary>
@@ -54,7 +59,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
 
         _isStarted = true;
         Offset = Used = reader is FilePipeReader file ? file.Position : 0;
-        if (CancellationToken.CanBeCanceled && cancellationToken.CanBeCanceled)
+        if (CancellationToken.CanBeCanceled && cancellationToken.CanBeCanceled && cancellationToken != CancellationToken)
         {
             _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(CancellationToken, cancellationToken);
         }

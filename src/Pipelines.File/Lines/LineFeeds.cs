@@ -50,7 +50,8 @@ internal struct LineFeeds
         int searched = _searched;
         for (; segment.Length - searched >= BlockSize; searched += BlockSize)
         {
-            ulong found = Vector512.Equals(Vector512.LoadUnsafe(ref first, (nuint)searched), Vector512.Create((byte)'\n')).ExtractMostSignificantBits();
+            Vector512<byte> block = Vector512.LoadUnsafe(ref first, (nuint)searched);
+            ulong found = Vector512.Equals(block, Vector512.Create((byte)'\n')).ExtractMostSignificantBits();
             if (found != 0)
             {
                 Set(found, searched, searched + BlockSize);

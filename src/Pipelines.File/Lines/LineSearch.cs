@@ -23,7 +23,9 @@ internal static class LineSearch
     internal static long LengthOf(SafeFileHandle handle, string? path)
         => FileProperties.Of(handle, path) is { CanSeek: true, KnownLength: { } length } ? length : throw CannotSeek(path ?? FileProperties.PathOf(handle));
 
-    /// <summary>Cuts bytes at the first line feed behind those that are known to hold none. <see langword="false"/>: there is none.</summary>
+    /// <summary>
+    /// Cuts bytes at the first line feed behind those that are known to hold none. <see langword="false"/>: there is none.
+    /// </summary>
     /// <param name="bytes">The bytes; then what stands behind the line feed.</param>
     /// <param name="searched">How many at the beginning hold no line feed.</param>
     /// <param name="line">What stands in front of the line end, LF or CR LF; all bytes where there is none.</param>
@@ -41,7 +43,9 @@ internal static class LineSearch
         return true;
     }
 
-    /// <summary>The offset behind the first separator from <paramref name="offset"/> on; <paramref name="length"/> if there is none before it.</summary>
+    /// <summary>
+    /// The offset behind the first separator from <paramref name="offset"/> on; <paramref name="length"/> if there is none before it.
+    /// </summary>
     internal static long FindEnd(SafeFileHandle handle, long offset, long length, byte separator)
     {
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
@@ -63,7 +67,9 @@ internal static class LineSearch
     internal static long FindLastLines(SafeFileHandle handle, long length, long count)
         => count == 0 || length == 0 ? length : FindLineFeedFromEnd(handle, length - 1, count);
 
-    /// <summary>Where the last lines with their line ends begin: what stands behind the last line end is the beginning of a line, and not counted.</summary>
+    /// <summary>
+    /// Where the last lines with their line ends begin: what stands behind the last line end is the beginning of a line, and not counted.
+    /// </summary>
     internal static long FindLastWholeLines(SafeFileHandle handle, long length, long count) => FindLineFeedFromEnd(handle, length, unchecked(count + 1));
 
     /// <summary>The offset behind the line feed of that number, counted from an end; 0 if there are not so many.</summary>

@@ -1,8 +1,8 @@
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// A walk through the lines of one batch, segment after segment. A line that ends in the segment in which it begins is a part of it; one that crosses segments is <see cref="Crossing"/>. The span of
-/// the segment is handed to every step, as whoever walks has it at hand.
+/// A walk through the lines of one batch, segment after segment. A line that ends in the segment in which it begins is a part of it; one
+/// that crosses segments is <see cref="Crossing"/>. The span of the segment is handed to every step, as whoever walks has it at hand.
 /// </summary>
 internal struct LineWalk
 {
@@ -41,13 +41,17 @@ internal struct LineWalk
     /// <summary>The offset behind the current line and its end, and before the first line that of the batch.</summary>
     internal readonly long EndOffset => _segmentOffset + _next;
 
-    internal readonly ReadOnlySpan<byte> Segment => _array is { } array ? new ReadOnlySpan<byte>(array, _arrayStart, _memory.Length) : _memory.Span;
+    internal readonly ReadOnlySpan<byte> Segment
+        => _array is { } array ? new ReadOnlySpan<byte>(array, _arrayStart, _memory.Length) : _memory.Span;
 
     /// <summary>The current line, which does not cross segments, as a sequence.</summary>
     internal readonly ReadOnlySequence<byte> Sequence
-        => _array is { } array ? new ReadOnlySequence<byte>(array, _arrayStart + Start, Length) : new ReadOnlySequence<byte>(_memory.Slice(Start, Length));
+        => _array is { } array ? new ReadOnlySequence<byte>(array, _arrayStart + Start, Length)
+            : new ReadOnlySequence<byte>(_memory.Slice(Start, Length));
 
-    /// <summary>Takes the next line feed of the block that was searched last. <see langword="false"/>: <see cref="TryMoveBeyondBlock"/> goes on.</summary>
+    /// <summary>
+    /// Takes the next line feed of the block that was searched last. <see langword="false"/>: <see cref="TryMoveBeyondBlock"/> goes on.
+    /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryTakeLineFeed(out int lineFeed) => _lineFeeds.TryTake(out lineFeed);
 
@@ -74,7 +78,9 @@ internal struct LineWalk
         return true;
     }
 
-    /// <summary>Moves to the next line where its end is not in the block that was searched last. <see langword="false"/>: the batch has no more.</summary>
+    /// <summary>
+    /// Moves to the next line where its end is not in the block that was searched last. <see langword="false"/>: the batch has no more.
+    /// </summary>
     /// <param name="segment">The segment, and then that of the line; empty where the line crosses segments.</param>
     /// <exception cref="LineTooLongException">The line is longer than allowed.</exception>
     internal bool TryMoveBeyondBlock(ref ReadOnlySpan<byte> segment)

@@ -59,5 +59,6 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
         return isWhole || !isMarked || text.Length > 0;
     }
 
-    private static bool BeginsWith(ReadOnlySequence<byte> line, byte[] bytes) => line.Length >= bytes.Length && line.Slice(0, bytes.Length).ToArray().AsSpan().SequenceEqual(bytes);
+    private static bool BeginsWith(ReadOnlySequence<byte> line, byte[] bytes)
+        => line.Length >= bytes.Length && line.Slice(0, bytes.Length).ToArray().AsSpan().SequenceEqual(bytes);
 }

@@ -12,7 +12,10 @@ namespace Pipelines.File;
 [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types", Justification = "Nobody compares it.")]
 public readonly struct Utf8InterpolatedStringHandler
 {
-    /// <summary>Bytes that a value takes at most, most likely. Where it did not fit into what there was, so many are asked for; twice as many each time.</summary>
+    /// <summary>
+    /// Bytes that a value takes at most, most likely. Where it did not fit into what there was, so many are asked for; twice as many each
+    /// time.
+    /// </summary>
     private const int FormattedSize = 256;
 
     private readonly IBufferWriter<byte> _writer;

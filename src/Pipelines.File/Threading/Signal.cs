@@ -1,6 +1,9 @@
 namespace Pipelines.File.Threading;
 
-/// <summary>What one loop waits for again and again: whoever sets it wakes the loop once, which takes the value and may wait anew. The loop goes on within <see cref="Set"/>.</summary>
+/// <summary>
+/// What one loop waits for again and again: whoever sets it wakes the loop once, which takes the value and may wait anew. The loop goes on
+/// within <see cref="Set"/>.
+/// </summary>
 internal sealed class Signal<T> : IValueTaskSource, IValueTaskSource<T>
 {
     private ManualResetValueTaskSourceCore<T> _core;
@@ -10,9 +13,6 @@ internal sealed class Signal<T> : IValueTaskSource, IValueTaskSource<T>
 
     /// <summary>The wait, for one caller at a time.</summary>
     internal ValueTask<T> Next => new(this, _core.Version);
-
-    /// <summary>The wait of a caller who does not want the value.</summary>
-    internal ValueTask NextWithoutValue => new(this, _core.Version);
 
     /// <param name="value">What the wait comes to.</param>
     /// <param name="resumesOnPool">Whether the caller goes on on a thread of the application's pool.</param>
