@@ -55,7 +55,6 @@ internal sealed unsafe class DirectFile : OpenedFile
         Block = Math.Max(Math.Max(LeastBlock, Environment.SystemPageSize), calls.OffsetBlock);
         _lengthAtOpening = length;
         IsNew = file.IsNew;
-        SharesPosition = file.SharesPosition;
     }
 
     /// <summary>What the offset and length of a call past the cache are multiples of, bytes: a power of two.</summary>

@@ -24,12 +24,12 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     // Steps from the position on in which there may be pages that were read ahead and not used: twice the 8 MiB that a device is set to at most, as a rule.
     private const int ReadAheadSteps = 3;
 
-    // The step of the position; -1 before the first call.
-    private long _first = -1;
+    // What each step of the window has of somebody else's, at its number modulo the window.
+    private readonly Pages[] _pages = new Pages[Window];
 
-    // One bit for each step of the window, the lowest for the first: pages that are somebody else's are there, and not only such pages.
-    private uint _found;
-    private uint _mixed;
+    // The step of the position, and the first one that was not looked at; before the first call no step is near.
+    private long _first = long.MinValue;
+    private long _next;
 
     private bool _canLook = true;
     private bool _knowsFlag = true;
@@ -46,7 +46,7 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         }
 
         MoveTo(offset / Step);
-        return !isWriter && _knowsFlag && (_mixed != 0 || !_canLook || offset > length);
+        return !isWriter && _knowsFlag && (Array.IndexOf(_pages, Pages.Some) >= 0 || !_canLook || offset > length);
     }
 
     /// <summary>The kernel or the file system does not know RWF_DONTCACHE.</summary>
@@ -59,56 +59,35 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     /// <summary>The file is closed, or left: drops what is left of it, and what was read ahead. What a writer has not synced only begins to be written.</summary>
     internal void Release()
     {
-        if (_first < 0)
+        Drop(_writing);
+        for (long step = _first; step >= 0 && step < _first + (isWriter ? 1 : ReadAheadSteps); step++)
         {
-            return;
-        }
-
-        try
-        {
-            Drop(_writing);
-            for (int i = 0; i < (isWriter ? 1 : ReadAheadSteps); i++)
-            {
-                Drop((_found & (1u << i)) == 0 ? _first + i : -1);
-            }
-        }
-        catch (ObjectDisposedException)
-        {
-            // The caller has closed the handle.
+            Drop(PagesOf(step) == Pages.None ? step : -1);
         }
     }
 
+    private ref Pages PagesOf(long step) => ref _pages[step % Window];
+
     private void MoveTo(long step)
     {
-        if (_first < 0 || step < _first || step >= _first + Window)
-        {
-            if (_first >= 0)
-            {
-                LeaveFirst();
-            }
-
-            _first = step;
-            _found = _mixed = 0;
-            for (int i = 0; i < Window; i++)
-            {
-                Look(i);
-            }
-        }
-
-        while (_first < step)
+        bool isNear = step >= _first && step < _first + Window;
+        while (_first >= 0 && _first != step)
         {
             LeaveFirst();
-            _first++;
-            _found >>= 1;
-            _mixed >>= 1;
-            Look(Window - 1);
+            _first = isNear ? _first + 1 : step;
+        }
+
+        _next = isNear ? _next : step;
+        for (_first = step; _next < step + Window; _next++)
+        {
+            PagesOf(_next) = Look(_next * Step);
         }
     }
 
     /// <summary>The position has left the first step.</summary>
     private void LeaveFirst()
     {
-        long step = (_found & 1) == 0 ? _first : -1;
+        long step = PagesOf(_first) == Pages.None ? _first : -1;
         if (!isWriter)
         {
             Drop(step);
@@ -139,24 +118,24 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         }
     }
 
-    /// <summary>Asks what is cached of the step at that place of the window.</summary>
-    private void Look(int place)
+    /// <summary>Asks what is cached of the step that begins there.</summary>
+    private Pages Look(long offset)
     {
-        uint bit = 1u << place;
-        long offset = (_first + place) * Step;
         if (offset >= length)
         {
             // What a file that is read gets behind its length, whoever writes it brings into the cache, perhaps after the look.
-            _found |= isWriter ? 0 : bit;
-            return;
+            return isWriter ? Pages.None : Pages.All;
         }
 
         long cached = _canLook ? calls.CountCached(file, offset, Step) : 0;
         _canLook &= cached >= 0;
-        if (cached > 0)
-        {
-            _found |= bit;
-            _mixed |= cached < Math.Min(Step, length - offset) ? bit : 0;
-        }
+        return cached <= 0 ? Pages.None : cached < Math.Min(Step, length - offset) ? Pages.Some : Pages.All;
+    }
+
+    private enum Pages : byte
+    {
+        None,
+        Some,
+        All,
     }
 }

@@ -21,7 +21,17 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are neither dirty nor mapped by anybody leave the page cache, dirty ones begin to be written.</summary>
-    internal virtual void DropCached(SafeFileHandle file, long offset, long length) => Libc.FAdvise(file, offset, length, Libc.POSIX_FADV_DONTNEED);
+    internal virtual void DropCached(SafeFileHandle file, long offset, long length)
+    {
+        try
+        {
+            _ = Libc.FAdvise(file, offset, length, Libc.POSIX_FADV_DONTNEED);
+        }
+        catch (ObjectDisposedException)
+        {
+            // The caller has closed the handle.
+        }
+    }
 
     /// <summary>sync_file_range(2): begins to write dirty pages to the device, or waits until they are there.</summary>
     internal virtual void WriteCached(SafeFileHandle file, long offset, long length, bool waits)

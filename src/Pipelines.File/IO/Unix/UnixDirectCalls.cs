@@ -85,15 +85,7 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
 
     public override void Dispose()
     {
-        try
-        {
-            DropFilled();
-        }
-        catch (ObjectDisposedException)
-        {
-            // The caller has closed the handle.
-        }
-
+        DropFilled();
         if (_closesHandle)
         {
             _handle.Dispose();
@@ -121,7 +113,7 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
 
     private void DropFilled()
     {
-        if (_firstFilled >= 0 && !_handle.IsClosed)
+        if (_firstFilled >= 0)
         {
             _calls.DropCached(_handle, _firstFilled, _filledEnd - _firstFilled);
         }

@@ -81,13 +81,14 @@ internal static unsafe partial class Kernel32
         [FieldOffset(48)] internal uint NumberLow;
     }
 
-    /// <summary>FILE_RENAME_INFO of 64-bit Windows, without its name, which follows.</summary>
+    /// <summary>FILE_RENAME_INFO of 64-bit Windows, with the first character of its name.</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal struct FileRenameInformation
     {
         internal uint Flags;
         internal nint RootDirectory;
         internal uint NameBytes;
+        internal char Name;
     }
 
     /// <summary>FILE_BASIC_INFO.</summary>

@@ -56,21 +56,18 @@ internal unsafe class WindowsCalls
     /// <summary>SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: also where others have the file open that is replaced.</summary>
     internal virtual int Rename(SafeFileHandle file, string to, bool replaces)
     {
-        // The name begins behind its length, before the end that the structure is padded to.
-        int nameOffset = (int)Marshal.OffsetOf<Kernel32.FileRenameInformation>(nameof(Kernel32.FileRenameInformation.NameBytes)) + sizeof(uint);
-        int size = Math.Max(sizeof(Kernel32.FileRenameInformation), nameOffset + ((to.Length + 1) * sizeof(char)));
-        byte[] bytes = new byte[size];
+        byte[] bytes = new byte[sizeof(Kernel32.FileRenameInformation) + (to.Length * sizeof(char))];
         fixed (byte* start = bytes)
         {
             Kernel32.FileRenameInformation* information = (Kernel32.FileRenameInformation*)start;
             information->Flags = Kernel32.FILE_RENAME_FLAG_POSIX_SEMANTICS | (replaces ? Kernel32.FILE_RENAME_FLAG_REPLACE_IF_EXISTS : 0);
             information->NameBytes = (uint)(to.Length * sizeof(char));
-            to.CopyTo(new Span<char>(start + nameOffset, to.Length));
+            to.CopyTo(new Span<char>(&information->Name, to.Length));
 
             // The file is open for writing, and a rename needs another right.
             using SafeFileHandle renamable = Kernel32.ReOpenFile(file, Kernel32.DELETE, (uint)(FileShare.ReadWrite | FileShare.Delete), 0);
             return renamable.IsInvalid ? Marshal.GetLastPInvokeError()
-                : Answer(Kernel32.SetFileInformationByHandle(renamable, Kernel32.FileRenameInfoEx, start, (uint)size));
+                : Answer(Kernel32.SetFileInformationByHandle(renamable, Kernel32.FileRenameInfoEx, start, (uint)bytes.Length));
         }
     }
 
