@@ -1,3 +1,5 @@
+using Pipelines.File.IO;
+
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>How <c>UseFilePipelines</c> sends files. The options are read once, when the middleware is added.</summary>
@@ -50,11 +52,9 @@ public sealed class FilePipelinesOptions
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {
-        ArgumentOutOfRangeException.ThrowIfLessThan(SegmentSize, 4096);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(SegmentSize, MaxSegmentSize);
-        ArgumentOutOfRangeException.ThrowIfNegative(MinimumSize);
-        ArgumentOutOfRangeException.ThrowIfNegative(MaxOpenFiles);
-        ArgumentOutOfRangeException.ThrowIfLessThan(OpenFileIdleTime, TimeSpan.Zero);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(OpenFileIdleTime, s_longestIdleTime);
+        _ = Option.Within(SegmentSize, 4096, MaxSegmentSize, nameof(SegmentSize));
+        _ = Option.NotNegative(MinimumSize, nameof(MinimumSize));
+        _ = Option.NotNegative(MaxOpenFiles, nameof(MaxOpenFiles));
+        _ = Option.Within(OpenFileIdleTime, TimeSpan.Zero, s_longestIdleTime, nameof(OpenFileIdleTime));
     }
 }

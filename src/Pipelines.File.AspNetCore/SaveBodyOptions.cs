@@ -1,4 +1,5 @@
 using System.Security.Cryptography;
+using Pipelines.File.IO;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -104,16 +105,8 @@ public sealed class SaveBodyOptions
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {
-        if (MaxLength is long maxLength)
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(maxLength, nameof(MaxLength));
-        }
-
-        if (!Enum.IsDefined(Caching))
-        {
-            throw new ArgumentOutOfRangeException(nameof(Caching), Caching, "Not a FileCaching.");
-        }
-
+        _ = Option.NotNegative(MaxLength, nameof(MaxLength));
+        _ = Option.Defined(Caching, nameof(Caching));
         if (UnixFileMode is { } mode && (mode & ~(UnixFileMode)0xFFF) != 0)
         {
             throw new ArgumentOutOfRangeException(nameof(UnixFileMode), mode, "The value has bits that are not permissions.");

@@ -25,9 +25,6 @@ public sealed record FilePipeReaderOptions
 
     private const int DefaultFollowMilliseconds = 250;
 
-    private const FileOptions KnownFileOptions
-        = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.DeleteOnClose | FileOptions.SequentialScan | FileOptions.Encrypted | (FileOptions)0x20000000;
-
     private readonly FileShare? _share;
 
     internal static FilePipeReaderOptions Default { get; } = new();
@@ -43,7 +40,7 @@ public sealed record FilePipeReaderOptions
     public int BufferSize
     {
         get;
-        init => field = Within(value, 1, MaxBufferSize, nameof(BufferSize));
+        init => field = Option.Within(value, 1, MaxBufferSize);
     } = DefaultBufferSize;
 
     /// <summary>
@@ -53,14 +50,14 @@ public sealed record FilePipeReaderOptions
     public long Offset
     {
         get;
-        init => field = Within(value, 0, long.MaxValue, nameof(Offset));
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>The maximum number of bytes to read; <see langword="null"/>, the default, reads to the end of the file.</summary>
     public long? Length
     {
         get;
-        init => field = value is null ? null : Within(value.Value, 0, long.MaxValue, nameof(Length));
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>
@@ -89,7 +86,7 @@ public sealed record FilePipeReaderOptions
     public long PauseReadAheadThreshold
     {
         get;
-        init => field = Within(value, 0, long.MaxValue, nameof(PauseReadAheadThreshold));
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>
@@ -99,7 +96,7 @@ public sealed record FilePipeReaderOptions
     public long ResumeReadAheadThreshold
     {
         get;
-        init => field = Within(value, 0, long.MaxValue, nameof(ResumeReadAheadThreshold));
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>
@@ -126,7 +123,7 @@ public sealed record FilePipeReaderOptions
     public TimeSpan FollowInterval
     {
         get;
-        init => field = Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1), nameof(FollowInterval));
+        init => field = Option.Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1));
     } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
 
     /// <summary>
@@ -138,7 +135,7 @@ public sealed record FilePipeReaderOptions
     public FileShare Share
     {
         get => _share ?? (Follow ? FileShare.ReadWrite | FileShare.Delete : FileShare.Read);
-        init => _share = (value & ~(FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable)) == 0 ? value : throw new ArgumentOutOfRangeException(nameof(Share), value, null);
+        init => _share = Option.Known(value);
     }
 
     /// <summary>
@@ -149,7 +146,7 @@ public sealed record FilePipeReaderOptions
     public FileOptions FileOptions
     {
         get;
-        init => field = (value & ~KnownFileOptions) == 0 ? value : throw new ArgumentOutOfRangeException(nameof(FileOptions), value, null);
+        init => field = Option.Known(value);
     }
 
     /// <summary>
@@ -160,7 +157,7 @@ public sealed record FilePipeReaderOptions
     public FileCaching Caching
     {
         get;
-        init => field = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, null);
+        init => field = Option.Defined(value);
     }
 
     /// <summary>
@@ -171,7 +168,7 @@ public sealed record FilePipeReaderOptions
     public int ReadsInFlight
     {
         get;
-        init => field = Within(value, 0, DirectFile.MaxInFlight, nameof(ReadsInFlight));
+        init => field = Option.Within(value, 0, DirectFile.MaxInFlight);
     }
 
     /// <summary>
@@ -181,7 +178,7 @@ public sealed record FilePipeReaderOptions
     public FilePipeBackend Backend
     {
         get;
-        init => field = Enum.IsDefined(value) ? value : throw new ArgumentOutOfRangeException(nameof(Backend), value, null);
+        init => field = Option.Defined(value);
     }
 
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
@@ -193,17 +190,12 @@ public sealed record FilePipeReaderOptions
     /// <exception cref="ArgumentException">Values do not go together.</exception>
     internal void Validate()
     {
-        if (ReadsInFlight > 0 && Caching != FileCaching.Direct)
-        {
-            throw new ArgumentException($"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
-        }
-
-        if (Follow && Caching == FileCaching.Direct)
-        {
-            throw new ArgumentException(
-                $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: every look at the end would have the system write what others have just written.", nameof(Follow));
-        }
-
+        bool isDirect = Caching == FileCaching.Direct;
+        Option.Require(ReadsInFlight == 0 || isDirect, $"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
+        Option.Require(
+            !(Follow && isDirect),
+            $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: every look at the end would have the system write what others have just written.",
+            nameof(Follow));
         if (Length > long.MaxValue - Offset)
         {
             throw new ArgumentOutOfRangeException(nameof(Length), Length, "The sum of Offset and Length is larger than the longest file that is possible.");
@@ -223,18 +215,7 @@ public sealed record FilePipeReaderOptions
     /// <exception cref="ArgumentException">An option is for a file that is opened by path.</exception>
     internal void ValidateForHandle()
     {
-        string? option = (_share ?? FileShare.Read) != FileShare.Read ? nameof(Share) : FileOptions != FileOptions.None ? nameof(FileOptions) : null;
-        if (option is not null)
-        {
-            throw new ArgumentException($"{option} can be set only for a file that is opened by path, not for a handle.", option);
-        }
-    }
-
-    private static T Within<T>(T value, T least, T most, string option)
-        where T : IComparable<T>
-    {
-        ArgumentOutOfRangeException.ThrowIfLessThan(value, least, option);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(value, most, option);
-        return value;
+        Option.RequireNoHandle((_share ?? FileShare.Read) != FileShare.Read, nameof(Share));
+        Option.RequireNoHandle(FileOptions != FileOptions.None, nameof(FileOptions));
     }
 }

@@ -28,10 +28,6 @@ public sealed record FilePipeWriterOptions
     /// <summary>The default of <see cref="PauseWriterThreshold"/>, bytes.</summary>
     internal const long DefaultPauseWriterThreshold = 1024 * 1024;
 
-    // Those of FileStream, FILE_FLAG_NO_BUFFERING among them, which is refused by name.
-    private const FileOptions KnownFileOptions = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.DeleteOnClose | FileOptions.SequentialScan
-        | FileOptions.Encrypted | (FileOptions)0x20000000;
-
     internal static FilePipeWriterOptions Default { get; } = new();
 
     /// <summary>
@@ -47,7 +43,7 @@ public sealed record FilePipeWriterOptions
     public FileMode Mode
     {
         get;
-        init => field = value is >= FileMode.CreateNew and <= FileMode.Append ? value : throw new ArgumentOutOfRangeException(nameof(Mode), value, "Not a FileMode.");
+        init => field = Option.Defined(value);
     } = FileMode.Create;
 
     /// <summary>
@@ -59,7 +55,7 @@ public sealed record FilePipeWriterOptions
     public FileShare Share
     {
         get;
-        init => field = (value & ~(FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable)) == 0 ? value : throw new ArgumentOutOfRangeException(nameof(Share), value, "Not a FileShare.");
+        init => field = Option.Known(value);
     } = FileShare.Read;
 
     /// <summary>
@@ -71,7 +67,7 @@ public sealed record FilePipeWriterOptions
     public FileOptions FileOptions
     {
         get;
-        init => field = (value & ~KnownFileOptions) == 0 ? value : throw new ArgumentOutOfRangeException(nameof(FileOptions), value, "Not FileOptions.");
+        init => field = Option.Known(value);
     }
 
     /// <summary>
@@ -82,11 +78,7 @@ public sealed record FilePipeWriterOptions
     public long PreallocationSize
     {
         get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value, nameof(PreallocationSize));
-            field = value;
-        }
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>
@@ -124,11 +116,7 @@ public sealed record FilePipeWriterOptions
     public long? Offset
     {
         get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value ?? 0, nameof(Offset));
-            field = value;
-        }
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>
@@ -168,12 +156,7 @@ public sealed record FilePipeWriterOptions
     public int MinimumBufferSize
     {
         get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfLessThan(value, 1, nameof(MinimumBufferSize));
-            ArgumentOutOfRangeException.ThrowIfGreaterThan(value, MaxMinimumBufferSize, nameof(MinimumBufferSize));
-            field = value;
-        }
+        init => field = Option.Within(value, 1, MaxMinimumBufferSize);
     } = DefaultMinimumBufferSize;
 
     /// <summary>
@@ -200,11 +183,7 @@ public sealed record FilePipeWriterOptions
     public long PauseWriterThreshold
     {
         get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value, nameof(PauseWriterThreshold));
-            field = value;
-        }
+        init => field = Option.NotNegative(value);
     } = DefaultPauseWriterThreshold;
 
     /// <summary>
@@ -215,11 +194,7 @@ public sealed record FilePipeWriterOptions
     public long ResumeWriterThreshold
     {
         get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value, nameof(ResumeWriterThreshold));
-            field = value;
-        }
+        init => field = Option.NotNegative(value);
     }
 
     /// <summary>What is true of the bytes when a flush has completed; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
@@ -227,7 +202,7 @@ public sealed record FilePipeWriterOptions
     public FlushGuarantee FlushGuarantee
     {
         get;
-        init => field = value is >= FlushGuarantee.WriteBehind and <= FlushGuarantee.Durable ? value : throw new ArgumentOutOfRangeException(nameof(FlushGuarantee), value, "Not a FlushGuarantee.");
+        init => field = Option.Defined(value);
     }
 
     /// <summary>
@@ -239,7 +214,7 @@ public sealed record FilePipeWriterOptions
     public FileCaching Caching
     {
         get;
-        init => field = value is >= FileCaching.Keep and <= FileCaching.Direct ? value : throw new ArgumentOutOfRangeException(nameof(Caching), value, "Not a FileCaching.");
+        init => field = Option.Defined(value);
     }
 
     /// <summary>
@@ -252,12 +227,7 @@ public sealed record FilePipeWriterOptions
     public int WritesInFlight
     {
         get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value, nameof(WritesInFlight));
-            ArgumentOutOfRangeException.ThrowIfGreaterThan(value, DirectFile.MaxInFlight, nameof(WritesInFlight));
-            field = value;
-        }
+        init => field = Option.Within(value, 0, DirectFile.MaxInFlight);
     }
 
     /// <summary>
@@ -282,44 +252,24 @@ public sealed record FilePipeWriterOptions
                 $"{nameof(ResumeWriterThreshold)} ({ResumeWriterThreshold}) must not exceed {nameof(PauseWriterThreshold)} ({PauseWriterThreshold}).");
         }
 
-        if (WritesInFlight > 0 && Caching != FileCaching.Direct)
-        {
-            throw new ArgumentException($"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
-        }
-
-        if (Mode == FileMode.Append && Caching == FileCaching.Direct)
-        {
-            throw new ArgumentException(
-                $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: it is the system that decides where each write begins.", nameof(Mode));
-        }
-
-        if (Replace)
-        {
-            ValidateReplace();
-        }
-
-        if (Offset is not null && Mode == FileMode.Append)
-        {
-            throw new ArgumentException($"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.", nameof(Offset));
-        }
-    }
-
-    private void ValidateReplace()
-    {
-        if (Mode is not (FileMode.Create or FileMode.CreateNew))
-        {
-            throw new ArgumentException($"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be {nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.", nameof(Mode));
-        }
-
-        if (Offset is > 0)
-        {
-            throw new ArgumentException($"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.", nameof(Offset));
-        }
-
-        if ((FileOptions & FileOptions.DeleteOnClose) != 0)
-        {
-            throw new ArgumentException($"{nameof(Replace)} makes a file that is to stay, so {nameof(FileOptions.DeleteOnClose)} cannot be set.", nameof(FileOptions));
-        }
+        bool isDirect = Caching == FileCaching.Direct;
+        bool appends = Mode == FileMode.Append;
+        Option.Require(WritesInFlight == 0 || isDirect, $"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
+        Option.Require(
+            !(appends && isDirect),
+            $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: it is the system that decides where each write begins.",
+            nameof(Mode));
+        Option.Require(
+            !Replace || Mode is FileMode.Create or FileMode.CreateNew,
+            $"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be {nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.",
+            nameof(Mode));
+        Option.Require(!Replace || Offset is null or 0, $"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.", nameof(Offset));
+        Option.Require(
+            !Replace || (FileOptions & FileOptions.DeleteOnClose) == 0,
+            $"{nameof(Replace)} makes a file that is to stay, so {nameof(FileOptions.DeleteOnClose)} cannot be set.",
+            nameof(FileOptions));
+        Option.Require(
+            !appends || Offset is null, $"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.", nameof(Offset));
     }
 
     /// <exception cref="ArgumentException">Two options contradict each other.</exception>
@@ -333,11 +283,10 @@ public sealed record FilePipeWriterOptions
                 nameof(Mode));
         }
 
-        if (Truncate && (Mode is not (FileMode.Open or FileMode.OpenOrCreate)))
-        {
-            throw new ArgumentException($"{nameof(Truncate)} cuts an existing file, so {nameof(Mode)} has to be {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.", nameof(Truncate));
-        }
-
+        Option.Require(
+            !Truncate || Mode is FileMode.Open or FileMode.OpenOrCreate,
+            $"{nameof(Truncate)} cuts an existing file, so {nameof(Mode)} has to be {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.",
+            nameof(Truncate));
         if (UnixCreateMode is not null && Mode is (FileMode.Open or FileMode.Truncate))
         {
             throw new ArgumentException($"{nameof(FileMode)}.{Mode} does not create a file, so {nameof(UnixCreateMode)} cannot be set.", nameof(UnixCreateMode));
@@ -348,17 +297,12 @@ public sealed record FilePipeWriterOptions
     internal void ValidateForHandle()
     {
         ValidateBoth();
-        string? option = Mode is not (FileMode.Create or FileMode.Append) ? nameof(Mode)
-            : Share != FileShare.Read ? nameof(Share)
-            : FileOptions != FileOptions.None ? nameof(FileOptions)
-            : PreallocationSize != 0 ? nameof(PreallocationSize)
-            : Replace ? nameof(Replace)
-            : Truncate ? nameof(Truncate)
-            : UnixCreateMode is not null ? nameof(UnixCreateMode)
-            : null;
-        if (option is not null)
-        {
-            throw new ArgumentException($"{option} can be set only for a file that is opened by path, not for a handle.", option);
-        }
+        Option.RequireNoHandle(Mode is not (FileMode.Create or FileMode.Append), nameof(Mode));
+        Option.RequireNoHandle(Share != FileShare.Read, nameof(Share));
+        Option.RequireNoHandle(FileOptions != FileOptions.None, nameof(FileOptions));
+        Option.RequireNoHandle(PreallocationSize != 0, nameof(PreallocationSize));
+        Option.RequireNoHandle(Replace, nameof(Replace));
+        Option.RequireNoHandle(Truncate, nameof(Truncate));
+        Option.RequireNoHandle(UnixCreateMode is not null, nameof(UnixCreateMode));
     }
 }
