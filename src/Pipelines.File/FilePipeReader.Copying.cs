@@ -138,8 +138,8 @@ public sealed partial class FilePipeReader
         {
             ThrowIfNotReadableLocked();
 
-            // Not past the page cache, where large reads ahead pay for the copy of their bytes.
-            _isCopying = !OpenedFile.IsDirect && (OpenedFile.ReadGranularity == 1 || !_buffer.HasCallersPool);
+            // Not where the system reads whole blocks only. Past the page cache large reads ahead pay for the copy of their bytes.
+            _isCopying = OpenedFile.ReadGranularity == 1;
             buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
             if (!_isCopying || _stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
             {

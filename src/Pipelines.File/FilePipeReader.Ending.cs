@@ -71,13 +71,16 @@ public sealed partial class FilePipeReader
     /// still runs, but not for one that has no memory of the reader's (<see cref="FilePipeBackend.Portable"/>, a pipe).
     /// </summary>
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
-    public override ValueTask CompleteAsync(Exception? exception = null)
+    public override async ValueTask CompleteAsync(Exception? exception = null)
     {
         Complete(exception);
+        Task release;
         lock (_buffer)
         {
-            return _isReleased ? default : new ValueTask(Waiting.AddReleaseLocked());
+            release = _isReleased ? Task.CompletedTask : Waiting.AddReleaseLocked();
         }
+
+        await release.ConfigureAwait(false);
     }
 
     /// <inheritdoc cref="Complete"/>

@@ -331,9 +331,10 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             AfterLock after = new() { Error = e };
             _request!.Clear();
+            _request.FinishCanceled();
             lock (_buffer)
             {
-                after.Freed = EndReadLocked(out after.Releases, wasMade: false);
+                after.Freed = EndReadLocked(out after.Releases);
                 after.Wait = _waiting?.TakeLocked();
             }
 
@@ -353,7 +354,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
         if (after.Starts is { } starts && TryRent() is null)
         {
-            starts.Perform();
+            starts.Wake();
         }
 
         after.Cancellation.Request(OpenedFile);
@@ -395,12 +396,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         return Waiting;
     }
 
-    private FileSegment? EndReadLocked(out bool releases, bool wasMade = true)
+    private FileSegment? EndReadLocked(out bool releases)
     {
         bool isUnderWay = _request!.IsUnderWay;
         _stage = isUnderWay ? Stage.Waiting : Stage.Idle;
         releases = _isCompleted && !isUnderWay;
-        return _buffer.EndReadLocked(_request, wasMade);
+        return _buffer.EndReadLocked(_request);
     }
 
     private bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)

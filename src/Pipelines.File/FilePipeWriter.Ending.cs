@@ -97,15 +97,16 @@ public sealed partial class FilePipeWriter
     }
 
     /// <inheritdoc cref="Dispose"/>
-    public ValueTask DisposeAsync()
+    public async ValueTask DisposeAsync()
     {
         if (IsCompleted)
         {
-            return _loop.WaitForReleaseAsync();
+            await _loop.WaitForReleaseAsync().ConfigureAwait(false);
+            return;
         }
 
         GiveUpUnfinished();
-        return CompleteAsync();
+        await CompleteAsync().ConfigureAwait(false);
     }
 
     internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
@@ -131,7 +132,6 @@ public sealed partial class FilePipeWriter
             }
 
             // Before it is looked at whether a call is under way: one that begins later takes nothing.
-            bool isDurable = _options.FlushGuarantee == FlushGuarantee.Durable;
             _loop.CompleteLocked();
             bool isUnderWay = _calls.IsAnyUnderWay();
             if (exception is null && _file.IsUnfinished && isUnderWay)
@@ -144,9 +144,9 @@ public sealed partial class FilePipeWriter
                 _loop.HandOverLocked();
             }
 
-            _loop.FinishLocked(isDurable, isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
+            _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
             runs = _loop.TryRunLocked();
-            isShort = !isDurable && _queue.Flushed <= MaxWriteByCaller;
+            isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _queue.Flushed <= MaxWriteByCaller;
         }
 
         // A hop costs more than a short write into memory does.

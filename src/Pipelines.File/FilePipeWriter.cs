@@ -43,21 +43,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     {
         _options = options;
         _file = file;
-
-        // Where one call writes one segment only, small segments would make small writes.
-        OpenedFile opened = file.Opened;
-        int maxSegments = opened.MaxBuffersPerOperation;
-        int segmentSize = maxSegments > 1 ? options.MinimumBufferSize : Math.Max(options.MinimumBufferSize, FilePipeWriterOptions.DefaultMinimumBufferSize);
-        int block = opened.IsDirect ? opened.ReadGranularity : 1;
-        _queue = new WriteQueue(
-            options.Pool,
-            opened.IsDirect && options.Pool is null ? Math.Max(segmentSize, FileSegment.LeastWholePages) : segmentSize,
-            maxSegments,
-            opened.LargestWriteSegment,
-            keepsFlushesWhole: opened.Appends || opened.SharesPosition,
-            opened.Appends ? WriteQueue.MaxSharedAppend : WriteLoop.BytesPerWrite,
-            block);
-        _loop = new WriteLoop(file, _queue, _flushes, options.Pool is not null);
+        _queue = new WriteQueue(file.Opened, options);
+        _loop = new WriteLoop(file, _queue, _flushes, options);
     }
 
     /// <summary>
@@ -234,13 +221,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             }
         }
 
-        if (freed is not null)
-        {
-            _ = SegmentPool.Shared.Return(freed);
-        }
-
+        _ = SegmentPool.Shared.Return(freed);
         _loop.Run(runs);
-
         if (pending is not null)
         {
             if (guarantee == FlushGuarantee.WriteBehind)
@@ -310,17 +292,15 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     private void OnTokenCanceled(CancellationToken token)
     {
+        OperationCanceledException error = new(token);
         PendingResult<FlushResult>? canceled;
         lock (_loop)
         {
             canceled = _flushes.TakeCanceled(token);
-            if (_loop.IsLentWithLocked(token))
-            {
-                _ = _loop.TryCallBackLocked(default, new OperationCanceledException(token));
-            }
+            _ = _loop.TryCallBackLocked(default, error);
         }
 
-        FlushWaiters.CompleteNow(canceled, default, new OperationCanceledException(token));
+        FlushWaiters.CompleteNow(canceled, default, error);
     }
 
     /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>

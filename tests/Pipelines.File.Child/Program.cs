@@ -55,7 +55,7 @@ try
         "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
         "starve" => await StarveAsync(args[1]),
         "turns" => await TakeTurnsAsync(args[1]),
-        "underlock" => CompleteUnderLock(args[1]),
+        "underlock" => CompleteUnderLock(args[1], hasCallersPool: args[2] == "callers"),
         "follow" => await FollowAsync(args[1]),
         "starved" => await FollowStarvedAsync(args[1]),
         "starvedlog" => await FollowStarvedLogAsync(args[1]),
@@ -363,14 +363,18 @@ static async Task<int> TakeTurnsAsync(string folder)
     return 0;
 }
 
-// A blocking Complete on a thread of the pool, under a lock that all its other threads wait for.
-static int CompleteUnderLock(string folder)
+// A blocking Complete on a thread of the pool, under a lock that all its other threads wait for. The pool has no further one, but for the code of a caller's memory pool.
+static int CompleteUnderLock(string folder, bool hasCallersPool)
 {
     ThreadPool.SetMinThreads(8, 8);
-    ThreadPool.SetMaxThreads(8, 8);
+    if (!hasCallersPool)
+    {
+        ThreadPool.SetMaxThreads(8, 8);
+    }
+
     Lock gate = new();
     using CountdownEvent left = new(9);
-    FilePipeWriter writer = FilePipeWriter.Create(Path.Combine(folder, "f"), new FilePipeWriterOptions { Pool = System.Buffers.MemoryPool<byte>.Shared });
+    FilePipeWriter writer = FilePipeWriter.Create(Path.Combine(folder, "f"), new FilePipeWriterOptions { Pool = hasCallersPool ? System.Buffers.MemoryPool<byte>.Shared : null });
     for (int i = 0; i < 100; i++)
     {
         // So that nothing is slow for being done the first time.

@@ -34,12 +34,7 @@ internal sealed class FilePump : IDisposable
     /// <param name="source">The file.</param>
     /// <param name="offset">The first byte, bytes.</param>
     /// <param name="length">At most so many bytes; <see langword="null"/>: to the end of the file.</param>
-    internal FilePump(OpenedFile source, long offset, long? length = null)
-    {
-        _source = source;
-        _offset = offset;
-        _length = length ?? long.MaxValue - offset;
-    }
+    internal FilePump(OpenedFile source, long offset, long? length = null) => Reuse(source, offset, length);
 
     /// <summary>Bytes that the destination was advanced over. May be asked from any thread.</summary>
     internal long Copied => Volatile.Read(ref _copied);
@@ -92,9 +87,7 @@ internal sealed class FilePump : IDisposable
         {
             while (Copied < _length)
             {
-                // A file's writer gives all the room that it has left, so that short reads do not take a segment each.
-                int step = NextStep();
-                if (await ReadAsync(destination, step, destination is FilePipeWriter ? Math.Min(step, LastStep) : step).ConfigureAwait(false) == 0)
+                if (await ReadAsync(destination, NextStep()).ConfigureAwait(false) == 0)
                 {
                     return true;
                 }
@@ -113,15 +106,13 @@ internal sealed class FilePump : IDisposable
         }
     }
 
-    /// <summary>Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. 0: the end of the file.</summary>
-    internal ValueTask<int> ReadAsync(PipeWriter destination, int count) => ReadAsync(destination, count, sizeHint: count);
-
-    /// <summary>Copies something else from here on, from an offset to the end. It has been disposed of, and nobody cancels it any more.</summary>
-    internal void Reuse(OpenedFile source, long offset)
+    /// <summary>Copies something else from here on. It has been disposed of, and nobody cancels it any more.</summary>
+    [MemberNotNull(nameof(_source))]
+    internal void Reuse(OpenedFile source, long offset, long? length = null)
     {
         _source = source;
         _offset = offset;
-        _length = long.MaxValue - offset;
+        _length = length ?? long.MaxValue - offset;
         _copied = 0;
         _hasGrown = false;
         _canceled = null;
@@ -135,7 +126,8 @@ internal sealed class FilePump : IDisposable
         _request = null;
     }
 
-    private ValueTask<int> ReadAsync(PipeWriter destination, int count, int sizeHint)
+    /// <summary>Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. 0: the end of the file.</summary>
+    internal ValueTask<int> ReadAsync(PipeWriter destination, int count)
     {
         if (Canceled is { } canceled)
         {
@@ -148,7 +140,8 @@ internal sealed class FilePump : IDisposable
             _request.ResumesOnPool = true;
         }
 
-        Memory<byte> memory = destination.GetMemory(sizeHint);
+        // A file's writer gives all the room that it has left, so that short reads do not take a segment each.
+        Memory<byte> memory = destination.GetMemory(destination is FilePipeWriter ? Math.Min(count, LastStep) : count);
         ThrowIfNone(memory.Length);
         _request.Begin(FileRequestKind.Read, _offset + _copied);
         _request.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);

@@ -119,8 +119,6 @@ internal sealed class ReadBuffer
     // Nobody else reads ahead what is read past the page cache.
     private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold : File.BytesPerRead;
 
-    private bool FindsShortEnd => _asksBehindEnd || (!_options.Follow && File is { IsDirect: true, Properties.KnownLength: not null });
-
     // Where one call fills one segment only, it is that segment which is large.
     private int SegmentSize
         => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1
@@ -249,12 +247,12 @@ internal sealed class ReadBuffer
         request.Pin();
     }
 
-    /// <summary>Records what came of a read; of one that was not made, that nothing did.</summary>
-    internal FileSegment? EndReadLocked(FileRequest request, bool wasMade = true)
+    /// <summary>Records what came of a read.</summary>
+    internal FileSegment? EndReadLocked(FileRequest request)
     {
         AssertLocked();
-        long filled = wasMade ? request.Transferred : 0;
-        if (wasMade && request.Error is not null)
+        long filled = request.Transferred;
+        if (request.Error is not null)
         {
             Error = request.Error;
         }
@@ -266,7 +264,7 @@ internal sealed class ReadBuffer
                 _unknownReadSize = Math.Min(_unknownReadSize * 2, File.BytesPerRead);
             }
         }
-        else if (wasMade && !request.IsCanceled)
+        else if (!request.IsCanceled)
         {
             _endOfFile = EndOfFile.Found;
         }
@@ -362,7 +360,7 @@ internal sealed class ReadBuffer
 
     /// <summary>Whether a read that has got less than it asked for has seen the end, as far as the file is as long as it was or longer.</summary>
     private bool HasFoundEnd(FileRequest request)
-        => FindsShortEnd && request.IsShortAtEnd && request.Transferred < request.Length && request.Offset + request.Transferred >= File.Properties.Length;
+        => !_options.Follow && request.IsShortAtEnd && request.Transferred < request.Length && request.Offset + request.Transferred >= File.Properties.KnownLength;
 
     /// <summary>The number of bytes since the beginning that a position of the caller's stands for.</summary>
     private long IndexOfLocked(SequencePosition position)

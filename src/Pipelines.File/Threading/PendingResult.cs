@@ -24,6 +24,9 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// <summary>Above the bits is the version of the wait that they are for: one who takes a result twice must not meet the next wait.</summary>
     private const int VersionShift = 16;
 
+    // The next one in a list of its owner's, guarded by the owner's lock, or of the pool's.
+    internal PendingResult<TResult>? Next;
+
     private readonly PendingResultPool<TResult> _pool;
     private ManualResetValueTaskSourceCore<bool> _core;
 
@@ -44,8 +47,6 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// <summary>The token that ends this wait. Guarded by the owner's lock until the wait is taken.</summary>
     internal CancellationToken CancellationToken { get; set; }
 
-    /// <summary>The next one in a list of its owner's, guarded by the owner's lock, or of the pool's.</summary>
-    internal PendingResult<TResult>? Next { get; set; }
 
     /// <summary>What a writer waits for before it completes this one, bytes; guarded by its lock.</summary>
     internal long Target { get; set; }

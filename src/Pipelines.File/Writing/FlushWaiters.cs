@@ -3,20 +3,23 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The flushes of one writer that wait, oldest first. The writer's lock guards all of it. Whoever takes flushes out, under that lock, completes them afterwards without it.
+/// The flushes of one writer that wait, oldest first, linked by <see cref="PendingResult{TResult}.Next"/>. The writer's lock guards all of it. Whoever takes flushes out, under that lock,
+/// completes them afterwards without it.
 /// </summary>
 internal sealed class FlushWaiters
 {
     private readonly PendingResultPool<FlushResult> _pool = new();
-    private FlushList _waiting;
+    private PendingResult<FlushResult>? _first;
+    private PendingResult<FlushResult>? _last;
+    private int _count;
 
-    /// <inheritdoc cref="FlushList.Count"/>
-    internal int Count => _waiting.Count;
+    /// <summary>How many there are: by anybody, who may find a moment of a change.</summary>
+    internal int Count => Volatile.Read(ref _count);
 
     /// <summary>Whether a flush waits for the device with no more than <paramref name="written"/> bytes.</summary>
     internal bool WantsSync(long written)
     {
-        for (PendingResult<FlushResult>? flush = _waiting.First; flush is not null; flush = flush.Next)
+        for (PendingResult<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
         {
             if (flush.WaitsForSync && flush.Target <= written)
             {
@@ -33,7 +36,17 @@ internal sealed class FlushWaiters
         PendingResult<FlushResult> flush = Rent(cancellationToken);
         flush.Target = target;
         flush.WaitsForSync = waitsForSync;
-        _waiting.Add(flush);
+        if (_last is null)
+        {
+            _first = flush;
+        }
+        else
+        {
+            _last.Next = flush;
+        }
+
+        _last = flush;
+        _count++;
         return flush;
     }
 
@@ -47,11 +60,11 @@ internal sealed class FlushWaiters
 
     /// <summary>Takes out those whose wait is over: all of them after a failure.</summary>
     internal PendingResult<FlushResult>? TakeReached(long written, long synced, bool hasFailed)
-        => _waiting.First is null ? null : TakeWhere((written, synced, hasFailed), static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));
+        => TakeWhere((written, synced, hasFailed), static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));
 
     internal PendingResult<FlushResult>? TakeCanceled(CancellationToken token) => TakeWhere(token, static (flush, token) => flush.CancellationToken == token);
 
-    internal PendingResult<FlushResult>? TakeAll() => _waiting.TakeAll();
+    internal PendingResult<FlushResult>? TakeAll() => TakeWhere(true, static (_, _) => true);
 
     /// <summary>
     /// Completes flushes that were taken out, on a thread of a caller's. Where the awaiter of one throws instead of queueing its continuation, the others are completed all the same.
@@ -98,20 +111,25 @@ internal sealed class FlushWaiters
 
     private PendingResult<FlushResult>? TakeWhere<TState>(TState state, Func<PendingResult<FlushResult>, TState, bool> isWanted)
     {
-        FlushList taken = default;
-        PendingResult<FlushResult>? left = TakeAll();
-        while (TakeFirst(ref left) is { } flush)
+        PendingResult<FlushResult>? taken = null;
+        ref PendingResult<FlushResult>? endOfTaken = ref taken;
+        ref PendingResult<FlushResult>? next = ref _first;
+        _last = null;
+        while (next is { } flush)
         {
             if (isWanted(flush, state))
             {
-                taken.Add(flush);
+                endOfTaken = TakeFirst(ref next);
+                endOfTaken = ref flush.Next;
+                _count--;
             }
             else
             {
-                _waiting.Add(flush);
+                _last = flush;
+                next = ref flush.Next;
             }
         }
 
-        return taken.First;
+        return taken;
     }
 }

@@ -19,16 +19,23 @@ internal sealed class WriteQueue
     internal const int MaxWholeFlush = 64 * 1024;
 
     /// <summary>The most bytes of one write that several flushes of an appending writer share: no other process's line is joined to more than that where this one is killed within it.</summary>
-    internal const int MaxSharedAppend = 4 * 1024;
+    private const int MaxSharedAppend = 4 * 1024;
 
     /// <summary>The longest piece of memory, bytes: an array, less what a segment and an open flush need of it.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
+    /// <summary>Bytes that one write takes at most of lent memory: a call that is canceled waits for the write under way.</summary>
+    private const int LentBytesPerWrite = 8 * 1024 * 1024;
+
+    private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
+
+    // Bytes of a segment at least, and bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do not.
     private readonly int _segmentSize;
     private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
-    private readonly int _maxSharedWrite;
+
+    // More than 1 for direct I/O, bytes: a write that is not the last one ends at a multiple of this, segments are as long, and a caller's memory begins at a multiple of DirectFile.LeastBlock.
     private readonly int _block;
 
     // Where the flushes end that are not written, where flushes are kept whole. Guarded by the lock.
@@ -48,35 +55,21 @@ internal sealed class WriteQueue
     private long _lentStart;
     private nint _lentAddress;
 
-    /// <param name="pool">Where memory comes from; <see langword="null"/> for the library's own pool.</param>
-    /// <param name="segmentSize">Bytes of a segment.</param>
-    /// <param name="maxSegmentsPerWrite">How many segments one write takes.</param>
-    /// <param name="largestSegment">Bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do not.</param>
-    /// <param name="keepsFlushesWhole">
-    /// Whether the bytes of a flush, <see cref="MaxWholeFlush"/> at most, go out in one write, as a file that others write to as well needs it. Where a write takes one segment only
-    /// they lie within one.
-    /// </param>
-    /// <param name="maxSharedWrite">Bytes of a write that whole flushes share.</param>
-    /// <param name="block">
-    /// More than 1 for direct I/O, bytes: a write that is not the last one ends at a multiple of this, segments are as long, and a caller's memory begins at a multiple of
-    /// <see cref="DirectFile.LeastBlock"/>.
-    /// </param>
-    internal WriteQueue(
-        MemoryPool<byte>? pool, int segmentSize, int maxSegmentsPerWrite, int largestSegment = 0, bool keepsFlushesWhole = false, int maxSharedWrite = MaxSharedAppend, int block = 1)
+    internal WriteQueue(OpenedFile file, FilePipeWriterOptions options)
     {
-        _pool = pool;
-        if (keepsFlushesWhole)
-        {
-            _flushEnds = new Queue<long>();
-            segmentSize = Math.Max(segmentSize, MaxWholeFlush);
-        }
+        _file = file;
+        _pool = options.Pool;
+        _maxSegmentsPerWrite = file.MaxBuffersPerOperation;
+        _largestSegment = _pool is null ? file.LargestWriteSegment : 0;
+        _block = file.IsDirect ? file.ReadGranularity : 1;
 
-        // It is a minimum, and a smaller piece of the own pool would leave the most of its memory unused.
-        _segmentSize = pool is null ? Math.Max(segmentSize, SegmentPool.MinSize) : segmentSize;
-        _largestSegment = pool is null ? largestSegment : 0;
-        _maxSegmentsPerWrite = maxSegmentsPerWrite;
-        _maxSharedWrite = maxSharedWrite;
-        _block = block;
+        // A file that others write to as well needs the bytes of a flush in one write. Where a write takes one segment only they lie within one.
+        bool keepsFlushesWhole = file.Appends || file.SharesPosition;
+        _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
+
+        // Small segments would make small writes where a write takes one only, and leave the most of a smaller piece of the own pool unused.
+        int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 || (file.IsDirect && _pool is null) ? MaxWholeFlush : _pool is null ? SegmentPool.MinSize : 1;
+        _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
 
     /// <summary>Bytes that the system has. Guarded by the lock.</summary>
@@ -213,19 +206,19 @@ internal sealed class WriteQueue
         _lentAddress = 0;
     }
 
-    /// <summary>Gives the request the next flushed bytes, at most <paramref name="maxBytes"/>, or <paramref name="maxLent"/> of what is lent. They stay where they are until <see cref="OnWrittenLocked"/>.</summary>
-    internal void BeginWriteLocked(FileRequest request, long maxBytes, long maxLent)
+    /// <summary>Gives the request the next flushed bytes, or what is lent behind them. They stay where they are until <see cref="TakeWrittenLocked"/>.</summary>
+    internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written);
         long ownEnd = _lent.IsEmpty ? Flushed : _lentStart;
         if (Written == ownEnd)
         {
-            AddLent(request, maxLent - ((request.Offset + maxLent) % _block));
+            AddLent(request, MostOf(request, LentBytesPerWrite));
             return;
         }
 
         long position = Written;
-        long end = EndOfWrite(ownEnd, maxBytes - ((request.Offset + maxBytes) % _block));
+        long end = EndOfWrite(ownEnd, MostOf(request, _file.BytesPerWrite));
         for (FileSegment segment = _head!; position < end && request.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);
@@ -240,7 +233,7 @@ internal sealed class WriteQueue
     }
 
     /// <summary>The system has taken that many more bytes.</summary>
-    internal FileSegment? OnWrittenLocked(long bytes)
+    internal void OnWrittenLocked(long bytes)
     {
         Written += bytes;
         if (!_lent.IsEmpty && Written > _lentStart)
@@ -250,9 +243,10 @@ internal sealed class WriteQueue
             _lentAddress += _lentAddress == 0 ? 0 : (nint)lent;
             _lentStart = Written;
         }
-
-        return TakeBefore(Written);
     }
+
+    /// <summary>The segments whose bytes are written. No write is under way.</summary>
+    internal FileSegment? TakeWrittenLocked() => TakeBefore(Written);
 
     /// <summary>After a failure: drops what was handed over and can not be written any more. The caller's tail stays. No write is under way.</summary>
     internal FileSegment? DropFlushedLocked()
@@ -288,6 +282,9 @@ internal sealed class WriteQueue
         return list;
     }
 
+    /// <summary>How many bytes the write takes at most.</summary>
+    private long MostOf(FileRequest request, long bytes) => bytes - ((request.Offset + bytes) % _block);
+
     /// <summary>Where a write ends that begins at <see cref="Written"/>: where flushes are kept whole, with one of them, or with several that are short together.</summary>
     private long EndOfWrite(long ownEnd, long maxBytes)
     {
@@ -305,7 +302,7 @@ internal sealed class WriteQueue
         long end = _flushEnds.TryPeek(out long first) ? Math.Min(first, most) : most;
         foreach (long next in _flushEnds)
         {
-            if (next > most || next - Written > _maxSharedWrite)
+            if (next > most || next - Written > (_file.Appends ? MaxSharedAppend : _file.BytesPerWrite))
             {
                 break;
             }

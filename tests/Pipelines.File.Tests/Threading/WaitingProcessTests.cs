@@ -38,11 +38,13 @@ public sealed class WaitingProcessTests : IDisposable
         Assert.Equal("1 work item\n1 before another\n20 in all\n", output);
     }
 
-    [Fact]
-    public async Task Complete_EveryPoolThreadWaitsForTheSameLock_NeedsNoneOfThem()
+    [Theory]
+    [InlineData("own")]
+    [InlineData("callers")]
+    public async Task Complete_EveryPoolThreadWaitsForTheSameLock_EndsAllTheSame(string pool)
     {
         ChildProcess.SkipUnlessLinux("dotnet");
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("underlock", _folder.Path)).WaitAsync(Eventually.Limit, _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("underlock", _folder.Path, pool)).WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0, output + error);
     }
 
