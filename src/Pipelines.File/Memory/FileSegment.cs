@@ -36,16 +36,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         PooledSize = size;
     }
 
-    /// <summary>A segment around memory of a caller's pool, with at most <paramref name="limit"/> of its bytes. Used once.</summary>
-    internal FileSegment(IMemoryOwner<byte> owner, int limit)
+    /// <summary>A segment without memory, for that of a caller's pool.</summary>
+    internal FileSegment()
     {
-        _owner = owner;
-        Memory<byte> memory = owner.Memory;
-        Buffer = memory.Length > limit ? memory[..limit] : memory;
-        if (Buffer.IsEmpty)
-        {
-            throw new InvalidOperationException("The memory pool returned empty memory.");
-        }
     }
 
     /// <summary>The whole memory of this segment, written or not.</summary>
@@ -89,6 +82,20 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         SetEnd(0);
     }
 
+    /// <summary>Readies a segment without memory for that of a caller's pool, with at most <paramref name="limit"/> of its bytes.</summary>
+    internal void Rent(IMemoryOwner<byte> owner, int limit)
+    {
+        Memory<byte> memory = owner.Memory;
+        if (memory.IsEmpty)
+        {
+            throw new InvalidOperationException("The memory pool returned empty memory.");
+        }
+
+        _owner = owner;
+        Buffer = memory.Length > limit ? memory[..limit] : memory;
+        SetEnd(0);
+    }
+
     /// <summary>Pins a caller's memory until it is given back; the own pool's always is. Runs the caller's code.</summary>
     internal unsafe void Pin()
     {
@@ -118,6 +125,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     {
         using IMemoryOwner<byte>? owner = _owner;
         _owner = null;
+        _address = 0;
         Buffer = default;
         Memory = default;
         _pin.Dispose();

@@ -36,7 +36,8 @@ internal sealed class SegmentPool
     [ThreadStatic]
     private static FileSegment? s_ofThread;
 
-    private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 1];
+    // The last one has segments without memory, for that of callers' pools.
+    private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 2];
 
     // Interlocked: bytes in all buckets together.
     private long _retainedBytes;
@@ -113,12 +114,14 @@ internal sealed class SegmentPool
     }
 
     /// <summary>A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.</summary>
-    internal static FileSegment Rent(int size, MemoryPool<byte> pool)
+    internal FileSegment Rent(int size, MemoryPool<byte> pool)
     {
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
         try
         {
-            return new FileSegment(owner, size);
+            FileSegment segment = _buckets[^1].Pop() ?? new FileSegment();
+            segment.Rent(owner, size);
+            return segment;
         }
         catch
         {
@@ -144,6 +147,7 @@ internal sealed class SegmentPool
                 try
                 {
                     segment.ReleaseOwner();
+                    _buckets[^1].Push(segment);
                 }
                 catch (Exception e)
                 {

@@ -234,7 +234,7 @@ internal sealed class ReadBuffer
             bool isExact = Alignment > 1 && (request.Offset + request.Length + size) % Alignment == 0;
             FileSegment segment = _pool is null
                 ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), SegmentSize))
-                : SegmentPool.Rent(isExact ? size : SegmentSize, _pool);
+                : SegmentPool.Shared.Rent(isExact ? size : SegmentSize, _pool);
             if (_pool is not null && File.IsDirect)
             {
                 DirectFile.RequireWhole(segment);

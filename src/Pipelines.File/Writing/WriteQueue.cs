@@ -135,7 +135,7 @@ internal sealed class WriteQueue
         int size = Math.Max(Math.Max(_segmentSize, wanted), GrownSize());
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
             ? SegmentPool.Shared.Rent((size + _block - 1) / _block * _block)
-            : SegmentPool.Rent(size, _pool);
+            : SegmentPool.Shared.Rent(size, _pool);
         if (_block > 1)
         {
             DirectFile.RequireWhole(segment);

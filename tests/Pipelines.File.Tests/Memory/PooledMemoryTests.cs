@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Diagnostics.CodeAnalysis;
+using System.IO.Pipelines;
 using FilePipelinesChild;
 using Pipelines.File;
 using Pipelines.File.Memory;
@@ -197,6 +198,48 @@ public sealed class PooledMemoryTests : IDisposable
         Assert.Equal((1L << 31) + 1, stream.Length);
     }
 
+    [Fact]
+    public async Task ReaderAndWriter_PoolThatReusesItsMemory_AllocateNothingForAPiece()
+    {
+        const int Pieces = 256;
+        using TempFolder folder = new();
+        using ReusingPool pool = new();
+        string path = folder.File("f", Pattern.Bytes(Pieces * ReusingPool.Size));
+        string copy = folder.File("copy");
+
+        // The objects of a file are fewer.
+        const int Enough = 4096;
+        Assert.InRange(Least(Read, Enough), 1, Enough);
+        Assert.InRange(Least(Write, Enough), 1, Enough);
+        Assert.Equal(Pattern.Bytes(Pieces * ReusingPool.Size), await File.ReadAllBytesAsync(copy, TestContext.Current.CancellationToken));
+
+        void Read()
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { Pool = pool, BufferSize = ReusingPool.Size });
+            for (bool isCompleted = false; !isCompleted;)
+            {
+                ValueTask<ReadResult> reading = reader.ReadAsync(TestContext.Current.CancellationToken);
+                ReadResult result = reading.IsCompleted ? reading.GetAwaiter().GetResult() : reading.AsTask().GetAwaiter().GetResult();
+                isCompleted = result.IsCompleted;
+                reader.AdvanceTo(result.Buffer.End);
+            }
+
+            reader.Complete();
+        }
+
+        void Write()
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(copy, new() { Pool = pool, MinimumBufferSize = ReusingPool.Size });
+            for (int i = 0; i < Pieces; i++)
+            {
+                Pattern.Fill(writer.GetSpan(ReusingPool.Size)[..ReusingPool.Size], i * ReusingPool.Size);
+                writer.Advance(ReusingPool.Size);
+            }
+
+            writer.Complete();
+        }
+    }
+
     private static void Fill(int length)
     {
         using PooledMemoryStream stream = new();
@@ -217,5 +260,40 @@ public sealed class PooledMemoryTests : IDisposable
         }
 
         return least;
+    }
+
+    /// <summary>A caller's pool that allocates nothing once it is warm.</summary>
+    private sealed class ReusingPool : MemoryPool<byte>
+    {
+        public const int Size = 4096;
+
+        private readonly Stack<Piece> _idle = [];
+
+        public override int MaxBufferSize => Size;
+
+        public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
+        {
+            lock (_idle)
+            {
+                return _idle.TryPop(out Piece? piece) ? piece : new Piece(this);
+            }
+        }
+
+        protected override void Dispose(bool disposing)
+        {
+        }
+
+        private sealed class Piece(ReusingPool pool) : IMemoryOwner<byte>
+        {
+            public Memory<byte> Memory { get; } = GC.AllocateArray<byte>(Size, pinned: true);
+
+            public void Dispose()
+            {
+                lock (pool._idle)
+                {
+                    pool._idle.Push(this);
+                }
+            }
+        }
     }
 }
