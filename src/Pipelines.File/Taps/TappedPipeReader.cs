@@ -31,7 +31,16 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
         long length = 0;
         if (!_isCompleted && _buffer is { } buffer)
         {
-            ReadOnlySequence<byte> bytes = buffer.Slice(0, consumed);
+            ReadOnlySequence<byte> bytes = default;
+            try
+            {
+                bytes = buffer.Slice(0, consumed);
+            }
+            catch (ArgumentOutOfRangeException)
+            {
+                // A position that is none of the buffer's is the reader's to refuse.
+            }
+
             length = bytes.Length;
             foreach (ReadOnlyMemory<byte> memory in bytes.Slice(Math.Min(_shown, length)))
             {
@@ -68,19 +77,26 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
             ReadResult result = await ReadAsync(cancellationToken).ConfigureAwait(false);
             ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, result.IsCanceled ? 0 : Math.Min(result.Buffer.Length, MaxStep));
             goesOn = !result.IsCompleted || bytes.Length < result.Buffer.Length;
-            bool isEmpty = bytes.IsEmpty;
-            foreach (ReadOnlyMemory<byte> memory in bytes)
+            long written = 0;
+            try
             {
-                destination.Write(memory.Span);
+                foreach (ReadOnlyMemory<byte> memory in bytes)
+                {
+                    destination.Write(memory.Span);
+                    written += memory.Length;
+                }
+            }
+            finally
+            {
+                AdvanceTo(bytes.GetPosition(written));
             }
 
-            AdvanceTo(bytes.End);
             if (result.IsCanceled)
             {
                 throw new OperationCanceledException("The read was canceled.");
             }
 
-            goesOn &= isEmpty || FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+            goesOn &= written == 0 || FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
         }
     }
 

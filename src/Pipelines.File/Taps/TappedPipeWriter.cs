@@ -3,7 +3,7 @@ namespace Pipelines.File.Taps;
 /// <summary>A writer that shows each byte that its caller advances over. All bytes go through <see cref="Advance"/>: those of WriteAsync, AsStream and CopyFromAsync are copied there.</summary>
 internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<byte>> append) : PipeWriter
 {
-    // What GetMemory returned last, less what was advanced over since. The caller's: one at a time.
+    // What GetMemory returned last, less what was advanced over since, until the writer takes it back. The caller's: one at a time.
     private Memory<byte> _memory;
 
     public override bool CanGetUnflushedBytes => writer.CanGetUnflushedBytes;
@@ -44,7 +44,15 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
 
     public override void CancelPendingFlush() => writer.CancelPendingFlush();
 
-    public override void Complete(Exception? exception = null) => writer.Complete(exception);
+    public override void Complete(Exception? exception = null)
+    {
+        _memory = default;
+        writer.Complete(exception);
+    }
 
-    public override ValueTask CompleteAsync(Exception? exception = null) => writer.CompleteAsync(exception);
+    public override ValueTask CompleteAsync(Exception? exception = null)
+    {
+        _memory = default;
+        return writer.CompleteAsync(exception);
+    }
 }

@@ -210,6 +210,36 @@ public sealed class TapTests : IDisposable
     }
 
     [Fact]
+    public async Task TappedReader_CopyToAWriterThatThrows_LeavesTheReaderAsItWas()
+    {
+        List<byte> seen = [];
+        Pipe source = new();
+        PipeReader reader = source.Reader.Tap(span => seen.AddRange(span));
+        await source.Writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Pipe completed = new();
+        await completed.Writer.CompleteAsync();
+        await Assert.ThrowsAsync<InvalidOperationException>(() => reader.CopyToAsync(completed.Writer, _stop));
+        Assert.Empty(seen);
+        ReadResult result = await reader.ReadAsync(_stop);
+        Assert.Equal(Pattern.Bytes(10), result.Buffer.ToArray());
+    }
+
+    [Fact]
+    public async Task TappedReader_PositionOfAnEarlierRead_IsRefusedByTheReader()
+    {
+        List<byte> seen = [];
+        PipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(100))).Tap(span => seen.AddRange(span));
+        ReadResult result = await reader.ReadAsync(_stop);
+        SequencePosition earlier = result.Buffer.Start;
+        reader.AdvanceTo(result.Buffer.GetPosition(50));
+        result = await reader.ReadAsync(_stop);
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(earlier));
+        reader.AdvanceTo(result.Buffer.End);
+        Assert.Equal(Pattern.Bytes(100), seen);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
     public async Task TappedReader_CompletedWithinALoop_SeesNothingMore()
     {
         int seen = 0;
@@ -314,6 +344,17 @@ public sealed class TapTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1));
         Assert.Equal(0, seen);
         await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await writer.WriteAsync(new byte[10], new CancellationToken(canceled: true)));
+        Assert.Equal(0, seen);
+    }
+
+    [Fact]
+    public async Task TappedWriter_AdvanceAfterComplete_IsNotSeen()
+    {
+        int seen = 0;
+        PipeWriter writer = FilePipeWriter.Create(_folder.File("f")).Tap(span => seen += span.Length);
+        writer.GetSpan(10);
+        await writer.CompleteAsync();
+        _ = Record.Exception(() => writer.Advance(10));
         Assert.Equal(0, seen);
     }
 
