@@ -33,8 +33,9 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
     private FileCheckpoint? _last = options.Checkpoint;
     private bool _isAfterGap;
 
-    // Whether it is settled where the log begins.
+    // Whether it is settled where the log begins; whether a file was open.
     private bool _isStarted;
+    private bool _wasOpen;
 
     /// <summary>Opens the file that comes next, and waits until there is one.</summary>
     internal async ValueTask<LogFile> OpenNextAsync(CancellationToken cancellationToken)
@@ -68,7 +69,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             }
             catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException
                 || (e is IOException or UnauthorizedAccessException
-                    && (_last is not null || OperatingSystem.IsWindows()) && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals))
+                    && (_wasOpen || OperatingSystem.IsWindows()) && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals))
             {
                 // It was renamed since, or its rights may come later, and Windows denies access to a file whose deletion is pending.
             }
@@ -191,7 +192,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             if (isExpected && !(reader.Length < offset))
             {
                 LogFile file = new(reader, next.Name, offset, next.IsNamed, _isAfterGap, options);
-                _isStarted = true;
+                _isStarted = _wasOpen = true;
                 _isAfterGap = false;
                 _done.IntersectWith(files.Rotated.Select(static one => one.Identity));
                 return file;

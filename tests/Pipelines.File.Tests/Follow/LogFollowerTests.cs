@@ -540,6 +540,15 @@ public sealed class LogFollowerTests : IDisposable
         => await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await GrowingFile.Bounded(new FollowedLog(_folder.Path).StepAsync()));
 
     [Fact]
+    public async Task Checkpoint_OfAFolder_ThrowsAtOnce()
+    {
+        // Only after a rotation is a file that cannot be opened tried again.
+        LogFollowerOptions options = FollowedLog.From(default) with { FollowInterval = TimeSpan.FromMinutes(10) };
+        await using FollowedLog lines = new(_folder.Path, options);
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await GrowingFile.Bounded(lines.StepAsync()));
+    }
+
+    [Fact]
     public void Options_ThatCannotBe_Throw()
     {
         Assert.Throws<ArgumentException>("path", () => new LogFollower(""));
