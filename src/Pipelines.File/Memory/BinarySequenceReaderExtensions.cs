@@ -11,6 +11,9 @@ public static class BinarySequenceReaderExtensions
 {
     private const int GuidSize = 16;
 
+    /// <summary>How many values are copied at a time: their bytes fit into a span.</summary>
+    private const int ValuesAtATime = 1 << 24;
+
     // What a decimal's last part may have set: its sign, and the scale, 0 to 28.
     private const int DecimalSign = int.MinValue;
     private const int DecimalScale = 0x00FF0000;
@@ -390,12 +393,18 @@ public static class BinarySequenceReaderExtensions
             return false;
         }
 
-        Span<byte> bytes = MemoryMarshal.AsBytes(values);
-        reader.TryCopyTo(bytes);
-        reader.Advance(bytes.Length);
-        if (isReversed)
+        while (!values.IsEmpty)
         {
-            BinaryOrder.Reverse<T>(values, values);
+            Span<T> piece = values[..Math.Min(values.Length, ValuesAtATime)];
+            Span<byte> bytes = MemoryMarshal.AsBytes(piece);
+            reader.TryCopyTo(bytes);
+            reader.Advance(bytes.Length);
+            if (isReversed)
+            {
+                BinaryOrder.Reverse<T>(piece, piece);
+            }
+
+            values = values[piece.Length..];
         }
 
         return true;

@@ -7,6 +7,9 @@ namespace Pipelines.File;
 /// </summary>
 public static class Utf8BufferWriterExtensions
 {
+    /// <summary>How many characters are encoded at a time, so that a long text fits into segments of a pool.</summary>
+    private const int CharsAtATime = 4096;
+
     /// <summary>
     /// Writes a text as UTF-8, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.
     /// </summary>
@@ -22,9 +25,16 @@ public static class Utf8BufferWriterExtensions
     public static void WriteUtf8(this IBufferWriter<byte> writer, ReadOnlySpan<char> text)
     {
         ArgumentNullException.ThrowIfNull(writer);
-        if (!text.IsEmpty)
+        while (!text.IsEmpty)
         {
-            Encoding.UTF8.GetBytes(text, writer);
+            ReadOnlySpan<char> piece = text.Length <= CharsAtATime ? text : text[..CharsAtATime];
+            if (piece.Length < text.Length && char.IsHighSurrogate(piece[^1]))
+            {
+                piece = piece[..^1];
+            }
+
+            Encoding.UTF8.GetBytes(piece, writer);
+            text = text[piece.Length..];
         }
     }
 

@@ -460,13 +460,42 @@ public sealed class BinaryFormatTests
 
     private static double Reversed(double value) => BitConverter.Int64BitsToDouble(BinaryPrimitives.ReverseEndianness(BitConverter.DoubleToInt64Bits(value)));
 
+    [Fact]
+    [Trait("Category", StressTime.Category)]
+    public void TryReadInt16LittleEndian_MoreBytesThanASpanHas_ReadsThemAll()
+    {
+        byte[] block = new byte[64 * 1024 * 1024];
+        Random.Shared.NextBytes(block);
+        Pieces first = new(block, 0);
+        Pieces last = first;
+        while (last.RunningIndex <= 1L << 31)
+        {
+            last = last.Append();
+        }
+
+        short[] values = new short[(1 << 30) + 10];
+        SequenceReader<byte> reader = new(new ReadOnlySequence<byte>(first, 0, last, last.Memory.Length));
+        Assert.True(reader.TryReadInt16LittleEndian(values));
+        Assert.Equal(2L * values.Length, reader.Consumed);
+        Assert.Equal(BinaryPrimitives.ReadInt16LittleEndian(block), values[0]);
+        Assert.Equal(BinaryPrimitives.ReadInt16LittleEndian(block.AsSpan(18)), values[^1]);
+    }
+
     /// <summary>A sequence of pieces of one length.</summary>
     private sealed class Pieces : ReadOnlySequenceSegment<byte>
     {
-        private Pieces(ReadOnlyMemory<byte> memory, long runningIndex)
+        internal Pieces(ReadOnlyMemory<byte> memory, long runningIndex)
         {
             Memory = memory;
             RunningIndex = runningIndex;
+        }
+
+        /// <summary>The same bytes once more.</summary>
+        internal Pieces Append()
+        {
+            Pieces next = new(Memory, RunningIndex + Memory.Length);
+            Next = next;
+            return next;
         }
 
         internal static ReadOnlySequence<byte> Of(ReadOnlyMemory<byte> bytes, int length)

@@ -2,6 +2,7 @@ using System.Buffers;
 using System.Globalization;
 using System.IO.Pipelines;
 using System.Net;
+using System.Runtime.InteropServices;
 using System.Text;
 using Pipelines.File;
 
@@ -106,6 +107,16 @@ public sealed class WriteUtf8Tests
     }
 
     [Fact]
+    public void WriteUtf8_LongText_AsksForPiecesThatAPoolHas()
+    {
+        Stingy writer = new();
+        string text = string.Concat(Enumerable.Repeat("ab\U0001F600", 300_000));
+        writer.WriteUtf8(text);
+        Assert.True(Encoding.UTF8.GetBytes(text).AsSpan().SequenceEqual(CollectionsMarshal.AsSpan(writer.Content)));
+        Assert.InRange(writer.Most, 1, 64 * 1024);
+    }
+
+    [Fact]
     public void WriteUtf8_NullArguments_Throw()
     {
         IBufferWriter<byte> none = null!;
@@ -138,13 +149,20 @@ public sealed class WriteUtf8Tests
 
         public List<byte> Content { get; } = [];
 
+        /// <summary>The most that was asked for at once.</summary>
+        public int Most { get; private set; }
+
         public void Advance(int count)
         {
             Content.AddRange(_memory.AsSpan(0, count));
             _memory = [];
         }
 
-        public Memory<byte> GetMemory(int sizeHint = 0) => _memory = new byte[Math.Max(1, sizeHint)];
+        public Memory<byte> GetMemory(int sizeHint = 0)
+        {
+            Most = Math.Max(Most, sizeHint);
+            return _memory = new byte[Math.Max(1, sizeHint)];
+        }
 
         public Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
     }
