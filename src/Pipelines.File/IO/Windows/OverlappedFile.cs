@@ -85,6 +85,13 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         }
     }
 
+    internal override void Release(bool closeHandle)
+    {
+        // The event would be the finalizer's, and many files have as many.
+        Interlocked.Exchange(ref _idle, null)?.Ended.Dispose();
+        base.Release(closeHandle);
+    }
+
     /// <summary>Performs the operation, or waits for the end of what was begun of it, and completes it. On a waiting thread; for a read of a pipe, which is not waited for here, on one of the pool.</summary>
     internal override void Perform(FileRequest request)
     {

@@ -291,6 +291,34 @@ public sealed class OverlappedFileTests : IDisposable
     }
 
     [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CompleteAsync_AfterItsReadsOrWrites_HasClosedTheEvent(bool isWriter)
+    {
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        SafeFileHandle handle = File.OpenHandle(
+            path, FileMode.Open, isWriter ? FileAccess.Write : FileAccess.Read, FileShare.ReadWrite, FileOptions.Asynchronous);
+        OverlappedFile file = new(handle, path, FileProperties.Of(handle, path));
+        OverlappedRequest request = (OverlappedRequest)file.Rent();
+        SafeWaitHandle ended = request.Ended.SafeWaitHandle;
+        request.Return();
+        if (isWriter)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(file, new(), leaveOpen: false, isOpenedByPath: true);
+            await writer.WriteAsync(Pattern.Bytes(100), _stop);
+            await writer.CompleteAsync();
+        }
+        else
+        {
+            FilePipeReader reader = FilePipeReader.Create(file, new(), leaveOpen: false);
+            reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+            await reader.CompleteAsync();
+        }
+
+        Assert.True(handle.IsClosed && ended.IsClosed);
+    }
+
+    [Theory]
     [InlineData(0)]
     [InlineData(100_000)]
     [InlineData(262_143)]
