@@ -137,8 +137,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         return isPerformed && !_hasFoundEnd;
     }
 
-    internal override void Start(FileRequest operation) => _file.Start(operation);
-
     internal override ValueTask RunAsync(FileRequest request)
     {
         ValueTask run = new(_run, _run.Version);

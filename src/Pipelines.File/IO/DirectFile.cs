@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;
 
@@ -154,11 +153,7 @@ internal sealed unsafe class DirectFile : OpenedFile
     internal override ValueTask RunAsync(FileRequest request)
         => request.Kind is FileRequestKind.Read or FileRequestKind.Write ? base.RunAsync(request) : _file.RunAsync(request);
 
-    internal override void Start(FileRequest operation)
-    {
-        FilePipeMetrics.HandedOver(operation.Kind);
-        _transfer.Run(operation, IsDivided(operation));
-    }
+    internal override void Start(FileRequest operation) => _transfer.Run(operation, IsDivided(operation));
 
     internal override void Cancel(FileRequest operation, int generation)
         => _transfer.Stop(operation, generation);

@@ -372,6 +372,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     {
         _continuation = continuation;
         _continuationState = state;
+        FilePipeMetrics.HandedOver(Kind);
         _runner!.Start(this);
     }
 

@@ -31,8 +31,9 @@ internal readonly struct FileStatus
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
     internal static bool TryOf(SafeFileHandle file, out FileStatus status)
     {
-        if (OperatingSystem.IsLinux() && TryOfLinux(file, out status))
+        if (OperatingSystem.IsLinux() && TryGet(file, Wanted, out Libc.FileStatus told))
         {
+            status = Of(told);
             return true;
         }
 
@@ -79,14 +80,6 @@ internal readonly struct FileStatus
             status.Device,
             status.Number,
             (status.Mask & Libc.STATX_BTIME) == 0 ? 0 : unchecked((status.BirthSeconds * 1_000_000_000) + status.BirthNanoseconds));
-
-    [SkipLocalsInit]
-    private static bool TryOfLinux(SafeFileHandle file, out FileStatus status)
-    {
-        bool isTold = TryGet(file, Wanted, out Libc.FileStatus told);
-        status = isTold ? Of(told) : default;
-        return isTold;
-    }
 
     private static unsafe NameMeaning OfNameLinux(string fullPath, out FileStatus status)
     {

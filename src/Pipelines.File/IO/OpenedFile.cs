@@ -107,7 +107,7 @@ internal abstract class OpenedFile
     /// Has the request performed on another thread, which completes it exactly once; what has finished meanwhile, or was canceled, is completed here. Called when
     /// <see cref="RunAsync"/> is awaited, without a lock.
     /// </summary>
-    internal abstract void Start(FileRequest operation);
+    internal virtual void Start(FileRequest operation) => operation.Queue();
 
     /// <summary>Performs a request that was queued, on a thread that may wait, and completes it, unless something else has yet to happen.</summary>
     internal virtual void Perform(FileRequest request) => throw new NotSupportedException();

@@ -18,8 +18,7 @@ internal sealed class PendingOpen<T> : IWaitingCall
     private readonly FifoOpening? _fifo;
     private bool _isFifo;
 
-    // Guards the one below and its registration: whoever sets it to null completes it.
-    private readonly Lock _lock = new();
+    // Interlocked: whoever sets it to null completes it.
     private PendingResult<T>? _pending;
 
     private PendingOpen(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
@@ -60,7 +59,7 @@ internal sealed class PendingOpen<T> : IWaitingCall
         Exception? error = null;
         try
         {
-            if (!IsCanceled && !TryOpen(out opened))
+            if (Volatile.Read(ref _pending) is not null && !TryOpen(out opened))
             {
                 return;
             }
@@ -78,17 +77,6 @@ internal sealed class PendingOpen<T> : IWaitingCall
         else if (opened is not null)
         {
             _close(opened);
-        }
-    }
-
-    private bool IsCanceled
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _pending is null;
-            }
         }
     }
 
@@ -114,15 +102,7 @@ internal sealed class PendingOpen<T> : IWaitingCall
         return false;
     }
 
-    private PendingResult<T>? Take()
-    {
-        lock (_lock)
-        {
-            PendingResult<T>? pending = _pending;
-            _pending = null;
-            return pending;
-        }
-    }
+    private PendingResult<T>? Take() => Interlocked.Exchange(ref _pending, null);
 
     private void Cancel()
     {

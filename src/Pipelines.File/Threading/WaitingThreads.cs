@@ -69,6 +69,8 @@ internal sealed class WaitingThreads
     /// <param name="start">Starts a thread; other than the system's for tests.</param>
     internal WaitingThreads(int limit, Action<Thread, object>? start = null)
     {
+        // What completions need is loaded with the first thread: later there may be no descriptor left for it.
+        RuntimeHelpers.RunClassConstructor(typeof(CompletionQueue).TypeHandle);
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         _kept = Math.Max(1, _limit / KeptPart);

@@ -1,5 +1,3 @@
-using Pipelines.File.Diagnostics;
-
 namespace Pipelines.File.IO;
 
 /// <summary>
@@ -28,12 +26,6 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         => !OperatingSystem.IsWindows() || Properties.IsRegular ? 1 : Properties.Length % LargeSector == 0 ? LargeSector : SmallSector;
 
     internal override bool TryPerform(FileRequest operation, bool mayWait) => mayWait && TryFinish(operation);
-
-    internal override void Start(FileRequest operation)
-    {
-        FilePipeMetrics.HandedOver(operation.Kind);
-        operation.Queue();
-    }
 
     internal override void Cancel(FileRequest operation, int generation)
     {

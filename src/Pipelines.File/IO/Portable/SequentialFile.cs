@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
@@ -60,7 +59,6 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
     internal override void Start(FileRequest operation)
     {
-        FilePipeMetrics.HandedOver(operation.Kind);
         bool isCanceled;
         bool starts = false;
         lock (_gate)

@@ -10,8 +10,6 @@ internal static unsafe class LinuxOpening
     // Bytes that the kernel reads ahead by itself: of a file that is not longer, it reads everything in any case.
     private const long ReadAhead = 128 * 1024;
 
-    private const FileShare AnyShare = FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable;
-
     // Encrypted means nothing here. What is to be deleted is closed by the runtime, which deletes it then.
     private const FileOptions AnyOption
         = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted;
@@ -24,8 +22,7 @@ internal static unsafe class LinuxOpening
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     internal static OpenedFile? TryOpen(in FileToOpen file)
     {
-        bool isPlain = (file.Share & ~AnyShare) == 0
-            && (file.Options & ~AnyOption) == 0
+        bool isPlain = (file.Options & ~AnyOption) == 0
             && (file.PreallocationSize == 0 || file.Mode is FileMode.Create or FileMode.CreateNew)
             && (file.Access == FileAccess.Read ? file.Mode == FileMode.Open : file.Access == FileAccess.Write && file.Mode is >= FileMode.CreateNew and <= FileMode.Append);
         bool isMade = false;

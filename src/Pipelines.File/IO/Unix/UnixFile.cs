@@ -74,7 +74,6 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     internal override void Start(FileRequest operation)
     {
-        FilePipeMetrics.HandedOver(operation.Kind);
         bool isCanceled = false;
         try
         {

@@ -59,7 +59,6 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     internal override void Start(FileRequest operation)
     {
-        FilePipeMetrics.HandedOver(operation.Kind);
         OverlappedRequest started = (OverlappedRequest)operation;
         if (CanSeek || operation.Kind != FileRequestKind.Read)
         {
