@@ -10,6 +10,9 @@ public static class Utf8BufferWriterExtensions
     /// <summary>How many characters are encoded at a time, so that a long text fits into segments of a pool.</summary>
     private const int CharsAtATime = 4096;
 
+    /// <summary>Up to so many characters room is asked for without counting the bytes, which would take as long as to write them.</summary>
+    private const int ShortText = 256;
+
     /// <summary>
     /// Writes a text as UTF-8, without a length and without a byte-order mark. A surrogate without its other half becomes U+FFFD.
     /// </summary>
@@ -33,7 +36,8 @@ public static class Utf8BufferWriterExtensions
                 piece = piece[..^1];
             }
 
-            Encoding.UTF8.GetBytes(piece, writer);
+            int size = piece.Length <= ShortText ? Encoding.UTF8.GetMaxByteCount(piece.Length) : Encoding.UTF8.GetByteCount(piece);
+            writer.Advance(Encoding.UTF8.GetBytes(piece, writer.GetSpan(size)));
             text = text[piece.Length..];
         }
     }
