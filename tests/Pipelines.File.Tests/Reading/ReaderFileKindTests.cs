@@ -1,6 +1,8 @@
 using System.Buffers;
 using System.IO.Compression;
 using System.IO.Pipelines;
+using System.Net;
+using System.Net.Sockets;
 using System.Text;
 using System.Text.Json;
 using FilePipelinesChild;
@@ -38,6 +40,44 @@ public sealed class ReaderFileKindTests : IDisposable
             await reader.CompleteAsync();
             await source.DisposeAsync();
         }
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Socket_OtherSideIsReset_IsAnErrorAndNotTheEnd(bool waits)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: a socket is a descriptor there.");
+        (Socket mine, Socket other) = await ConnectAsync();
+        using SafeFileHandle handle = new(mine.Handle, ownsHandle: false);
+        FilePipeReader reader = FilePipeReader.Create(handle, new() { LeaveOpen = true });
+        Task<ReadResult>? pending = waits ? reader.ReadAsync(_stop).AsTask() : null;
+        other.Close(timeout: 0);
+        if (!waits)
+        {
+            await Eventually.TrueAsync(() => mine.Poll(0, SelectMode.SelectRead));
+        }
+
+        IOException error = await Assert.ThrowsAsync<IOException>(() => (pending ?? reader.ReadAsync(_stop).AsTask()).WaitAsync(Eventually.Limit, _stop));
+        Assert.Contains("reset", error.Message, StringComparison.OrdinalIgnoreCase);
+        await reader.CompleteAsync();
+        mine.Dispose();
+    }
+
+    [Fact]
+    public async Task Socket_OtherSideIsReset_WriteTellsThat()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: a socket is a descriptor there.");
+        (Socket mine, Socket other) = await ConnectAsync();
+        using SafeFileHandle handle = new(mine.Handle, ownsHandle: false);
+        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { LeaveOpen = true, FlushGuarantee = FlushGuarantee.Written });
+        await writer.WriteAsync(new byte[10], _stop);
+        other.Close(timeout: 0);
+        await Eventually.TrueAsync(() => mine.Poll(0, SelectMode.SelectRead));
+        IOException error = await Assert.ThrowsAsync<IOException>(() => writer.WriteAsync(new byte[10], _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        Assert.Contains("reset", error.Message, StringComparison.OrdinalIgnoreCase);
+        await Assert.ThrowsAsync<IOException>(() => writer.CompleteAsync().AsTask());
+        mine.Dispose();
     }
 
     [Fact]
@@ -318,6 +358,16 @@ public sealed class ReaderFileKindTests : IDisposable
         // The blocking way, too.
         using Stream stream = FilePipeReader.Create(plain).AsStream();
         Assert.Equal('{', stream.ReadByte());
+    }
+
+    private async Task<(Socket Mine, Socket Other)> ConnectAsync()
+    {
+        using Socket listener = new(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        listener.Bind(new IPEndPoint(IPAddress.Loopback, 0));
+        listener.Listen();
+        Socket mine = new(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        await mine.ConnectAsync(listener.LocalEndPoint!, _stop);
+        return (mine, await listener.AcceptAsync(_stop));
     }
 
     private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);

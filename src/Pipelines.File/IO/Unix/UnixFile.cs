@@ -208,17 +208,16 @@ internal sealed unsafe class UnixFile : OpenedFile
         try
         {
             result = isPlain ? CallPlain(operation) : Call(operation, mayWait: false);
+            if (result > 0 || (isPlain && result == 0) || IsBelieved(result))
+            {
+                End(operation, result);
+                return true;
+            }
         }
         catch (ObjectDisposedException e)
         {
             // The caller has closed the handle under us.
             operation.Finish(e);
-            return true;
-        }
-
-        if (result > 0 || (isPlain && result == 0))
-        {
-            operation.Finish(result);
             return true;
         }
 
@@ -243,26 +242,12 @@ internal sealed unsafe class UnixFile : OpenedFile
         try
         {
             long result = operation.Kind == FileRequestKind.Sync ? SyncData() : CanSeek || _isNonBlocking ? CallPlain(operation) : CallReady(operation);
-            if (result >= 0)
-            {
-                operation.Finish(result);
-            }
-            else if (result == -Libc.EAGAIN && !CanSeek)
+            if (result == -Libc.EAGAIN && !CanSeek)
             {
                 return !TryWait(operation);
             }
-            else if (result == -Libc.EPIPE && operation.Kind == FileRequestKind.Read)
-            {
-                operation.Finish(0);
-            }
-            else if (result == -Libc.EINVAL && _isDirect)
-            {
-                operation.Finish(NotWhole(Path));
-            }
-            else
-            {
-                operation.Finish(FileErrors.FromErrno((int)-result, Path));
-            }
+
+            End(operation, result);
         }
         catch (Exception e) when (e is ObjectDisposedException or IOException or NotSupportedException)
         {
@@ -273,6 +258,23 @@ internal sealed unsafe class UnixFile : OpenedFile
         return true;
     }
 
+    /// <summary>Records what the call has answered.</summary>
+    private void End(FileRequest operation, long result)
+    {
+        if (result >= 0)
+        {
+            operation.Finish(result);
+        }
+        else if (result == -Libc.EPIPE && operation.Kind == FileRequestKind.Read)
+        {
+            operation.Finish(0);
+        }
+        else
+        {
+            operation.Finish(result == -Libc.EINVAL && _isDirect ? NotWhole(Path) : FileErrors.FromErrno((int)-result, Path));
+        }
+    }
+
     /// <summary>
     /// A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
     /// </summary>
@@ -281,7 +283,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         if (_triesNoWait)
         {
             long result = Call(operation, mayWait: false);
-            if (result > 0 || result == -Libc.EAGAIN)
+            if (result > 0 || result == -Libc.EAGAIN || IsBelieved(result))
             {
                 return result;
             }
@@ -301,6 +303,9 @@ internal sealed unsafe class UnixFile : OpenedFile
             FilePipeMetrics.FellBack(operation.Kind == FileRequestKind.Read ? "preadv2" : "pwritev2", (int)-result);
         }
     }
+
+    /// <summary>Whether it is an error of a file that cannot seek: a socket tells of one once (ECONNRESET), and of the end from then on, so nothing is asked behind it.</summary>
+    private bool IsBelieved(long result) => result < 0 && result != -Libc.EAGAIN && !CanSeek && !IsUnknownCall(result);
 
     /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
     internal static bool IsUnknownCall(long result)
