@@ -106,7 +106,18 @@ internal sealed class PendingOpen<T> : IWaitingCall
 
     private void Cancel()
     {
-        // The next look at the FIFO closes it. This throws what the awaiter's SynchronizationContext throws.
-        Take()?.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
+        if (Take() is not { } pending)
+        {
+            return;
+        }
+
+        if (_fifo is not null && DescriptorPoller.Shared.TryTakeBack(this))
+        {
+            // At once, so that nobody on the other side takes this for a reader. A look that is under way does it itself.
+            _fifo.Dispose();
+        }
+
+        // Last, as it throws what the awaiter's SynchronizationContext throws.
+        pending.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
     }
 }

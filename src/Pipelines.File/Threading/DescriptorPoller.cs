@@ -87,6 +87,15 @@ internal sealed unsafe class DescriptorPoller
         }
     }
 
+    /// <summary>Whether the call has been waiting here, and no longer does. Else it is queued, or on its way here.</summary>
+    internal bool TryTakeBack(IWaitingCall call)
+    {
+        lock (_gate)
+        {
+            return _later.Remove(call);
+        }
+    }
+
     /// <summary>
     /// Calls <see cref="IDescriptorWaiter.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless <see cref="TryCancel"/> comes first. <see langword="false"/>: it came
     /// already, and nothing waits here.

@@ -138,6 +138,29 @@ public sealed class OpenAsyncTests : IDisposable
     }
 
     [Fact]
+    public async Task OpenAsync_OfAFifoThatWasCanceled_LeavesNoReaderBehind()
+    {
+        string path = Fifo.Make(_folder);
+        int closed = 0;
+        for (int i = 0; i < 10; i++)
+        {
+            using CancellationTokenSource cancel = new();
+            Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, null, cancel.Token).AsTask();
+            await Eventually.TrueAsync(() => OpenHandles.Of(path) == 1);
+
+            // The other side is asked for now and then, and what is open waits in between.
+            await Task.Delay(5, _stop);
+            await cancel.CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);
+            closed += OpenHandles.Of(path) == 0 ? 1 : 0;
+            await OpenHandles.NoneAsync(path);
+        }
+
+        // Not where it is just being asked for.
+        Assert.InRange(closed, 5, 10);
+    }
+
+    [Fact]
     public async Task OpenAsync_OfAFifoWithOffset_ThrowsAndCloses()
     {
         using Fifo fifo = Fifo.Create(_folder);
