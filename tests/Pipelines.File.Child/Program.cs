@@ -363,15 +363,11 @@ static async Task<int> TakeTurnsAsync(string folder)
     return 0;
 }
 
-// A blocking Complete on a thread of the pool, under a lock that all its other threads wait for. The pool has no further one, but for the code of a caller's memory pool.
+// A blocking Complete on a thread of the pool, under a lock that all its other threads wait for. The pool has no further one.
 static int CompleteUnderLock(string folder, bool hasCallersPool)
 {
     ThreadPool.SetMinThreads(8, 8);
-    if (!hasCallersPool)
-    {
-        ThreadPool.SetMaxThreads(8, 8);
-    }
-
+    ThreadPool.SetMaxThreads(8, 8);
     Lock gate = new();
     using CountdownEvent left = new(9);
     FilePipeWriter writer = FilePipeWriter.Create(Path.Combine(folder, "f"), new FilePipeWriterOptions { Pool = hasCallersPool ? System.Buffers.MemoryPool<byte>.Shared : null });

@@ -39,6 +39,9 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     private Action<object?>? _continuation;
     private object? _continuationState;
 
+    // Interlocked: which use waits for a thread of the pool to go on on, or 0.
+    private long _resumable;
+
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
     private bool _needsPins;
@@ -338,6 +341,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     {
         if (ResumesOnPool)
         {
+            Volatile.Write(ref _resumable, ResumableBy(_generation));
             ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
         }
         else
@@ -345,6 +349,19 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
             EndRun();
         }
     }
+
+    /// <summary>Goes on on this thread, which is the application's, if that use of the request waits for a thread of the pool.</summary>
+    internal void Resume(int generation)
+    {
+        long use = ResumableBy(generation);
+        if (Interlocked.CompareExchange(ref _resumable, 0, use) == use)
+        {
+            EndRun();
+        }
+    }
+
+    // Never 0, also where generations begin anew.
+    private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
 
     private void EndRun()
     {
@@ -356,7 +373,14 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         continuation(state);
     }
 
-    void IThreadPoolWorkItem.Execute() => EndRun();
+    void IThreadPoolWorkItem.Execute()
+    {
+        // Nothing where somebody else was faster.
+        if (Interlocked.Exchange(ref _resumable, 0) != 0)
+        {
+            EndRun();
+        }
+    }
 
     void IValueTaskSource.GetResult(short token)
     {

@@ -277,6 +277,7 @@ internal sealed partial class WriteLoop
         lock (this)
         {
             _step = Step.Close;
+            _request = null;
             left = TakeLenderLocked(flushes.TakeAll());
             freed = queue.ReleaseAllLocked(_keepsRoom);
             reason = Error;

@@ -15,7 +15,10 @@ namespace Pipelines.File.Writing;
 /// <param name="options">What the writer promises, and where its segments come from.</param>
 internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options) : LibraryLoop
 {
-    // The loop's.
+    /// <summary>How long whoever blocks leaves the loop to the threads of the pool, milliseconds.</summary>
+    private const int ResumeMilliseconds = 5;
+
+    // The loop's; null before it begins, and from the closing of the file on. Changed under the lock in the end.
     private FileRequest? _request;
 
     // Whether the loop does something, or is about to. Stays set when it has ended.
@@ -168,12 +171,30 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         WaitingThreads.Shared.BeginBlocking();
         try
         {
-            released.AsTask().GetAwaiter().GetResult();
+            // With a caller's pool the loop goes on on the application's threads, which may all wait here, or for this one: then it goes on on this one.
+            Task task = released.AsTask();
+            while (!task.Wait(options.Pool is null ? Timeout.Infinite : ResumeMilliseconds))
+            {
+                Resume();
+            }
         }
         finally
         {
             WaitingThreads.Shared.EndBlocking();
         }
+    }
+
+    private void Resume()
+    {
+        FileRequest? request;
+        int generation;
+        lock (this)
+        {
+            request = _request;
+            generation = request?.Generation ?? 0;
+        }
+
+        request?.Resume(generation);
     }
 
     /// <inheritdoc cref="WaitForRelease"/>
