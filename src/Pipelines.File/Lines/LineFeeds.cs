@@ -8,6 +8,7 @@ namespace Pipelines.File.Lines;
 internal struct LineFeeds
 {
     private const int BlockSize = 64;
+    private const int VectorSize = BlockSize / 2;
 
     // The line feeds of the block that begins at index _block, a bit each, which were not taken yet.
     private ulong _found;
@@ -45,23 +46,37 @@ internal struct LineFeeds
     /// <summary>Goes on to the next block that has one. <see langword="false"/>: the whole segment is searched.</summary>
     internal bool Search(ReadOnlySpan<byte> segment)
     {
-        // Every load below lies within the segment, as the condition of the loop says.
+        // Every load below lies within the segment, as the conditions of the loops say.
         ref byte first = ref MemoryMarshal.GetReference(segment);
         int searched = _searched;
-        for (; segment.Length - searched >= BlockSize; searched += BlockSize)
+        while (segment.Length - searched >= BlockSize)
         {
-            Vector512<byte> block = Vector512.LoadUnsafe(ref first, (nuint)searched);
-            ulong found = Vector512.Equals(block, Vector512.Create((byte)'\n')).ExtractMostSignificantBits();
+            ulong found = Vector(ref first, searched).ExtractMostSignificantBits() | ((ulong)Vector(ref first, searched + VectorSize).ExtractMostSignificantBits() << VectorSize);
             if (found != 0)
             {
                 Set(found, searched, searched + BlockSize);
                 return true;
+            }
+
+            // Long lines: four vectors at once for as long as there is none.
+            for (searched += BlockSize; segment.Length - searched >= 4 * VectorSize; searched += 4 * VectorSize)
+            {
+                Vector256<byte> some = Vector(ref first, searched) | Vector(ref first, searched + VectorSize);
+                some |= Vector(ref first, searched + (2 * VectorSize)) | Vector(ref first, searched + (3 * VectorSize));
+                if (some != Vector256<byte>.Zero)
+                {
+                    break;
+                }
             }
         }
 
         Set(FindInShortBlock(segment[searched..]), searched, segment.Length);
         return _found != 0;
     }
+
+    /// <summary>Which bytes are line feeds: all bits of those.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static Vector256<byte> Vector(ref byte first, int index) => Vector256.Equals(Vector256.LoadUnsafe(ref first, (nuint)index), Vector256.Create((byte)'\n'));
 
     private static ulong FindInShortBlock(ReadOnlySpan<byte> block)
     {

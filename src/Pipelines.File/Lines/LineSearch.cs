@@ -79,7 +79,14 @@ internal static class LineSearch
         while (end > 0 && count != 0)
         {
             long start = Math.Max(0, end - BlockSize);
-            Span<byte> rest = block.AsSpan(0, RandomAccess.Read(handle, block.AsSpan(0, (int)(end - start)), start));
+            int read = 0;
+            for (int next = 1; next > 0 && read < end - start; read += next)
+            {
+                // A file system may answer with less than there is.
+                next = RandomAccess.Read(handle, block.AsSpan(read, (int)(end - start) - read), start + read);
+            }
+
+            Span<byte> rest = block.AsSpan(0, read);
             end = start;
             while (count != 0 && rest.LastIndexOf((byte)'\n') is int index and >= 0)
             {

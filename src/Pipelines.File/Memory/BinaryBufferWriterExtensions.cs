@@ -11,8 +11,17 @@ namespace Pipelines.File;
 /// </remarks>
 public static class BinaryBufferWriterExtensions
 {
+    /// <summary>The most bytes of a 32-bit integer written seven bits at a time.</summary>
+    private const int Max7BitEncodedInt = 5;
+
     /// <summary>The most bytes of a 64-bit integer written seven bits at a time.</summary>
     private const int Max7BitEncodedInt64 = 10;
+
+    /// <summary>The most UTF-8 bytes of one UTF-16 code unit.</summary>
+    private const int MaxBytesPerChar = 3;
+
+    /// <summary>Up to so many characters the length of a string surely takes one byte.</summary>
+    private const int ShortString = 127 / MaxBytesPerChar;
 
     private const int GuidSize = 16;
 
@@ -242,7 +251,11 @@ public static class BinaryBufferWriterExtensions
     /// </summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value; a negative one takes five bytes.</param>
-    public static void Write7BitEncodedInt(this IBufferWriter<byte> writer, int value) => writer.Write7BitEncodedInt64((uint)value);
+    public static void Write7BitEncodedInt(this IBufferWriter<byte> writer, int value)
+    {
+        ArgumentNullException.ThrowIfNull(writer);
+        writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt), (uint)value));
+    }
 
     /// <summary>
     /// Writes an integer with seven bits in each byte, the lowest bits first, in one to ten bytes, as
@@ -253,16 +266,7 @@ public static class BinaryBufferWriterExtensions
     public static void Write7BitEncodedInt64(this IBufferWriter<byte> writer, long value)
     {
         ArgumentNullException.ThrowIfNull(writer);
-        Span<byte> destination = writer.GetSpan(Max7BitEncodedInt64);
-        int length = 0;
-        ulong rest = (ulong)value;
-        for (; rest > 0x7F; rest >>= 7)
-        {
-            destination[length++] = (byte)(rest | 0x80);
-        }
-
-        destination[length++] = (byte)rest;
-        writer.Advance(length);
+        writer.Advance(Encode7Bits(writer.GetSpan(Max7BitEncodedInt64), (ulong)value));
     }
 
     /// <summary>
@@ -283,6 +287,16 @@ public static class BinaryBufferWriterExtensions
     /// <inheritdoc cref="WriteString(IBufferWriter{byte}, string)"/>
     public static void WriteString(this IBufferWriter<byte> writer, ReadOnlySpan<char> value)
     {
+        ArgumentNullException.ThrowIfNull(writer);
+        if (value.Length <= ShortString)
+        {
+            Span<byte> span = writer.GetSpan(1 + (value.Length * MaxBytesPerChar));
+            int length = Encoding.UTF8.GetBytes(value, span[1..]);
+            span[0] = (byte)length;
+            writer.Advance(1 + length);
+            return;
+        }
+
         writer.Write7BitEncodedInt(Encoding.UTF8.GetByteCount(value));
         writer.WriteUtf8(value);
     }
@@ -326,5 +340,18 @@ public static class BinaryBufferWriterExtensions
             writer.Advance(piece.Length * Unsafe.SizeOf<T>());
             values = values[piece.Length..];
         }
+    }
+
+    private static int Encode7Bits(Span<byte> destination, ulong value)
+    {
+        int length = 0;
+        while (value > 0x7F)
+        {
+            destination[length++] = (byte)(value | 0x80);
+            value >>= 7;
+        }
+
+        destination[length++] = (byte)value;
+        return length;
     }
 }
