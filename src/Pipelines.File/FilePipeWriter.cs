@@ -268,24 +268,28 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         ThrowIfCompleted();
         FileSegment segment = _queue.Rent(sizeHint, out int moved);
         FileSegment? freed = segment;
+        Memory<byte> room = default;
         bool isAppended = false;
         lock (_loop)
         {
             if (!IsCompleted && segment.Capacity - moved >= sizeHint)
             {
                 freed = _queue.AppendLocked(segment, moved);
+                room = segment.Buffer[moved..];
                 isAppended = true;
             }
         }
 
         _ = SegmentPool.Shared.Return(freed);
+
+        // Whoever has completed the writer meanwhile, which the code of a caller's pool may do, has taken the segment.
+        ThrowIfCompleted();
         if (!isAppended)
         {
-            ThrowIfCompleted();
             throw new InvalidOperationException($"The memory pool returned less than the {sizeHint} bytes that it was asked for.");
         }
 
-        return segment.Buffer[moved..];
+        return room;
     }
 
     private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);

@@ -357,6 +357,24 @@ public sealed class HostileMemoryPoolTests : IDisposable
         }
     }
 
+    [Fact]
+    public async Task GetMemory_PoolCompletesTheWriterMeanwhile_ThrowsAsAfterComplete()
+    {
+        FilePipeWriter? writer = null;
+        HostilePool pool = new() { OnCall = part => _ = part == Part.Dispose ? writer!.CompleteAsync().AsTask() : null };
+        writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 512, FlushGuarantee = FlushGuarantee.Written });
+        int room = writer.GetMemory().Length;
+        writer.Advance(room);
+        await writer.FlushAsync(_stop);
+
+        // The segment that is written goes back now.
+        InvalidOperationException thrown = Assert.Throws<InvalidOperationException>(() => writer.GetMemory(100));
+        Assert.Equal(Assert.Throws<InvalidOperationException>(() => writer.GetMemory(100)).Message, thrown.Message);
+        await writer.CompleteAsync();
+        AssertReleased(writer.OpenedFile.Handle, pool);
+        Assert.Equal(room, new FileInfo(_folder.File("f")).Length);
+    }
+
     private static void AssertReleased(SafeFileHandle handle, HostilePool pool)
     {
         Assert.True(handle.IsClosed);
