@@ -46,8 +46,11 @@ public sealed class FileExistsException : IOException
     public string? FileName { get; }
 
     /// <summary>Makes one for <paramref name="path"/>.</summary>
-    internal static FileExistsException At(string path, Exception? innerException = null) => new($"A file of that name exists: '{path}'", path, innerException);
+    internal static FileExistsException At(string path, Exception? innerException = null)
+        => new($"A file of that name exists: '{path}'", path, innerException);
 
-    /// <summary>Whether the system's error says that a file exists: EEXIST on Unix, ERROR_FILE_EXISTS or ERROR_ALREADY_EXISTS on Windows.</summary>
+    /// <summary>
+    /// Whether the system's error says that a file exists: EEXIST on Unix, ERROR_FILE_EXISTS or ERROR_ALREADY_EXISTS on Windows.
+    /// </summary>
     internal static bool Says(IOException error) => error.HResult is 17 or FileExists or unchecked((int)0x800700B7);
 }

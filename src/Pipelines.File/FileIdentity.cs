@@ -74,7 +74,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <exception cref="FormatException">The text is not that of an identity.</exception>
     public static FileIdentity Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileIdentity result) ? result : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, for example fe00000000:c12b8d:18ea2afc0e806c22.");
+        => TryParse(s, provider, out FileIdentity result) ? result
+            : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, for example fe00000000:c12b8d:18ea2afc0e806c22.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
@@ -95,7 +96,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         int first = s.IndexOf(Separator);
         int last = s.LastIndexOf(Separator);
 
-        // Number parsing ignores NULs behind the digits, which is what a crash leaves of the end of a file: the number before them may be cut off.
+        // Number parsing ignores NULs behind the digits, which is what a crash leaves of the end of a file: the number before them may be
+        // cut off.
         if (first < 0 || last == first || s.Contains('\0')
             || !ulong.TryParse(s[..first], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out ulong volume)
             || !UInt128.TryParse(s[(first + 1)..last], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out UInt128 number)
@@ -109,7 +111,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     }
 
     /// <inheritdoc cref="TryParse(ReadOnlySpan{char}, IFormatProvider?, out FileIdentity)"/>
-    public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileIdentity result) => TryParse(s.AsSpan(), provider, out result);
+    public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileIdentity result)
+        => TryParse(s.AsSpan(), provider, out result);
 
     /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text, or <see langword="null"/>.</param>
@@ -138,7 +141,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     /// <param name="format">Ignored.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <returns>Whether the text did fit.</returns>
-    public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default, IFormatProvider? provider = null)
+    public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
+        IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}", out charsWritten);
 
     /// <inheritdoc/>

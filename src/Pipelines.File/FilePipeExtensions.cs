@@ -18,7 +18,8 @@ public static class FilePipeExtensions
         public static FilePipeReader Create(string path, FilePipeReaderOptions? options = null) => FilePipeReader.Create(path, options);
 
         /// <inheritdoc cref="FilePipeReader.Create(SafeFileHandle, FilePipeReaderOptions?)"/>
-        public static FilePipeReader Create(SafeFileHandle handle, FilePipeReaderOptions? options = null) => FilePipeReader.Create(handle, options);
+        public static FilePipeReader Create(SafeFileHandle handle, FilePipeReaderOptions? options = null)
+            => FilePipeReader.Create(handle, options);
     }
 
     extension(PipeWriter)
@@ -27,7 +28,8 @@ public static class FilePipeExtensions
         public static FilePipeWriter Create(string path, FilePipeWriterOptions? options = null) => FilePipeWriter.Create(path, options);
 
         /// <inheritdoc cref="FilePipeWriter.Create(SafeFileHandle, FilePipeWriterOptions?)"/>
-        public static FilePipeWriter Create(SafeFileHandle handle, FilePipeWriterOptions? options = null) => FilePipeWriter.Create(handle, options);
+        public static FilePipeWriter Create(SafeFileHandle handle, FilePipeWriterOptions? options = null)
+            => FilePipeWriter.Create(handle, options);
     }
 
     /// <param name="reader">Any pipe reader. Nobody else may read from it at the same time.</param>
@@ -73,7 +75,8 @@ public static class FilePipeExtensions
         /// <exception cref="InvalidOperationException">
         /// Thrown by the loop: it is the second enumeration, or the reader is completed.
         /// </exception>
-        public IAsyncEnumerable<ReadOnlySequence<byte>> ReadLinesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false, CancellationToken cancellationToken = default)
+        public IAsyncEnumerable<ReadOnlySequence<byte>> ReadLinesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false,
+            CancellationToken cancellationToken = default)
         {
             return new PipeReaderLines(Batches(reader, maxLength, leaveOpen, cancellationToken));
         }
@@ -122,7 +125,8 @@ public static class FilePipeExtensions
         /// <exception cref="InvalidOperationException">
         /// Thrown by the loop: it is the second enumeration, or the reader is completed.
         /// </exception>
-        public IAsyncEnumerable<LineBatch> ReadLineBatchesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false, CancellationToken cancellationToken = default)
+        public IAsyncEnumerable<LineBatch> ReadLineBatchesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false,
+            CancellationToken cancellationToken = default)
             => Batches(reader, maxLength, leaveOpen, cancellationToken);
 
         /// <summary>
@@ -162,12 +166,14 @@ public static class FilePipeExtensions
         /// Thrown by the loop: it is the second enumeration, or the reader is completed.
         /// </exception>
         public IAsyncEnumerable<string> ReadTextLinesAsync(
-            Encoding? encoding = null, int maxLength = DefaultMaxLength, bool leaveOpen = false, CancellationToken cancellationToken = default)
+            Encoding? encoding = null, int maxLength = DefaultMaxLength, bool leaveOpen = false,
+                CancellationToken cancellationToken = default)
         {
             encoding ??= Encoding.UTF8;
             LineBatches batches = Batches(reader, maxLength, leaveOpen, cancellationToken);
             return WideTextLines.IsFor(encoding)
-                ? PipeReaderRecordExtensions.ReadAsync<string, WideTextLines>(reader, new WideTextLines(reader, encoding, maxLength), leaveOpen, cancellationToken)
+                ? PipeReaderRecordExtensions.ReadAsync<string, WideTextLines>(reader, new WideTextLines(reader, encoding, maxLength),
+                    leaveOpen, cancellationToken)
                 : new PipeReaderTextLines(batches, encoding);
         }
     }

@@ -90,8 +90,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Copies what is buffered, what a read under way reads into the reader's own memory, and everything where the system cannot read into the destination's. <see langword="true"/>: the rest
-    /// is for the pump that is set up.
+    /// Copies what is buffered, what a read under way reads into the reader's own memory, and everything where the system cannot read into
+    /// the destination's. <see langword="true"/>: the rest is for the pump that is set up.
     /// </summary>
     private async ValueTask<bool> CopyBufferedAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
@@ -131,7 +131,10 @@ public sealed partial class FilePipeReader
         return true;
     }
 
-    /// <summary>Whether the file is the pump's from here on. Not while anything is left to a read of the reader's own: bytes that are buffered, an error, a cancellation, a call.</summary>
+    /// <summary>
+    /// Whether the file is the pump's from here on. Not while anything is left to a read of the reader's own: bytes that are buffered, an
+    /// error, a cancellation, a call.
+    /// </summary>
     private bool TryBeginPump(out ReadResult buffered)
     {
         lock (_buffer)

@@ -101,7 +101,10 @@ public sealed partial class FilePipeReader
         _ = Perform(after);
     }
 
-    /// <summary>Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool threw.</summary>
+    /// <summary>
+    /// Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool
+    /// threw.
+    /// </summary>
     private Exception? Release()
     {
         FileSegment? freed;

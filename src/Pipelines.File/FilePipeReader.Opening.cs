@@ -44,7 +44,8 @@ public sealed partial class FilePipeReader
     /// <param name="cancellationToken">Ends the wait at once. If the system opens the file after that, it is closed again.</param>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     /// <inheritdoc cref="Create(string, FilePipeReaderOptions?)" path="/exception"/>
-    public static ValueTask<FilePipeReader> OpenAsync(string path, FilePipeReaderOptions? options = null, CancellationToken cancellationToken = default)
+    public static ValueTask<FilePipeReader> OpenAsync(string path, FilePipeReaderOptions? options = null,
+        CancellationToken cancellationToken = default)
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();

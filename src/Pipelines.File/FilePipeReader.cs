@@ -18,13 +18,16 @@ namespace Pipelines.File;
 /// </remarks>
 public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisposable
 {
-    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
+    private static readonly Action<object?, CancellationToken> s_onTokenCanceled =
+        static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
 
-    // The lock, which guards it and every field below. Nothing is called under it that waits or that runs a caller's code, a caller's memory pool included.
+    // The lock, which guards it and every field below. Nothing is called under it that waits or that runs a caller's code, a caller's
+    // memory pool included.
     private readonly ReadBuffer _buffer;
     private readonly bool _leaveOpen;
 
-    // The read under way. It belongs to the caller's thread while _stage is Trying, to WaitingReads while it is Waiting, and to whoever holds the lock while it is Idle.
+    // The read under way. It belongs to the caller's thread while _stage is Trying, to WaitingReads while it is Waiting, and to whoever
+    // holds the lock while it is Idle.
     private FileRequest? _request;
     private Stage _stage;
     private bool _isCompleted;
@@ -250,8 +253,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Hands over a read that has to wait. Also after Complete: the system may have the memory already, and the read's end releases everything. If it was canceled meanwhile, nobody waits
-    /// for it.
+    /// Hands over a read that has to wait. Also after Complete: the system may have the memory already, and the read's end releases
+    /// everything. If it was canceled meanwhile, nobody waits for it.
     /// </summary>
     private ValueTask<ReadResult> StartReadAsync(int minimumSize, CancellationToken cancellationToken)
     {
@@ -311,8 +314,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Gives the read its memory. A caller's memory pool may throw here: then the read is not made, whoever waits for it gets the error, and it is returned.
-    /// Called without the lock by whoever has the request.
+    /// Gives the read its memory. A caller's memory pool may throw here: then the read is not made, whoever waits for it gets the error,
+    /// and it is returned. Called without the lock by whoever has the request.
     /// </summary>
     private Exception? TryRent()
     {
@@ -343,7 +346,10 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
     }
 
-    /// <summary>Does what was decided under the lock, without it. What a caller's memory pool threw is returned; what an awaiter's context throws is thrown, last.</summary>
+    /// <summary>
+    /// Does what was decided under the lock, without it. What a caller's memory pool threw is returned; what an awaiter's context throws is
+    /// thrown, last.
+    /// </summary>
     private Exception? Perform(in AfterLock after)
     {
         Exception? poolError = SegmentPool.Shared.Return(after.Freed);

@@ -65,8 +65,8 @@ public sealed record FilePipeReaderOptions
     /// closes a file that it has opened by path.
     /// </summary>
     /// <remarks>
-    /// On Windows the portable back end binds a handle for overlapped I/O to the runtime's completion port for as long as the handle exists.
-    /// docs/windows.md says what this means for your own calls on the handle.
+    /// On Windows the portable back end binds a handle for overlapped I/O to the runtime's completion port for as long as the handle
+    /// exists. docs/windows.md says what this means for your own calls on the handle.
     /// </remarks>
     public bool LeaveOpen { get; init; }
 
@@ -191,14 +191,16 @@ public sealed record FilePipeReaderOptions
     internal void Validate()
     {
         bool isDirect = Caching == FileCaching.Direct;
-        Option.Require(ReadsInFlight == 0 || isDirect, $"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
+        Option.Require(ReadsInFlight == 0 || isDirect,
+            $"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
         Option.Require(
             !(Follow && isDirect),
             $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: every look at the end would have the system write what others have just written.",
             nameof(Follow));
         if (Length > long.MaxValue - Offset)
         {
-            throw new ArgumentOutOfRangeException(nameof(Length), Length, "The sum of Offset and Length is larger than the longest file that is possible.");
+            throw new ArgumentOutOfRangeException(nameof(Length), Length,
+                "The sum of Offset and Length is larger than the longest file that is possible.");
         }
 
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)

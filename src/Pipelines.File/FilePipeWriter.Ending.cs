@@ -8,8 +8,9 @@ namespace Pipelines.File;
 public sealed partial class FilePipeWriter
 {
     /// <summary>
-    /// What a file may have got from the writer in all that <see cref="CompleteAsync"/> writes and closes on its caller's thread, bytes. Closing a file that was emptied at opening has the
-    /// system begin to write all of it to the device (ext4, XFS, Btrfs), which takes 0.3 ms per MiB.
+    /// What a file may have got from the writer in all that <see cref="CompleteAsync"/> writes and closes on its caller's thread, bytes.
+    /// Closing a file that was emptied at opening has the system begin to write all of it to the device (ext4, XFS, Btrfs), which takes 0.3
+    /// ms per MiB.
     /// </summary>
     private const int MaxWriteByCaller = 64 * 1024;
 
@@ -78,7 +79,8 @@ public sealed partial class FilePipeWriter
         }
         catch (Exception)
         {
-            // What an awaiter's SynchronizationContext or TaskScheduler throws instead of taking the continuation is not the concern of whoever gives up.
+            // What an awaiter's SynchronizationContext or TaskScheduler throws instead of taking the continuation is not the concern of
+            // whoever gives up.
         }
     }
 

@@ -42,7 +42,8 @@ public sealed partial class FilePipeWriter
     /// <param name="cancellationToken">Ends the wait at once. If the system opens the file after that, it is closed again.</param>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     /// <inheritdoc cref="Create(string, FilePipeWriterOptions?)" path="/exception"/>
-    public static ValueTask<FilePipeWriter> OpenAsync(string path, FilePipeWriterOptions? options = null, CancellationToken cancellationToken = default)
+    public static ValueTask<FilePipeWriter> OpenAsync(string path, FilePipeWriterOptions? options = null,
+        CancellationToken cancellationToken = default)
     {
         options ??= FilePipeWriterOptions.Default;
         options.ValidateForPath();
@@ -110,7 +111,8 @@ public sealed partial class FilePipeWriter
         => new(WriterFile.OpenStandardOutput(options ??= FilePipeWriterOptions.Default), options);
 
     /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, and other calls than the system's: for tests.</summary>
-    internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls) => new(WriterFile.Open(path, options, calls), options);
+    internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls)
+        => new(WriterFile.Open(path, options, calls), options);
 
     internal static FilePipeWriter Create(OpenedFile backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
         => new(WriterFile.Of(backend, options, leaveOpen, isOpenedByPath), options);

@@ -9,7 +9,9 @@ public sealed partial class FilePipeWriter
     /// <summary>Bytes that one WriteAsync copies before it looks at the thresholds.</summary>
     private const int MaxUnpacedWrite = 1024 * 1024;
 
-    /// <summary>What is shorter is copied: it goes out behind the caller's back then, which saves more than the copy costs, bytes.</summary>
+    /// <summary>
+    /// What is shorter is copied: it goes out behind the caller's back then, which saves more than the copy costs, bytes.
+    /// </summary>
     private const int MinLentWrite = 256 * 1024;
 
     /// <summary>The least room that a copy from a stream reads into, bytes.</summary>
@@ -136,7 +138,9 @@ public sealed partial class FilePipeWriter
         return await last.ConfigureAwait(false);
     }
 
-    /// <summary>Has memory of the caller's written, and completes when the queue has no more use for it: it is written, or called back.</summary>
+    /// <summary>
+    /// Has memory of the caller's written, and completes when the queue has no more use for it: it is written, or called back.
+    /// </summary>
     private ValueTask<FlushResult> LendAsync(ReadOnlySequence<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> lender;
@@ -160,7 +164,10 @@ public sealed partial class FilePipeWriter
         return lender.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
-    /// <summary>A write of so much to a file that cannot seek that the thresholds have to hold within it. The call is under way until the last of its bytes is taken.</summary>
+    /// <summary>
+    /// A write of so much to a file that cannot seek that the thresholds have to hold within it. The call is under way until the last of
+    /// its bytes is taken.
+    /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
     {
@@ -189,7 +196,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>Takes of a write that was canceled what may wait in memory.</summary>
-    private void Keep(ReadOnlySequence<byte> rest) => Copy(rest.Slice(0, Math.Min(rest.Length, Math.Max(0, _options.PauseWriterThreshold - UnflushedBytes))));
+    private void Keep(ReadOnlySequence<byte> rest)
+        => Copy(rest.Slice(0, Math.Min(rest.Length, Math.Max(0, _options.PauseWriterThreshold - UnflushedBytes))));
 
     private void Copy(ReadOnlySequence<byte> source)
     {

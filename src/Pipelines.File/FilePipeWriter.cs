@@ -21,7 +21,8 @@ namespace Pipelines.File;
 /// </remarks>
 public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisposable
 {
-    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token);
+    private static readonly Action<object?, CancellationToken> s_onTokenCanceled =
+        static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token);
 
     private readonly FilePipeWriterOptions _options;
     private readonly WriterFile _file;
@@ -126,7 +127,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <exception cref="InvalidOperationException">The writer is completed, or another call of the writer is running.</exception>
     /// <exception cref="IOException">A write has failed, in this flush or an earlier one.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> was called.</exception>
-    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);
+    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+        => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);
 
     /// <summary>
     /// Flushes as <see cref="FlushAsync(CancellationToken)"/> does, with the stronger of two guarantees: <paramref name="guarantee"/> and
@@ -163,7 +165,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         FlushWaiters.CompleteNow(canceled, result, null);
     }
 
-    /// <summary>Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.</summary>
+    /// <summary>
+    /// Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.
+    /// </summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
         _calls.Enter();
@@ -180,7 +184,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <param name="guarantee">What holds when it completes.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     /// <param name="isWritten">
-    /// It ends a write whose bytes the writer has taken. Where Complete has come from elsewhere meanwhile, and has handed them over, the write ends as it would have without.
+    /// It ends a write whose bytes the writer has taken. Where Complete has come from elsewhere meanwhile, and has handed them over, the
+    /// write ends as it would have without.
     /// </param>
     private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken, bool isWritten = false)
     {

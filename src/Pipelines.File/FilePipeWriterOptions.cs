@@ -144,7 +144,8 @@ public sealed record FilePipeWriterOptions
                 throw new PlatformNotSupportedException("Windows has no Unix permissions.");
             }
 
-            field = ((int?)value & ~0xFFF) is null or 0 ? value : throw new ArgumentOutOfRangeException(nameof(UnixCreateMode), value, "Not a UnixFileMode.");
+            field = ((int?)value & ~0xFFF) is null or 0 ? value
+                : throw new ArgumentOutOfRangeException(nameof(UnixCreateMode), value, "Not a UnixFileMode.");
         }
     }
 
@@ -170,8 +171,8 @@ public sealed record FilePipeWriterOptions
     /// closes a file that it has opened by path.
     /// </summary>
     /// <remarks>
-    /// On Windows the portable back end binds a handle for overlapped I/O to the runtime's completion port for as long as the handle exists.
-    /// docs/windows.md says what this means for your own calls on the handle.
+    /// On Windows the portable back end binds a handle for overlapped I/O to the runtime's completion port for as long as the handle
+    /// exists. docs/windows.md says what this means for your own calls on the handle.
     /// </remarks>
     public bool LeaveOpen { get; init; }
 
@@ -236,7 +237,10 @@ public sealed record FilePipeWriterOptions
     /// </summary>
     public FilePipeBackend Backend { get; init; }
 
-    /// <summary>With <see cref="Replace"/>, whether a symbolic link of that name is replaced itself: for uploads, which are not to leave their folder.</summary>
+    /// <summary>
+    /// With <see cref="Replace"/>, whether a symbolic link of that name is replaced itself: for uploads, which are not to leave their
+    /// folder.
+    /// </summary>
     internal bool ReplacesLinks { get; init; }
 
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
@@ -254,7 +258,8 @@ public sealed record FilePipeWriterOptions
 
         bool isDirect = Caching == FileCaching.Direct;
         bool appends = Mode == FileMode.Append;
-        Option.Require(WritesInFlight == 0 || isDirect, $"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
+        Option.Require(WritesInFlight == 0 || isDirect,
+            $"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
         Option.Require(
             !(appends && isDirect),
             $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: it is the system that decides where each write begins.",
@@ -263,13 +268,16 @@ public sealed record FilePipeWriterOptions
             !Replace || Mode is FileMode.Create or FileMode.CreateNew,
             $"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be {nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.",
             nameof(Mode));
-        Option.Require(!Replace || Offset is null or 0, $"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.", nameof(Offset));
+        Option.Require(!Replace || Offset is null or 0, $"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.",
+            nameof(Offset));
         Option.Require(
             !Replace || (FileOptions & FileOptions.DeleteOnClose) == 0,
             $"{nameof(Replace)} makes a file that is to stay, so {nameof(FileOptions.DeleteOnClose)} cannot be set.",
             nameof(FileOptions));
         Option.Require(
-            !appends || Offset is null, $"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.", nameof(Offset));
+            !appends || Offset is null,
+                $"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.",
+                nameof(Offset));
     }
 
     /// <exception cref="ArgumentException">Two options contradict each other.</exception>
@@ -289,7 +297,8 @@ public sealed record FilePipeWriterOptions
             nameof(Truncate));
         if (UnixCreateMode is not null && Mode is (FileMode.Open or FileMode.Truncate))
         {
-            throw new ArgumentException($"{nameof(FileMode)}.{Mode} does not create a file, so {nameof(UnixCreateMode)} cannot be set.", nameof(UnixCreateMode));
+            throw new ArgumentException($"{nameof(FileMode)}.{Mode} does not create a file, so {nameof(UnixCreateMode)} cannot be set.",
+                nameof(UnixCreateMode));
         }
     }
 

@@ -24,22 +24,33 @@ internal static partial class FilePipeMetrics
         static Instruments()
         {
             Counter("reads.inline", "{read}", "Reads that finished on the caller's thread", static () => Volatile.Read(ref s_readsInline));
-            Counter("reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait", static () => Volatile.Read(ref s_readsHandedOver));
+            Counter("reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait",
+                static () => Volatile.Read(ref s_readsHandedOver));
             Counter("bytes_read", "By", "Bytes read from files", static () => Volatile.Read(ref s_bytesRead));
             Counter("writes", "{write}", "Write calls", static () => Volatile.Read(ref s_writes));
             Counter("bytes_written", "By", "Bytes written to files", static () => Volatile.Read(ref s_bytesWritten));
-            Counter("flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's", static () => Volatile.Read(ref s_flushesCoalesced));
-            Counter("flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold", static () => Volatile.Read(ref s_flushesPaused));
+            Counter("flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's",
+                static () => Volatile.Read(ref s_flushesCoalesced));
+            Counter("flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold",
+                static () => Volatile.Read(ref s_flushesPaused));
             Counter("syncs", "{sync}", "fdatasync or FlushFileBuffers calls", static () => Volatile.Read(ref s_syncs));
-            Counter("pool.allocated", "By", "Memory that was allocated because the pool had none of its size", static () => Volatile.Read(ref s_poolAllocated));
-            Counter("pool.released", "By", "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short", static () => Volatile.Read(ref s_poolReleased));
-            Meter.CreateObservableCounter("pipelines.file.fallbacks", ObserveFallbacks, "{call}", "System calls that a file or system does not support, and what they answered");
-            Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}", "Calls that a thread of the library's own has performed");
-            Meter.CreateObservableCounter("pipelines.file.waiting.time", WaitTimeByKind, "s", "How long these calls took, the wait for the thread included");
+            Counter("pool.allocated", "By", "Memory that was allocated because the pool had none of its size",
+                static () => Volatile.Read(ref s_poolAllocated));
+            Counter("pool.released", "By",
+                "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short",
+                static () => Volatile.Read(ref s_poolReleased));
+            Meter.CreateObservableCounter("pipelines.file.fallbacks", ObserveFallbacks, "{call}",
+                "System calls that a file or system does not support, and what they answered");
+            Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}",
+                "Calls that a thread of the library's own has performed");
+            Meter.CreateObservableCounter("pipelines.file.waiting.time", WaitTimeByKind, "s",
+                "How long these calls took, the wait for the thread included");
             Level("pool.retained", "By", "Memory that the pool keeps and nobody uses", static () => SegmentPool.Shared.RetainedBytes);
-            Level("waiting.threads", "{thread}", "Threads of the library's own for calls that wait", static () => WaitingThreads.Shared.ThreadCount);
+            Level("waiting.threads", "{thread}", "Threads of the library's own for calls that wait",
+                static () => WaitingThreads.Shared.ThreadCount);
             Level("waiting.queued", "{call}", "Calls that wait for one of these threads", static () => WaitingThreads.Shared.QueuedCount);
-            Level("waiting.under_way", "{call}", "Calls that one of these threads performs", static () => WaitingThreads.Shared.UnderWayCount);
+            Level("waiting.under_way", "{call}", "Calls that one of these threads performs",
+                static () => WaitingThreads.Shared.UnderWayCount);
         }
 
         private static void Counter(string name, string unit, string description, Func<long> observe)
@@ -50,7 +61,8 @@ internal static partial class FilePipeMetrics
 
         private static IEnumerable<Measurement<long>> ObserveFallbacks()
             => Fallbacks.Counts.Select(static fallback => new Measurement<long>(
-                fallback.Value, new KeyValuePair<string, object?>("call", fallback.Key.Call), new KeyValuePair<string, object?>("error", fallback.Key.Error)));
+                fallback.Value, new KeyValuePair<string, object?>("call", fallback.Key.Call),
+                    new KeyValuePair<string, object?>("error", fallback.Key.Error)));
 
         private static IEnumerable<Measurement<long>> WaitsByKind()
             => Enum.GetValues<WaitKind>().Select(static kind => new Measurement<long>(Volatile.Read(ref s_waits[(int)kind]), Tag(kind)));

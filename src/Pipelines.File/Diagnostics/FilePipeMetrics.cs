@@ -4,8 +4,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Diagnostics;
 
 /// <summary>
-/// The meter "Pipelines.File". Every instrument is observable: a listener asks for what was counted, on a thread of its own. So counting calls nobody, and may happen anywhere, also
-/// under a lock and on the library's own threads.
+/// The meter "Pipelines.File". Every instrument is observable: a listener asks for what was counted, on a thread of its own. So counting
+/// calls nobody, and may happen anywhere, also under a lock and on the library's own threads.
 /// </summary>
 internal static partial class FilePipeMetrics
 {

@@ -25,7 +25,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <exception cref="FormatException">The text is not that of a checkpoint.</exception>
     public static FileCheckpoint Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileCheckpoint result) ? result : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
+        => TryParse(s, provider, out FileCheckpoint result) ? result
+            : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
@@ -45,7 +46,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <param name="s">The text, or <see langword="null"/>.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <param name="result">The checkpoint; <see langword="default"/> if the method returns <see langword="false"/>.</param>
-    public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileCheckpoint result) => TryParse(s.AsSpan(), provider, out result);
+    public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileCheckpoint result)
+        => TryParse(s.AsSpan(), provider, out result);
 
     /// <inheritdoc cref="TryParse(string?, IFormatProvider?, out FileCheckpoint)"/>
     public static bool TryParse(ReadOnlySpan<char> s, IFormatProvider? provider, out FileCheckpoint result)
@@ -85,7 +87,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <param name="format">Ignored.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <returns>Whether the text did fit.</returns>
-    public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default, IFormatProvider? provider = null)
+    public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
+        IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten);
 
     private static long NotNegative(long offset)

@@ -3,7 +3,9 @@ using System.Text.Json.Serialization;
 
 namespace Pipelines.File;
 
-/// <summary>A <see cref="FileCheckpoint"/> in JSON: its text as a string. It needs no reflection, so that it works trimmed and with NativeAOT.</summary>
+/// <summary>
+/// A <see cref="FileCheckpoint"/> in JSON: its text as a string. It needs no reflection, so that it works trimmed and with NativeAOT.
+/// </summary>
 public sealed class FileCheckpointJsonConverter : JsonConverter<FileCheckpoint>
 {
     /// <inheritdoc/>

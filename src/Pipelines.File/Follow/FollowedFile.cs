@@ -240,7 +240,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         }
 
         bool isThisFile = meaning == NameMeaning.File && (named.Identity == identity || named.Identity == Identity);
-        bool hasLostName = isDeleted || meaning == NameMeaning.Nothing || (meaning == NameMeaning.File && !isThisFile && identity != default);
+        bool hasLostName = isDeleted || meaning == NameMeaning.Nothing
+            || (meaning == NameMeaning.File && !isThisFile && identity != default);
         bool isTaken = false;
         lock (_lock)
         {

@@ -157,7 +157,8 @@ internal sealed class LogFile
         try
         {
             // The overlapped handle of the reader is not for RandomAccess.
-            using SafeFileHandle? opened = OperatingSystem.IsWindows() ? System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete) : null;
+            using SafeFileHandle? opened = OperatingSystem.IsWindows()
+                ? System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete) : null;
             if (opened is not null && FileStatus.TryOf(opened, out FileStatus status) && status.Identity != Identity)
             {
                 // The name means another file by now.

@@ -69,7 +69,8 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             }
             catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException
                 || (e is IOException or UnauthorizedAccessException
-                    && (_wasOpen || OperatingSystem.IsWindows()) && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals))
+                    && (_wasOpen || OperatingSystem.IsWindows())
+                        && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals))
             {
                 // It was renamed since, or its rights may come later, and Windows denies access to a file whose deletion is pending.
             }
@@ -107,7 +108,8 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         {
             bool isRotated = files.Rotated.Any(one => one.Identity == file.Identity);
             bool hasSuccessor = files.Named is { } next && (next.Length > 0 || next.Identity == default);
-            hasSuccessor |= files.Rotated.Any(one => one.Length > 0 && one.Identity != file.Identity && ComesNext(one, file.Identity, files));
+            hasSuccessor |= files.Rotated.Any(one => one.Length > 0 && one.Identity != file.Identity
+                && ComesNext(one, file.Identity, files));
             file.IsQuiet = file.QuietTime >= options.QuietTime && (hasSuccessor || !isRotated);
             file.IsReusable = !isRotated && file.Identity.Created == 0;
         }
@@ -124,7 +126,8 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
     internal void OnCut() => OnCut(TryTake());
 
     /// <summary>The file was left.</summary>
-    internal void OnLeft(LogFile file, LogEnd end) => _last = end == LogEnd.Cut || (end == LogEnd.Over && file.IsReusable) ? new FileCheckpoint(file.Identity, 0) : file.Checkpoint;
+    internal void OnLeft(LogFile file, LogEnd end)
+        => _last = end == LogEnd.Cut || (end == LogEnd.Over && file.IsReusable) ? new FileCheckpoint(file.Identity, 0) : file.Checkpoint;
 
     private void OnCut(LogListing? files)
     {
@@ -155,7 +158,8 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         {
             bool isThere = files.Rotated.Any(one => one.Identity == identity);
             _isAfterGap = !isThere;
-            read = isThere ? read.TakeWhile(one => one.Identity != identity) : read.Where(one => identity.Created == 0 || one.Identity.Created <= identity.Created);
+            read = isThere ? read.TakeWhile(one => one.Identity != identity)
+                : read.Where(one => identity.Created == 0 || one.Identity.Created <= identity.Created);
         }
 
         _done.UnionWith(read.Select(static one => one.Identity));
@@ -174,7 +178,9 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         return files.Named is { } named ? (named, true) : null;
     }
 
-    /// <summary>Whether a rotated file is one that was not read: of files that somebody has copied or unpacked beside the log, the moments tell.</summary>
+    /// <summary>
+    /// Whether a rotated file is one that was not read: of files that somebody has copied or unpacked beside the log, the moments tell.
+    /// </summary>
     private bool ComesNext(LogName file, FileIdentity last, LogListing files)
         => !_done.Contains(file.Identity)
             && file.LastWritten >= DateTime.UnixEpoch.AddTicks(last.Created / TimeSpan.NanosecondsPerTick)

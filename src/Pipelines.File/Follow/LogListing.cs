@@ -48,7 +48,8 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
             foreach (string file in FilesOf(folder))
             {
                 if (file != path && name.IsMatch(Path.GetFileName(file.AsSpan()))
-                    && TryLook(file) is { } found && found.Identity != default && rotated.TrueForAll(other => other.Identity != found.Identity))
+                    && TryLook(file) is { } found && found.Identity != default
+                        && rotated.TrueForAll(other => other.Identity != found.Identity))
                 {
                     rotated.Add(found);
                 }

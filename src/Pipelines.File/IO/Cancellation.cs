@@ -1,8 +1,8 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// One use of one operation that is to be given up: decided under its owner's lock, requested without it. The operation may serve another purpose by then, which the
-/// generation tells.
+/// One use of one operation that is to be given up: decided under its owner's lock, requested without it. The operation may serve another
+/// purpose by then, which the generation tells.
 /// </summary>
 internal readonly struct Cancellation
 {

@@ -10,8 +10,8 @@ namespace Pipelines.File.IO;
 /// </summary>
 /// <remarks>
 /// A request is divided into calls of <see cref="BytesPerCall"/>, several of which are under way at once, each on a waiting thread
-/// (<see cref="DirectTransfer"/>). It is over when all of them are, so that its memory is in use for as long as any of them runs. A call that
-/// waits for the device ends by itself, so none is ever canceled.
+/// (<see cref="DirectTransfer"/>). It is over when all of them are, so that its memory is in use for as long as any of them runs. A call
+/// that waits for the device ends by itself, so none is ever canceled.
 /// </remarks>
 internal sealed unsafe class DirectFile : OpenedFile
 {
@@ -108,7 +108,8 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
 
         long length = isWriter && file.Properties.IsRegular ? Math.Min(RandomAccess.GetLength(file.Handle), mostLength) : 0;
-        return new DirectFile(file, file.BeginDirect(isWriter, isOwn), length, isWriter, inFlight > 0 ? inFlight : isWriter ? DefaultWritesInFlight : DefaultReadsInFlight);
+        return new DirectFile(file, file.BeginDirect(isWriter, isOwn), length, isWriter,
+            inFlight > 0 ? inFlight : isWriter ? DefaultWritesInFlight : DefaultReadsInFlight);
     }
 
     /// <summary>Takes a handle of the caller's that is open for direct I/O; any other file is returned as it is.</summary>
@@ -221,8 +222,9 @@ internal sealed unsafe class DirectFile : OpenedFile
         FileSegment scratch = RentScratch(last - first);
         try
         {
-            // A call that returns less has found the end only where that lies within a block of the device; else the next call tells why, and the error counts only if it is in front
-            // of all that is wanted: behind bytes that were read the next request meets it again.
+            // A call that returns less has found the end only where that lies within a block of the device; else the next call tells why,
+            // and the error counts only if it is in front of all that is wanted: behind bytes that were read the next request meets it
+            // again.
             long skipped = start - first;
             long read = 0;
             long count;

@@ -89,7 +89,8 @@ internal sealed class DirectTransfer
     }
 
     /// <summary>
-    /// Nobody wants the bytes any more: what no worker has taken is not read. Some bytes always are, as none would mean the end of the file.
+    /// Nobody wants the bytes any more: what no worker has taken is not read. Some bytes always are, as none would mean the end of the
+    /// file.
     /// </summary>
     internal void Stop(FileRequest request, int generation)
     {
@@ -125,7 +126,8 @@ internal sealed class DirectTransfer
     }
 
     /// <summary>
-    /// Records how far the worker's part came. The worker takes the next one, unless there is none, or a run is over, which is its to end: then it leaves.
+    /// Records how far the worker's part came. The worker takes the next one, unless there is none, or a run is over, which is its to end:
+    /// then it leaves.
     /// </summary>
     private bool TryTakePart(Worker worker, out FileRequest? ended)
     {
@@ -156,7 +158,10 @@ internal sealed class DirectTransfer
         }
     }
 
-    /// <summary>A worker ends the run if it is over: everything is, and no other worker is left; or half of what a read asks for is there, in whole pieces of memory.</summary>
+    /// <summary>
+    /// A worker ends the run if it is over: everything is, and no other worker is left; or half of what a read asks for is there, in whole
+    /// pieces of memory.
+    /// </summary>
     private FileRequest? TryEndRunLocked()
     {
         if (!_isAwaited)

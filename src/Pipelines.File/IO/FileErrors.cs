@@ -9,7 +9,8 @@ internal static class FileErrors
         string message = Marshal.GetPInvokeErrorMessage(errno);
         IOException exception = new(path is null ? message : $"{message} : '{path}'", errno);
         return errno is Libc.EACCES or Libc.EBADF or Libc.EPERM or Libc.EISDIR
-            ? new UnauthorizedAccessException(path is null ? "Access to the path is denied." : $"Access to the path '{path}' is denied.", exception)
+            ? new UnauthorizedAccessException(path is null ? "Access to the path is denied." : $"Access to the path '{path}' is denied.",
+                exception)
             : exception;
     }
 
@@ -20,7 +21,8 @@ internal static class FileErrors
         return error switch
         {
             Kernel32.ERROR_PATH_NOT_FOUND => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
-            Kernel32.ERROR_ACCESS_DENIED => new UnauthorizedAccessException(path is null ? "Access to the path is denied." : $"Access to the path '{path}' is denied."),
+            Kernel32.ERROR_ACCESS_DENIED => new UnauthorizedAccessException(path is null ? "Access to the path is denied."
+                : $"Access to the path '{path}' is denied."),
             _ => new IOException(path is null ? message : $"{message} : '{path}'.", unchecked((int)0x80070000) | error),
         };
     }
@@ -29,6 +31,7 @@ internal static class FileErrors
     internal static Exception WithPath(Exception exception, string? path)
         => path is null || exception.Message.Contains(path, StringComparison.Ordinal) ? exception
             : exception.GetType() == typeof(IOException) ? new IOException($"{exception.Message} : '{path}'", exception) { HResult = exception.HResult }
-            : exception.GetType() == typeof(UnauthorizedAccessException) ? new UnauthorizedAccessException($"Access to the path '{path}' is denied.", exception)
+            : exception.GetType() == typeof(UnauthorizedAccessException)
+                ? new UnauthorizedAccessException($"Access to the path '{path}' is denied.", exception)
             : exception;
 }

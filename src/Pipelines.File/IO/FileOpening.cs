@@ -41,7 +41,8 @@ internal static class FileOpening
         }
 
         FileStatus before = default;
-        bool isMissing = file.Mode == FileMode.CreateNew || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
+        bool isMissing = file.Mode == FileMode.CreateNew
+            || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
         try
         {
             OpenedFile opened = OperatingSystem.IsWindows() ? OpenWindows(file) : OpenUnix(file);
@@ -61,7 +62,8 @@ internal static class FileOpening
     /// <exception cref="UnauthorizedAccessException">It is open the other way only.</exception>
     internal static OpenedFile OpenStandard(FilePipeBackend requested, bool isOutput)
     {
-        nint number = OperatingSystem.IsWindows() ? Kernel32.GetStdHandle(isOutput ? Kernel32.STD_OUTPUT_HANDLE : Kernel32.STD_INPUT_HANDLE) : isOutput ? 1 : 0;
+        nint number = OperatingSystem.IsWindows()
+            ? Kernel32.GetStdHandle(isOutput ? Kernel32.STD_OUTPUT_HANDLE : Kernel32.STD_INPUT_HANDLE) : isOutput ? 1 : 0;
         SafeFileHandle handle = new(number, ownsHandle: false);
 
         // A number that whoever started this process has closed (<&-) is given to the next file that this process opens. That one is closed
@@ -82,9 +84,11 @@ internal static class FileOpening
     internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
     {
         int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
-        if (!s_isLockingDisabled && Libc.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0 && Marshal.GetLastPInvokeError() == Libc.EAGAIN)
+        if (!s_isLockingDisabled && Libc.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0
+            && Marshal.GetLastPInvokeError() == Libc.EAGAIN)
         {
-            throw new IOException($"The process cannot access the file '{fullPath}' because it is being used by another process.", Libc.EAGAIN);
+            throw new IOException($"The process cannot access the file '{fullPath}' because it is being used by another process.",
+                Libc.EAGAIN);
         }
     }
 
@@ -106,7 +110,8 @@ internal static class FileOpening
     internal static void ThrowIfNotDirect(in FileToOpen file)
     {
         ThrowIfNotSupported(file.Backend);
-        bool isHere = IsLinux ? file.Backend != FilePipeBackend.Portable : OperatingSystem.IsWindows() && OverlappedOpening.IsFor(file.WithFullPath());
+        bool isHere = IsLinux ? file.Backend != FilePipeBackend.Portable
+            : OperatingSystem.IsWindows() && OverlappedOpening.IsFor(file.WithFullPath());
         if (!isHere)
         {
             throw DirectFile.NotHere(file.Backend, file.Path);
@@ -137,14 +142,16 @@ internal static class FileOpening
 
     /// <summary>The open file as its bytes are to be cached. What goes past the page cache is a file around it.</summary>
     /// <inheritdoc cref="DirectFile.Of" path="/param|/exception"/>
-    internal static OpenedFile WithCaching(OpenedFile file, FileCaching caching, bool isWriter, bool isOwn, int inFlight, long mostLength = long.MaxValue)
+    internal static OpenedFile WithCaching(OpenedFile file, FileCaching caching, bool isWriter, bool isOwn, int inFlight,
+        long mostLength = long.MaxValue)
     {
         if (caching == FileCaching.DropBehind)
         {
             file.DropBehind(isWriter);
         }
 
-        return caching == FileCaching.Direct ? DirectFile.Of(file, isWriter, isOwn, inFlight, mostLength) : DirectFile.OfDirectHandle(file, isWriter);
+        return caching == FileCaching.Direct ? DirectFile.Of(file, isWriter, isOwn, inFlight, mostLength)
+            : DirectFile.OfDirectHandle(file, isWriter);
     }
 
     /// <summary>Takes a handle of the caller's.</summary>
@@ -202,7 +209,8 @@ internal static class FileOpening
         FileToOpen chosen = isOverlapped ? file with { Backend = FilePipeBackend.Overlapped, Options = file.Options | FileOptions.Asynchronous }
             : file.Backend == FilePipeBackend.Auto ? file with { Options = file.Options & ~FileOptions.Asynchronous }
             : file;
-        SafeFileHandle handle = appends && !isOverlapped ? OverlappedOpening.OpenForAppending(file.Path, file.Share, file.Options) : chosen.OpenHandle();
+        SafeFileHandle handle = appends && !isOverlapped ? OverlappedOpening.OpenForAppending(file.Path, file.Share, file.Options)
+            : chosen.OpenHandle();
         return ChooseOrClose(chosen, handle, appends);
     }
 

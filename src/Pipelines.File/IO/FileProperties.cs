@@ -9,7 +9,8 @@ internal readonly struct FileProperties
     // FILE_ATTRIBUTE_RECALL_ON_OPEN and FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS (File Attribute Constants): the bytes are somewhere else, and
     // have no name in the enum.
     private const FileAttributes WithinTheCall
-        = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000 | (FileAttributes)0x400000;
+        = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000
+            | (FileAttributes)0x400000;
 
     /// <summary>Reads and writes name an offset.</summary>
     internal bool CanSeek { get; private init; }
@@ -57,7 +58,8 @@ internal readonly struct FileProperties
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not tell.</exception>
     internal static FileProperties Of(SafeFileHandle handle, string? path)
-        => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OperatingSystem.IsWindows() ? OfWindows(handle, path, WindowsCalls.Default) : OfAny(handle);
+        => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OperatingSystem.IsWindows() ? OfWindows(handle, path, WindowsCalls.Default)
+            : OfAny(handle);
 
     /// <inheritdoc cref="Of"/>
     internal static FileProperties OfWindows(SafeFileHandle handle, string? path, WindowsCalls calls)
@@ -141,7 +143,8 @@ internal readonly struct FileProperties
     /// /sys. statfs(2).
     /// </summary>
     private static bool IsMadeUp(SafeFileHandle handle, long length)
-        => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess && Array.IndexOf(s_madeUp, Libc.FileSystemOf(handle)) >= 0;
+        => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess
+            && Array.IndexOf(s_madeUp, Libc.FileSystemOf(handle)) >= 0;
 
     private static FileProperties OfAny(SafeFileHandle handle)
     {

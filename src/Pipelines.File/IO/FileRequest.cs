@@ -17,12 +17,13 @@ internal enum FileRequestKind
 
 /// <summary>
 /// One system call to be made: what, where, with which memory, and what came of it.
-/// It belongs to who rented it until <see cref="OpenedFile.RunAsync"/> is awaited, to the file until that is over, and to who rented it again from there on.
-/// Reusable, and pooled.
+/// It belongs to who rented it until <see cref="OpenedFile.RunAsync"/> is awaited, to the file until that is over, and to who rented it
+/// again from there on. Reusable, and pooled.
 /// </summary>
 /// <remarks>
-/// It is the source of the wait that <see cref="OpenedFile.RunAsync"/> hands out. A run begins when it is awaited, so the continuation is there before the call is made, and always runs on the thread
-/// that has performed the call: no race is to be settled, and no thread of the application's pool is needed.
+/// It is the source of the wait that <see cref="OpenedFile.RunAsync"/> hands out. A run begins when it is awaited, so the continuation is
+/// there before the call is made, and always runs on the thread that has performed the call: no race is to be settled, and no thread of the
+/// application's pool is needed.
 /// </remarks>
 internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource, IDescriptorWaiter
 {
@@ -52,12 +53,14 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     private FileSegment? _lastSegment;
 
     /// <summary>
-    /// Which use of this object is meant, by <see cref="OpenedFile.Cancel"/>: operations are reused, and a cancellation may come late. Written by the owner, read by anybody.
+    /// Which use of this object is meant, by <see cref="OpenedFile.Cancel"/>: operations are reused, and a cancellation may come late.
+    /// Written by the owner, read by anybody.
     /// </summary>
     public int Generation => Volatile.Read(ref _generation);
 
     /// <summary>Where it waits for its descriptor, if it has one that can block; the poller guards it.</summary>
-    internal DescriptorWait DescriptorWait => _descriptorWait ?? Interlocked.CompareExchange(ref _descriptorWait, new DescriptorWait(this), null) ?? _descriptorWait;
+    internal DescriptorWait DescriptorWait
+        => _descriptorWait ?? Interlocked.CompareExchange(ref _descriptorWait, new DescriptorWait(this), null) ?? _descriptorWait;
 
     /// <summary>The use of it that was canceled, for a file that ends such waits by itself. Guarded by the lock of that file.</summary>
     internal int CanceledGeneration { get; set; } = -1;
@@ -73,7 +76,9 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// <summary>How many bytes are asked for: the sum of the buffers.</summary>
     internal long Length { get; private set; }
 
-    /// <summary>A write that goes where syncs go: one that a sync follows, so that one thread does both, or that may wait for whoever reads it.</summary>
+    /// <summary>
+    /// A write that goes where syncs go: one that a sync follows, so that one thread does both, or that may wait for whoever reads it.
+    /// </summary>
     internal bool NeedsOwnThread { get; set; }
 
     internal int BufferCount { get; private set; }
@@ -106,8 +111,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     internal bool IsUnderWay { get; set; }
 
     /// <summary>
-    /// Whether what follows <see cref="OpenedFile.RunAsync"/> goes on on a thread of the application's pool, as it runs a caller's code, and not on the one that performed the call. Set by
-    /// whoever rents it.
+    /// Whether what follows <see cref="OpenedFile.RunAsync"/> goes on on a thread of the application's pool, as it runs a caller's code,
+    /// and not on the one that performed the call. Set by whoever rents it.
     /// </summary>
     internal bool ResumesOnPool { get; set; }
 
@@ -170,7 +175,9 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    /// <summary>Adds memory to read into or write from; <paramref name="address"/> is its address where that never changes, else 0.</summary>
+    /// <summary>
+    /// Adds memory to read into or write from; <paramref name="address"/> is its address where that never changes, else 0.
+    /// </summary>
     internal void Add(ReadOnlyMemory<byte> memory, nint address)
     {
         if (BufferCount == _buffers.Length)
@@ -189,7 +196,9 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     internal void Add(FileSegment segment, int start, int length)
         => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);
 
-    /// <summary>Adds the beginning of a segment for a read to fill. The operation has the segment until <see cref="TakeSegments"/>.</summary>
+    /// <summary>
+    /// Adds the beginning of a segment for a read to fill. The operation has the segment until <see cref="TakeSegments"/>.
+    /// </summary>
     internal void AddToFill(FileSegment segment, int length)
     {
         segment.NextSegment = null;
@@ -234,8 +243,9 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     }
 
     /// <summary>
-    /// Gives every buffer an address until <see cref="Clear"/>. Runs the code of whoever the memory is from, so the owner calls it on a thread of the application's,
-    /// without a lock, before it hands the operation over. Where that code throws, <see cref="Clear"/> undoes what was pinned.
+    /// Gives every buffer an address until <see cref="Clear"/>. Runs the code of whoever the memory is from, so the owner calls it on a
+    /// thread of the application's, without a lock, before it hands the operation over. Where that code throws, <see cref="Clear"/> undoes
+    /// what was pinned.
     /// </summary>
     internal unsafe void Pin()
     {
@@ -336,7 +346,10 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         return new ValueTask(this, token: 0);
     }
 
-    /// <summary>The system is done with its memory, and what came of it is recorded: it belongs to who awaits it, whose continuation runs here, within this call.</summary>
+    /// <summary>
+    /// The system is done with its memory, and what came of it is recorded: it belongs to who awaits it, whose continuation runs here,
+    /// within this call.
+    /// </summary>
     internal void Complete()
     {
         if (ResumesOnPool)
@@ -390,7 +403,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _runner is null ? ValueTaskSourceStatus.Succeeded : ValueTaskSourceStatus.Pending;
+    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _runner is null ? ValueTaskSourceStatus.Succeeded
+        : ValueTaskSourceStatus.Pending;
 
     void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
     {

@@ -96,7 +96,8 @@ internal readonly struct FileStatus
         };
     }
 
-    private static NameMeaning OfNameAnywhere(string fullPath) => System.IO.File.Exists(fullPath) ? NameMeaning.Unknown : NameMeaning.Nothing;
+    private static NameMeaning OfNameAnywhere(string fullPath)
+        => System.IO.File.Exists(fullPath) ? NameMeaning.Unknown : NameMeaning.Nothing;
 
     private static FileStatus Of(in Libc.FileStatus told) => new() { Identity = IdentityOf(told), Length = told.Size };
 
@@ -105,7 +106,8 @@ internal readonly struct FileStatus
     {
         status = default;
         Kernel32.FileStandardInformation standard;
-        if (Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileStandardInfo, &standard, (uint)sizeof(Kernel32.FileStandardInformation)) == 0)
+        if (Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileStandardInfo, &standard,
+            (uint)sizeof(Kernel32.FileStandardInformation)) == 0)
         {
             return false;
         }
@@ -135,10 +137,12 @@ internal readonly struct FileStatus
 
         // A right that no other opener's share mode refuses.
         using SafeFileHandle file = Kernel32.CreateFile(
-            OverlappedOpening.Extended(fullPath), Kernel32.FILE_READ_ATTRIBUTES, (uint)(FileShare.ReadWrite | FileShare.Delete), null, (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
+            OverlappedOpening.Extended(fullPath), Kernel32.FILE_READ_ATTRIBUTES, (uint)(FileShare.ReadWrite | FileShare.Delete), null,
+                (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         if (file.IsInvalid)
         {
-            // ERROR_ACCESS_DENIED is what a file answers whose delete is pending: whoever may list the folder may read the attributes of what is in it.
+            // ERROR_ACCESS_DENIED is what a file answers whose delete is pending: whoever may list the folder may read the attributes of
+            // what is in it.
             return Marshal.GetLastPInvokeError() is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND or Kernel32.ERROR_ACCESS_DENIED ? NameMeaning.Nothing : NameMeaning.Unknown;
         }
 

@@ -1,7 +1,8 @@
 namespace Pipelines.File.IO;
 
 /// <summary>What is opened by its path, and how.</summary>
-internal readonly record struct FileToOpen(string Path, FileMode Mode, FileAccess Access, FileShare Share, FileOptions Options = FileOptions.None)
+internal readonly record struct FileToOpen(string Path, FileMode Mode, FileAccess Access, FileShare Share,
+    FileOptions Options = FileOptions.None)
 {
     internal FilePipeBackend Backend { get; init; }
 
@@ -24,7 +25,8 @@ internal readonly record struct FileToOpen(string Path, FileMode Mode, FileAcces
             return System.IO.File.OpenHandle(Path, Mode, Access, Share, Options, PreallocationSize);
         }
 
-        // Only a stream of the runtime's makes a file with permissions of the caller's. Not disposed of: its handle is taken, and it has no buffer.
+        // Only a stream of the runtime's makes a file with permissions of the caller's. Not disposed of: its handle is taken, and it has no
+        // buffer.
         FileStreamOptions stream = new()
         {
             Mode = Mode,

@@ -1,8 +1,9 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Which regular file it is and in which state, as statx(2) tells: another file, or a change of its length, its bytes, its permissions or its names, makes another version. Two changes within
-/// one tick of the file system's clock may share the times of one version; they never share it with another file, as no inode number is given anew while its file is open.
+/// Which regular file it is and in which state, as statx(2) tells: another file, or a change of its length, its bytes, its permissions or
+/// its names, makes another version. Two changes within one tick of the file system's clock may share the times of one version; they never
+/// share it with another file, as no inode number is given anew while its file is open.
 /// </summary>
 internal readonly record struct FileVersion
 {
@@ -30,7 +31,9 @@ internal readonly record struct FileVersion
     /// <summary>Whether this system tells it.</summary>
     internal static bool IsKnown => FileOpening.IsLinux;
 
-    /// <summary>What the path means now, behind symbolic links. <see langword="false"/>: no regular file, or the system does not tell.</summary>
+    /// <summary>
+    /// What the path means now, behind symbolic links. <see langword="false"/>: no regular file, or the system does not tell.
+    /// </summary>
     /// <param name="path">Absolute, in UTF-8, and ends with a 0.</param>
     /// <param name="version">The version.</param>
     [SkipLocalsInit]
@@ -50,7 +53,8 @@ internal readonly record struct FileVersion
 
     /// <summary>Whether an open file still has a name, and closing it so frees no blocks.</summary>
     [SkipLocalsInit]
-    internal static bool HasName(SafeFileHandle handle) => FileStatus.TryGet(handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links > 0;
+    internal static bool HasName(SafeFileHandle handle)
+        => FileStatus.TryGet(handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links > 0;
 
     private static bool TryTake(bool isTold, in Libc.FileStatus status, out FileVersion version)
     {

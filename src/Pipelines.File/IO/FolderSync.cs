@@ -14,7 +14,8 @@ internal static class FolderSync
         }
         else if (Path.GetDirectoryName(path) is { } folder)
         {
-            // NTFS and others write their journal with the file's own flush, and an ordinary user may not flush a folder: a refusal is no failure.
+            // NTFS and others write their journal with the file's own flush, and an ordinary user may not flush a folder: a refusal is no
+            // failure.
             _ = WindowsCalls.Default.SyncFolder(folder);
         }
     }

@@ -4,7 +4,8 @@ using Pipelines.File.Writing;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The seam between the contract and the operating system: one open file, and how its bytes are moved. It knows neither reader nor writer, only operations.
+/// The seam between the contract and the operating system: one open file, and how its bytes are moved. It knows neither reader nor writer,
+/// only operations.
 /// </summary>
 internal abstract class OpenedFile
 {
@@ -34,14 +35,14 @@ internal abstract class OpenedFile
     internal bool Appends { get; init; }
 
     /// <summary>
-    /// Standard input or output: other processes go on at the position of the open file. Where <see cref="EndOfLastWrite"/> is known, writes go to that position and move it; else
-    /// the owner sets it in the end.
+    /// Standard input or output: other processes go on at the position of the open file. Where <see cref="EndOfLastWrite"/> is known,
+    /// writes go to that position and move it; else the owner sets it in the end.
     /// </summary>
     internal bool SharesPosition { get; init; }
 
     /// <summary>
-    /// Where the last write that named no offset of its own has ended, file offset in bytes; -1 where the system does not tell. Written by whoever performs the write, before it
-    /// is reported.
+    /// Where the last write that named no offset of its own has ended, file offset in bytes; -1 where the system does not tell. Written by
+    /// whoever performs the write, before it is reported.
     /// </summary>
     internal virtual long EndOfLastWrite => -1;
 
@@ -58,18 +59,25 @@ internal abstract class OpenedFile
     internal abstract int MaxBuffersPerOperation { get; }
 
     /// <summary>
-    /// Whether every write ends, by itself or soon after <see cref="Cancel"/>. Where not (a pipe whose other side stalls, and that cannot be given up), nobody waits for its end once the writer
-    /// is aborted. A read always does.
+    /// Whether every write ends, by itself or soon after <see cref="Cancel"/>. Where not (a pipe whose other side stalls, and that cannot
+    /// be given up), nobody waits for its end once the writer is aborted. A read always does.
     /// </summary>
     internal virtual bool EndsWrites => true;
 
-    /// <summary>What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.</summary>
+    /// <summary>
+    /// What the length of a read has to be a multiple of, bytes, also where the file ends before: more than 1 for direct I/O.
+    /// </summary>
     internal virtual int ReadGranularity => 1;
 
-    /// <summary>Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.</summary>
+    /// <summary>
+    /// Where reads had better begin: at multiples of this, bytes. A first read that begins elsewhere ends at the next one.
+    /// </summary>
     internal virtual int ReadAlignment => 1;
 
-    /// <summary>Whether it is read or written past the page cache, so that memory had better begin at a multiple of <see cref="DirectFile.LeastBlock"/>.</summary>
+    /// <summary>
+    /// Whether it is read or written past the page cache, so that memory had better begin at a multiple of
+    /// <see cref="DirectFile.LeastBlock"/>.
+    /// </summary>
     internal virtual bool IsDirect => false;
 
     /// <summary>Whether a read may be told of in parts: <see cref="FileRequest.Slides"/>.</summary>
@@ -81,43 +89,53 @@ internal abstract class OpenedFile
     /// <summary>Bytes that one write takes at most. Chosen likewise.</summary>
     internal virtual int BytesPerWrite => WriteLoop.BytesPerWrite;
 
-    /// <summary>The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not grow.</summary>
+    /// <summary>
+    /// The bytes up to which a writer's segments grow with what waits to be written, where a write takes one segment only; 0: they do not
+    /// grow.
+    /// </summary>
     internal virtual int LargestWriteSegment => 0;
 
     /// <summary>A request for this file, which whoever rents it gives back with <see cref="FileRequest.Return"/>.</summary>
     internal virtual FileRequest Rent() => FileRequest.Rent();
 
     /// <summary>
-    /// Performs the operation on the caller's thread if that takes no waiting, or, with <paramref name="mayWait"/>, if it ends by itself. <see langword="false"/>: it is not
-    /// finished, and may be with the system already, so its owner must <see cref="Start"/> it, whatever happens in between.
+    /// Performs the operation on the caller's thread if that takes no waiting, or, with <paramref name="mayWait"/>, if it ends by itself.
+    /// <see langword="false"/>: it is not finished, and may be with the system already, so its owner must <see cref="Start"/> it, whatever
+    /// happens in between.
     /// </summary>
     internal abstract bool TryPerform(FileRequest operation, bool mayWait = false);
 
     /// <summary>
-    /// Performs the request, or what <see cref="TryPerform"/> has begun of it, on a thread that may wait. Over when the system is done with its memory: <see cref="FileRequest.Transferred"/>,
+    /// Performs the request, or what <see cref="TryPerform"/> has begun of it, on a thread that may wait. Over when the system is done with
+    /// its memory: <see cref="FileRequest.Transferred"/>,
     /// <see cref="FileRequest.Error"/> and <see cref="FileRequest.IsCanceled"/> tell what came of it. Never throws.
     /// </summary>
     /// <remarks>
-    /// It begins when it is awaited, once. The continuation runs inline on the thread that performed the call, or on that of who canceled it; it may run the next request, which the same thread
-    /// performs when the continuation has returned. So it must not wait for anything but by such a request: it may be on the poller's thread.
+    /// It begins when it is awaited, once. The continuation runs inline on the thread that performed the call, or on that of who canceled
+    /// it; it may run the next request, which the same thread performs when the continuation has returned. So it must not wait for anything
+    /// but by such a request: it may be on the poller's thread.
     /// </remarks>
     internal virtual ValueTask RunAsync(FileRequest request) => request.RunBy(this);
 
     /// <summary>
-    /// Has the request performed on another thread, which completes it exactly once; what has finished meanwhile, or was canceled, is completed here. Called when
+    /// Has the request performed on another thread, which completes it exactly once; what has finished meanwhile, or was canceled, is
+    /// completed here. Called when
     /// <see cref="RunAsync"/> is awaited, without a lock.
     /// </summary>
     internal virtual void Start(FileRequest operation) => operation.Queue();
 
-    /// <summary>Performs a request that was queued, on a thread that may wait, and completes it, unless something else has yet to happen.</summary>
+    /// <summary>
+    /// Performs a request that was queued, on a thread that may wait, and completes it, unless something else has yet to happen.
+    /// </summary>
     internal virtual void Perform(FileRequest request) => throw new NotSupportedException();
 
     /// <summary>The descriptor that the request has waited for is ready. On the poller's thread, so this does not wait.</summary>
     internal virtual void OnReady(FileRequest request) => request.Queue();
 
     /// <summary>
-    /// Asks for a started operation to end early; may come from any thread, at any moment, also before it is started or after it has ended. Whatever happens, it is
-    /// still reported once, as canceled if nothing has moved. An owner whose operation is canceled although nobody asked for it starts it again.
+    /// Asks for a started operation to end early; may come from any thread, at any moment, also before it is started or after it has ended.
+    /// Whatever happens, it is still reported once, as canceled if nothing has moved. An owner whose operation is canceled although nobody
+    /// asked for it starts it again.
     /// </summary>
     /// <param name="operation">Left alone where it serves another purpose by now: operations are reused, and this may come late.</param>
     /// <param name="generation">Its <see cref="FileRequest.Generation"/> when the owner decided to cancel it.</param>
@@ -126,18 +144,23 @@ internal abstract class OpenedFile
     /// <summary>Puts the name of the file on the device, waiting for it. On a thread that may wait; throws what it fails with.</summary>
     internal virtual void SyncFolder() => FolderSync.Perform(Path);
 
-    /// <summary>Opens what <see cref="SyncFolder"/> needs, so that it needs no further descriptor. Throws what it fails with, and leaves the file open.</summary>
+    /// <summary>
+    /// Opens what <see cref="SyncFolder"/> needs, so that it needs no further descriptor. Throws what it fails with, and leaves the file
+    /// open.
+    /// </summary>
     internal virtual void OpenFolder()
     {
     }
 
     /// <summary>
-    /// What closing the file will fail with, which is how some network file systems tell of bytes that they have lost (close(2): EIO, EDQUOT); <see langword="null"/>: nothing, or the system
-    /// does not tell. May wait.
+    /// What closing the file will fail with, which is how some network file systems tell of bytes that they have lost (close(2): EIO,
+    /// EDQUOT); <see langword="null"/>: nothing, or the system does not tell. May wait.
     /// </summary>
     internal virtual Exception? TellCloseError() => null;
 
-    /// <summary>Has pages that are read or written from now on leave the page cache, where the system can do that. Before the first operation.</summary>
+    /// <summary>
+    /// Has pages that are read or written from now on leave the page cache, where the system can do that. Before the first operation.
+    /// </summary>
     /// <param name="isWriter">Whether it is written, and not read.</param>
     internal virtual void DropBehind(bool isWriter)
     {
@@ -168,7 +191,9 @@ internal abstract class OpenedFile
         }
     }
 
-    /// <summary>Moves the position that the open file shares with other processes, for standard input and output. A file that cannot seek has none.</summary>
+    /// <summary>
+    /// Moves the position that the open file shares with other processes, for standard input and output. A file that cannot seek has none.
+    /// </summary>
     internal void SetPosition(long position)
     {
         if (!CanSeek)

@@ -1,7 +1,8 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The checks of options. Those of one option are made when it is set, return its value, and throw <see cref="ArgumentOutOfRangeException"/> with its name.
+/// The checks of options. Those of one option are made when it is set, return its value, and throw
+/// <see cref="ArgumentOutOfRangeException"/> with its name.
 /// </summary>
 internal static class Option
 {
@@ -33,11 +34,14 @@ internal static class Option
 
     internal static FileOptions Known(FileOptions value, [CallerMemberName] string option = "")
     {
-        const FileOptions known = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.DeleteOnClose | FileOptions.SequentialScan | FileOptions.Encrypted | NoBuffering;
+        const FileOptions known = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess
+            | FileOptions.DeleteOnClose | FileOptions.SequentialScan | FileOptions.Encrypted | NoBuffering;
         return (value & ~known) == 0 ? value : throw Unknown(value, option);
     }
 
-    /// <summary>For options that have to fit together. The <paramref name="message"/> is a constant, so that one that is not needed costs nothing.</summary>
+    /// <summary>
+    /// For options that have to fit together. The <paramref name="message"/> is a constant, so that one that is not needed costs nothing.
+    /// </summary>
     /// <exception cref="ArgumentException">They do not.</exception>
     internal static void Require(bool fits, string message, string option)
     {

@@ -3,8 +3,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, again and again; no thread waits in between. A cancellation ends the wait at once; what is
-/// opened all the same is closed again.
+/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, again and again; no thread waits in
+/// between. A cancellation ends the wait at once; what is opened all the same is closed again.
 /// </summary>
 /// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
 internal sealed class PendingOpen<T> : IWaitingCall
@@ -35,10 +35,12 @@ internal sealed class PendingOpen<T> : IWaitingCall
 
     /// <summary>Begins to open.</summary>
     /// <param name="fifo">How it is opened if it turns out to be a FIFO; <see langword="null"/>: as any other file.</param>
-    /// <param name="open">Opens the file by its path, or takes the FIFO that is open; on a waiting thread. Throws what the caller is to get.</param>
+    /// <param name="open">Opens the file by its path, or takes the FIFO that is open; on a waiting thread. Throws what the caller is to
+    /// get.</param>
     /// <param name="close">Closes what nobody waits for any more; on a waiting thread.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
-    internal static ValueTask<T> StartAsync(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
+    internal static ValueTask<T> StartAsync(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close,
+        CancellationToken cancellationToken)
     {
         if (cancellationToken.IsCancellationRequested)
         {

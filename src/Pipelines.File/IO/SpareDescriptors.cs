@@ -7,7 +7,9 @@ internal interface ISpareDescriptors
     bool LetGo();
 }
 
-/// <summary>The descriptors that the process could do without: they are given up when it has no other left (EMFILE and ENFILE of open(2)).</summary>
+/// <summary>
+/// The descriptors that the process could do without: they are given up when it has no other left (EMFILE and ENFILE of open(2)).
+/// </summary>
 internal static class SpareDescriptors
 {
     /// <summary>Of the descriptors that are free when a cache is made, it takes this part at most.</summary>
@@ -15,7 +17,10 @@ internal static class SpareDescriptors
 
     private static readonly ConditionalWeakTable<ISpareDescriptors, object?> s_keepers = [];
 
-    /// <summary>How many descriptors may be kept of those that are free now, and from which number on none is (Linux: the lowest free number is given away first).</summary>
+    /// <summary>
+    /// How many descriptors may be kept of those that are free now, and from which number on none is (Linux: the lowest free number is
+    /// given away first).
+    /// </summary>
     /// <param name="mostKept">A quarter of what the process may still open.</param>
     /// <param name="firstScarce">Three quarters of all numbers are below it.</param>
     internal static unsafe void GetLimits(out int mostKept, out int firstScarce)
@@ -39,7 +44,9 @@ internal static class SpareDescriptors
     /// <summary>Whether opening failed because the process (EMFILE) or the system (ENFILE) has no descriptor left.</summary>
     internal static bool AreShort(IOException error) => !OperatingSystem.IsWindows() && error.HResult is Libc.EMFILE or Libc.ENFILE;
 
-    /// <summary>Has everything closed that is open for nobody. <see langword="false"/>: there was nothing, and trying again is of no use.</summary>
+    /// <summary>
+    /// Has everything closed that is open for nobody. <see langword="false"/>: there was nothing, and trying again is of no use.
+    /// </summary>
     internal static bool TryRelease()
     {
         bool isAnyReleased = false;

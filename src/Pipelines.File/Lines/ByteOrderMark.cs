@@ -5,7 +5,10 @@ internal static class ByteOrderMark
 {
     private const string Character = "\uFEFF";
 
-    /// <summary>Its bytes; none in an encoding that has no such character. Not the preamble, which says what an encoder writes: new UTF8Encoding() has none.</summary>
+    /// <summary>
+    /// Its bytes; none in an encoding that has no such character. Not the preamble, which says what an encoder writes: new UTF8Encoding()
+    /// has none.
+    /// </summary>
     internal static byte[] Of(Encoding encoding)
     {
         byte[] bytes = encoding.GetBytes(Character);

@@ -42,7 +42,8 @@ public static class FilePartitions
         ArgumentNullException.ThrowIfNull(handle);
         ArgumentOutOfRangeException.ThrowIfLessThan(count, 1);
         ObjectDisposedException.ThrowIf(handle.IsClosed, handle);
-        return handle.IsInvalid ? throw new ArgumentException("The handle is invalid.", nameof(handle)) : AtLineEnds(handle, count, separator, path: null);
+        return handle.IsInvalid ? throw new ArgumentException("The handle is invalid.", nameof(handle))
+            : AtLineEnds(handle, count, separator, path: null);
     }
 
     internal static FileRange[] AtLineEnds(SafeFileHandle handle, int count, byte separator, string? path)

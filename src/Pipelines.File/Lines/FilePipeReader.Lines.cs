@@ -32,11 +32,13 @@ public sealed partial class FilePipeReader
     /// </exception>
     /// <exception cref="IOException">Opening the file, or reading its end, failed for another reason.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public static ValueTask<FilePipeReader> OpenLastLinesAsync(string path, long count, FilePipeReaderOptions? options = null, CancellationToken cancellationToken = default)
+    public static ValueTask<FilePipeReader> OpenLastLinesAsync(string path, long count, FilePipeReaderOptions? options = null,
+        CancellationToken cancellationToken = default)
     {
         string fullPath = Validate(path, ref options);
         ArgumentOutOfRangeException.ThrowIfNegative(count);
-        return PendingOpen<FilePipeReader>.StartAsync(fifo: null, _ => OpenLastLines(fullPath, count, options), static opened => opened.Complete(), cancellationToken);
+        return PendingOpen<FilePipeReader>.StartAsync(fifo: null, _ => OpenLastLines(fullPath, count, options),
+            static opened => opened.Complete(), cancellationToken);
     }
 
     /// <summary>
@@ -91,7 +93,8 @@ public sealed partial class FilePipeReader
         async Task RunAsync()
         {
             using PartitionedFile file = await PendingOpen<PartitionedFile>.StartAsync(
-                fifo: null, _ => PartitionedFile.Open(fullPath, degree, options, separator), static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
+                fifo: null, _ => PartitionedFile.Open(fullPath, degree, options, separator), static opened => opened.Dispose(),
+                    cancellationToken).ConfigureAwait(false);
             await file.ForEachAsync(options, body, cancellationToken).ConfigureAwait(false);
         }
     }
@@ -102,7 +105,8 @@ public sealed partial class FilePipeReader
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
         FileOpening.ThrowIfNotSupported(options.Backend);
-        return options.Offset == 0 ? Path.GetFullPath(path) : throw new ArgumentException("Offset cannot be set: the lines decide where reading begins.", nameof(options));
+        return options.Offset == 0 ? Path.GetFullPath(path)
+            : throw new ArgumentException("Offset cannot be set: the lines decide where reading begins.", nameof(options));
     }
 
     private static FilePipeReader OpenLastLines(string fullPath, long count, FilePipeReaderOptions options)

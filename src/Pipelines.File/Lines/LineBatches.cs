@@ -5,7 +5,8 @@ namespace Pipelines.File.Lines;
 /// time. Where the lines are is for whoever walks through a batch to find. The part of a line that a read ends with is searched once, and
 /// comes again at the beginning of the next batch.
 /// </summary>
-internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken) : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
+internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
+    : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
 {
     private CancellationTokenSource? _linkedTokens;
     private bool _isStarted;

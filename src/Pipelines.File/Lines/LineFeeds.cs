@@ -3,7 +3,8 @@ using System.Runtime.Intrinsics;
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// Where the line feeds of a segment are. A block of 64 bytes is compared at once, and its line feeds are then taken one by one, so that short lines cost no search each.
+/// Where the line feeds of a segment are. A block of 64 bytes is compared at once, and its line feeds are then taken one by one, so that
+/// short lines cost no search each.
 /// </summary>
 internal struct LineFeeds
 {
@@ -27,7 +28,9 @@ internal struct LineFeeds
         _searched = searched;
     }
 
-    /// <summary>Takes the next one of the current block. <see langword="false"/>: none is left; <see cref="Search"/> finds the next block.</summary>
+    /// <summary>
+    /// Takes the next one of the current block. <see langword="false"/>: none is left; <see cref="Search"/> finds the next block.
+    /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryTake(out int index)
     {
@@ -51,7 +54,8 @@ internal struct LineFeeds
         int searched = _searched;
         while (segment.Length - searched >= BlockSize)
         {
-            ulong found = Vector(ref first, searched).ExtractMostSignificantBits() | ((ulong)Vector(ref first, searched + VectorSize).ExtractMostSignificantBits() << VectorSize);
+            ulong found = Vector(ref first, searched).ExtractMostSignificantBits()
+                | ((ulong)Vector(ref first, searched + VectorSize).ExtractMostSignificantBits() << VectorSize);
             if (found != 0)
             {
                 Set(found, searched, searched + BlockSize);
@@ -76,7 +80,8 @@ internal struct LineFeeds
 
     /// <summary>Which bytes are line feeds: all bits of those.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private static Vector256<byte> Vector(ref byte first, int index) => Vector256.Equals(Vector256.LoadUnsafe(ref first, (nuint)index), Vector256.Create((byte)'\n'));
+    private static Vector256<byte> Vector(ref byte first, int index)
+        => Vector256.Equals(Vector256.LoadUnsafe(ref first, (nuint)index), Vector256.Create((byte)'\n'));
 
     private static ulong FindInShortBlock(ReadOnlySpan<byte> block)
     {

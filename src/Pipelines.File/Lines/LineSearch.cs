@@ -21,7 +21,8 @@ internal static class LineSearch
     /// <summary>How long the file is, bytes.</summary>
     /// <exception cref="NotSupportedException">It cannot seek, or does not tell.</exception>
     internal static long LengthOf(SafeFileHandle handle, string? path)
-        => FileProperties.Of(handle, path) is { CanSeek: true, KnownLength: { } length } ? length : throw CannotSeek(path ?? FileProperties.PathOf(handle));
+        => FileProperties.Of(handle, path) is { CanSeek: true, KnownLength: { } length } ? length
+            : throw CannotSeek(path ?? FileProperties.PathOf(handle));
 
     /// <summary>
     /// Cuts bytes at the first line feed behind those that are known to hold none. <see langword="false"/>: there is none.
@@ -70,7 +71,8 @@ internal static class LineSearch
     /// <summary>
     /// Where the last lines with their line ends begin: what stands behind the last line end is the beginning of a line, and not counted.
     /// </summary>
-    internal static long FindLastWholeLines(SafeFileHandle handle, long length, long count) => FindLineFeedFromEnd(handle, length, unchecked(count + 1));
+    internal static long FindLastWholeLines(SafeFileHandle handle, long length, long count)
+        => FindLineFeedFromEnd(handle, length, unchecked(count + 1));
 
     /// <summary>The offset behind the line feed of that number, counted from an end; 0 if there are not so many.</summary>
     private static long FindLineFeedFromEnd(SafeFileHandle handle, long end, long count)

@@ -34,7 +34,8 @@ public sealed class LineTooLongException : FormatException
     /// <param name="lineNumber">The number of the line, counted from 1.</param>
     /// <param name="maxLength">The maximum length of a line without its line end, in bytes.</param>
     public LineTooLongException(long lineNumber, int maxLength)
-        : base(string.Create(CultureInfo.InvariantCulture, $"Line {lineNumber} is longer than {maxLength} bytes, the maximum that was passed as maxLength."))
+        : base(string.Create(CultureInfo.InvariantCulture,
+            $"Line {lineNumber} is longer than {maxLength} bytes, the maximum that was passed as maxLength."))
     {
         LineNumber = lineNumber;
         MaxLength = maxLength;

@@ -22,8 +22,11 @@ internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRa
         }
     }
 
-    /// <summary>Runs the body for all parts at once, and waits for all of them. The first error cancels the others, and is thrown.</summary>
-    internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body, CancellationToken cancellationToken)
+    /// <summary>
+    /// Runs the body for all parts at once, and waits for all of them. The first error cancels the others, and is thrown.
+    /// </summary>
+    internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body,
+        CancellationToken cancellationToken)
     {
         using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
         ExceptionDispatchInfo? first = null;
@@ -39,7 +42,8 @@ internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRa
             try
             {
                 stop.Token.ThrowIfCancellationRequested();
-                FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, handle, path), options.With(range.Offset, range.Length), leaveOpen: true);
+                FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, handle, path),
+                    options.With(range.Offset, range.Length), leaveOpen: true);
                 await using (reader.ConfigureAwait(false))
                 {
                     await body(reader, stop.Token).ConfigureAwait(false);

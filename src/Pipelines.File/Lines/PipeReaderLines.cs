@@ -3,7 +3,8 @@ namespace Pipelines.File.Lines;
 /// <summary>
 /// The lines of a pipe one by one, as parts of what the reader gave: a walk through batches that goes on where it was left.
 /// </summary>
-internal sealed class PipeReaderLines(LineBatches batches) : IAsyncEnumerable<ReadOnlySequence<byte>>, IAsyncEnumerator<ReadOnlySequence<byte>>
+internal sealed class PipeReaderLines(LineBatches batches)
+    : IAsyncEnumerable<ReadOnlySequence<byte>>, IAsyncEnumerator<ReadOnlySequence<byte>>
 {
     private LineWalk _walk = new(batches);
 

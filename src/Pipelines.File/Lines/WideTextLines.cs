@@ -3,7 +3,8 @@ using Pipelines.File.Records;
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// The lines of a pipe as text, in an encoding whose line feed is not the byte 0x0A alone, such as UTF-16: its bytes end a line only where a character begins. Rare, and not made fast.
+/// The lines of a pipe as text, in an encoding whose line feed is not the byte 0x0A alone, such as UTF-16: its bytes end a line only where
+/// a character begins. Rare, and not made fast.
 /// </summary>
 internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLength) : IRecordTaker<string>
 {

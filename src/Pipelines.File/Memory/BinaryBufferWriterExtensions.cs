@@ -42,182 +42,218 @@ public static class BinaryBufferWriterExtensions
     /// <summary>Writes a <see cref="short"/> in 2 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, short value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="short"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="short"/> in 2 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, short value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, short value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="short"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<short> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="ushort"/> in 2 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ushort value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="ushort"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteUInt16LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="ushort"/> in 2 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ushort value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ushort value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="ushort"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteUInt16BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ushort> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes an <see cref="int"/> in 4 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, int value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="int"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes an <see cref="int"/> in 4 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, int value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, int value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="int"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<int> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="uint"/> in 4 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, uint value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="uint"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteUInt32LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="uint"/> in 4 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, uint value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, uint value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="uint"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteUInt32BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<uint> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="long"/> in 8 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, long value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="long"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="long"/> in 8 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, long value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, long value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="long"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<long> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="ulong"/> in 8 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ulong value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="ulong"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteUInt64LittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="ulong"/> in 8 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ulong value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ulong value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="ulong"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteUInt64BigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<ulong> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="Half"/> in 2 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, Half value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, Half value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="Half"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteHalfLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="Half"/> in 2 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, Half value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, Half value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="Half"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteHalfBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<Half> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="float"/> in 4 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, float value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, float value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="float"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteSingleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="float"/> in 4 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, float value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, float value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="float"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteSingleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<float> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="double"/> in 8 bytes, the lowest byte first, as <see cref="BinaryWriter"/> does.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, double value) => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
+    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, double value)
+        => Append(writer, BitConverter.IsLittleEndian ? value : BinaryOrder.Reverse(value));
 
     /// <summary>Writes several <see cref="double"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values) => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
+    public static void WriteDoubleLittleEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values)
+        => AppendAll(writer, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Writes a <see cref="double"/> in 8 bytes, the highest byte first.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="value">The value to write.</param>
-    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, double value) => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
+    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, double value)
+        => Append(writer, BitConverter.IsLittleEndian ? BinaryOrder.Reverse(value) : value);
 
     /// <summary>Writes several <see cref="double"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="values">The values to write, in this order.</param>
-    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values) => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
+    public static void WriteDoubleBigEndian(this IBufferWriter<byte> writer, ReadOnlySpan<double> values)
+        => AppendAll(writer, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>
     /// Writes a decimal in 16 bytes, as <see cref="BinaryWriter"/> does: the 96 bits of the number, then its scale and sign.

@@ -2,7 +2,9 @@ using System.Buffers.Binary;
 
 namespace Pipelines.File.Memory;
 
-/// <summary>Turns the order of the bytes within values of 2, 4 or 8 bytes. Only the branch of the type's size is left of each method.</summary>
+/// <summary>
+/// Turns the order of the bytes within values of 2, 4 or 8 bytes. Only the branch of the type's size is left of each method.
+/// </summary>
 internal static class BinaryOrder
 {
     internal static T Reverse<T>(T value)

@@ -27,7 +27,8 @@ public static class BinarySequenceReaderExtensions
 
     /// <summary>Reads one byte.</summary>
     /// <inheritdoc cref="TryReadByte"/>
-    public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value) => TryTake(ref reader, out value, isReversed: false);
+    public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value)
+        => TryTake(ref reader, out value, isReversed: false);
 
     /// <summary>
     /// Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.
@@ -46,217 +47,253 @@ public static class BinarySequenceReaderExtensions
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<short> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<short> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="short"/> from 2 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<short> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<short> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads an <see cref="int"/> from 4 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<int> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<int> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads an <see cref="int"/> from 4 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<int> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<int> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="uint"/> from 4 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="uint"/> from 4 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="long"/> from 8 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<long> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<long> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="long"/> from 8 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<long> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<long> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="Half"/> from 2 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="Half"/> from 2 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="float"/> from 4 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<float> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<float> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="float"/> from 4 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, scoped Span<float> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, scoped Span<float> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="double"/> from 8 bytes, the lowest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value) => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value)
+        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<double> values) => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
+    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<double> values)
+        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
 
     /// <summary>Reads a <see cref="double"/> from 8 bytes, the highest byte first.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value) => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value)
+        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
     /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
     /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, scoped Span<double> values) => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
+    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, scoped Span<double> values)
+        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
 
     /// <summary>Reads a decimal from the 16 bytes that <see cref="BinaryWriter"/> writes for it.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>

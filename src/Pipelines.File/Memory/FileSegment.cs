@@ -1,14 +1,14 @@
 namespace Pipelines.File.Memory;
 
 /// <summary>
-/// One piece of memory in a chain of bytes. It belongs to the pool, to one chain, or to the operation that a chain has lent it to; only its owner
-/// writes its fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
+/// One piece of memory in a chain of bytes. It belongs to the pool, to one chain, or to the operation that a chain has lent it to; only its
+/// owner writes its fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
 /// </summary>
 internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 {
     /// <summary>
-    /// What the memory of the own pool is aligned to, bytes: a cache line. A large read into memory that starts anywhere else is a fifth slower (docs/tuning.md), and the
-    /// runtime aligns arrays to 8 only.
+    /// What the memory of the own pool is aligned to, bytes: a cache line. A large read into memory that starts anywhere else is a fifth
+    /// slower (docs/tuning.md), and the runtime aligns arrays to 8 only.
     /// </summary>
     internal const int Alignment = 64;
 
@@ -25,7 +25,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     private IMemoryOwner<byte>? _owner;
     private MemoryHandle _pin;
 
-    /// <summary>A segment of the library's own pool, <paramref name="size"/> bytes on the pinned object heap, so that its address never changes.</summary>
+    /// <summary>
+    /// A segment of the library's own pool, <paramref name="size"/> bytes on the pinned object heap, so that its address never changes.
+    /// </summary>
     internal unsafe FileSegment(int size)
     {
         int alignment = size < LeastWholePages ? Alignment : Page;
@@ -60,7 +62,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// <summary>The whole memory of a pinned segment, without the code of the pool that it is from.</summary>
     internal unsafe Span<byte> PinnedSpan => new((void*)_address, Buffer.Length);
 
-    /// <summary>The chain that holds this segment or has lent it to an operation; a position with another one is foreign to that chain.</summary>
+    /// <summary>
+    /// The chain that holds this segment or has lent it to an operation; a position with another one is foreign to that chain.
+    /// </summary>
     internal object? Chain { get; set; }
 
     internal FileSegment? NextSegment
@@ -106,7 +110,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         }
     }
 
-    /// <summary>Makes the first <paramref name="end"/> bytes visible. A reader of the earlier ones may run meanwhile: only the length changes.</summary>
+    /// <summary>
+    /// Makes the first <paramref name="end"/> bytes visible. A reader of the earlier ones may run meanwhile: only the length changes.
+    /// </summary>
     internal void SetEnd(int end)
     {
         Debug.Assert((uint)end <= (uint)Buffer.Length);

@@ -5,7 +5,8 @@ namespace Pipelines.File;
 /// <content>The stream as an <see cref="IBufferWriter{T}"/>.</content>
 public sealed partial class PooledMemoryStream
 {
-    // What GetMemory has given out while Position was not Length: Advance copies it to its place, so that bytes it does not count stay as they are.
+    // What GetMemory has given out while Position was not Length: Advance copies it to its place, so that bytes it does not count stay as
+    // they are.
     private FileSegment? _scratch;
 
     /// <summary>
@@ -55,7 +56,9 @@ public sealed partial class PooledMemoryStream
         }
     }
 
-    /// <summary>Writes a value as it lies in memory; <see langword="false"/>, and nothing, where that takes more than an append to the tail.</summary>
+    /// <summary>
+    /// Writes a value as it lies in memory; <see langword="false"/>, and nothing, where that takes more than an append to the tail.
+    /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryAppend<T>(T value)
         where T : unmanaged

@@ -37,7 +37,8 @@ public sealed partial class PooledMemoryStream
     {
         ValidateCopyToArguments(destination, bufferSize);
         ThrowIfDisposed();
-        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken) : CopyToStreamAsync(TakeRest(), destination, cancellationToken);
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
+            : CopyToStreamAsync(TakeRest(), destination, cancellationToken);
     }
 
     /// <summary>
@@ -59,7 +60,8 @@ public sealed partial class PooledMemoryStream
         ArgumentNullException.ThrowIfNull(destination);
         ThrowIfDisposed();
         return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
-            : Place < End ? destination is FilePipeWriter file ? CopyToFileAsync(file, cancellationToken) : CopyToPipeAsync(destination, cancellationToken)
+            : Place < End ? destination is FilePipeWriter file ? CopyToFileAsync(file, cancellationToken)
+                : CopyToPipeAsync(destination, cancellationToken)
             : Task.CompletedTask;
     }
 
@@ -85,7 +87,8 @@ public sealed partial class PooledMemoryStream
             }
             finally
             {
-                // What the file's writer has taken it writes once: a second copy goes on behind it. It may have taken more since, from others.
+                // What the file's writer has taken it writes once: a second copy goes on behind it. It may have taken more since, from
+                // others.
                 MoveTo(Math.Clamp(position + destination.Taken, start, Math.Max(start, End)));
             }
         }

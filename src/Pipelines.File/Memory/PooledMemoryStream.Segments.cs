@@ -16,7 +16,10 @@ public sealed partial class PooledMemoryStream
 
     private int LengthOf(FileSegment segment) => segment == _tail ? _index - _arrayStart : segment.End;
 
-    /// <summary>The bytes from <paramref name="position"/> on that lie in one segment: at most <paramref name="count"/>, and at least one, which there is.</summary>
+    /// <summary>
+    /// The bytes from <paramref name="position"/> on that lie in one segment: at most <paramref name="count"/>, and at least one, which
+    /// there is.
+    /// </summary>
     private Span<byte> At(long position, int count)
     {
         FileSegment segment = Find(position);
@@ -24,7 +27,10 @@ public sealed partial class PooledMemoryStream
         return segment.Buffer.Span.Slice(start, Math.Min(count, LengthOf(segment) - start));
     }
 
-    /// <summary>Makes the stream longer by bytes that the caller writes: at most <paramref name="count"/>, and at least one. The caller sets the position afterwards.</summary>
+    /// <summary>
+    /// Makes the stream longer by bytes that the caller writes: at most <paramref name="count"/>, and at least one. The caller sets the
+    /// position afterwards.
+    /// </summary>
     private Span<byte> Append(long count)
     {
         if (_tail is null || _index == _arrayStart + _tail.Capacity)
@@ -68,7 +74,10 @@ public sealed partial class PooledMemoryStream
         }
     }
 
-    /// <summary>Makes a new tail, of at least <paramref name="size"/> bytes, and in any case one that makes this stream as large again, up to a limit.</summary>
+    /// <summary>
+    /// Makes a new tail, of at least <paramref name="size"/> bytes, and in any case one that makes this stream as large again, up to a
+    /// limit.
+    /// </summary>
     private void AppendSegment(int size)
     {
         long end = End;
@@ -104,7 +113,10 @@ public sealed partial class PooledMemoryStream
         _limit = 0;
     }
 
-    /// <summary>Makes the segment that holds the last of <paramref name="length"/> bytes the tail, and gives those behind it back. The first one stays.</summary>
+    /// <summary>
+    /// Makes the segment that holds the last of <paramref name="length"/> bytes the tail, and gives those behind it back. The first one
+    /// stays.
+    /// </summary>
     private void Cut(long length)
     {
         FileSegment last = length == 0 ? _head! : Find(length - 1);

@@ -25,7 +25,8 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     /// <summary>A growth by more than this is refused at once where the process cannot have the memory, bytes.</summary>
     private const long SurelyAvailable = 1 << 30;
 
-    // The chain holds the bytes from 0 to Length and no segment behind them. All segments but the tail know where they end; the tail's end is _index.
+    // The chain holds the bytes from 0 to Length and no segment behind them. All segments but the tail know where they end; the tail's end
+    // is _index.
     private FileSegment? _head;
     private FileSegment? _tail;
 
@@ -34,7 +35,8 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     private int _arrayStart;
     private int _index;
 
-    // Where the tail's memory ends while Position is Length and bytes may be appended without further ado; else 0, which sends every write the long way.
+    // Where the tail's memory ends while Position is Length and bytes may be appended without further ado; else 0, which sends every write
+    // the long way.
     private int _limit;
 
     // Position, except while _limit is set: it is Length then.

@@ -3,9 +3,9 @@ using Pipelines.File.Diagnostics;
 namespace Pipelines.File.Memory;
 
 /// <summary>
-/// The library's own pool: segments with their memory, which is allocated on the pinned object heap once and reused. Sizes are powers of two, so that
-/// odd sizes share. The whole pool never keeps more than <see cref="MaxRetainedBytes"/>, and after a full garbage collection it lets go of what lay idle, or of
-/// everything where memory is short. What it lets go of is the garbage collector's.
+/// The library's own pool: segments with their memory, which is allocated on the pinned object heap once and reused. Sizes are powers of
+/// two, so that odd sizes share. The whole pool never keeps more than <see cref="MaxRetainedBytes"/>, and after a full garbage collection
+/// it lets go of what lay idle, or of everything where memory is short. What it lets go of is the garbage collector's.
 /// </summary>
 internal sealed class SegmentPool
 {
@@ -13,7 +13,8 @@ internal sealed class SegmentPool
     internal const int MaxSize = 1024 * 1024;
 
     /// <summary>
-    /// Of this size every thread keeps one segment for itself, bytes: what a small stream needs costs no interlocked operation then, which would be most of its time.
+    /// Of this size every thread keeps one segment for itself, bytes: what a small stream needs costs no interlocked operation then, which
+    /// would be most of its time.
     /// </summary>
     internal const int ThreadSize = 4096;
 
@@ -27,8 +28,8 @@ internal sealed class SegmentPool
     private const double ShortMemory = 0.9;
 
     /// <summary>
-    /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it meanwhile used memory that was
-    /// not his any more, and ends the process.
+    /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it
+    /// meanwhile used memory that was not his any more, and ends the process.
     /// </summary>
     private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
 
@@ -62,7 +63,10 @@ internal sealed class SegmentPool
     /// <summary>Bytes that the pool keeps while nobody uses them, beside one segment a thread.</summary>
     internal long RetainedBytes => Volatile.Read(ref _retainedBytes);
 
-    /// <summary>The most memory that the pool keeps while nobody uses it, bytes, beside one segment a thread. Lowering it lets go of what is over at once.</summary>
+    /// <summary>
+    /// The most memory that the pool keeps while nobody uses it, bytes, beside one segment a thread. Lowering it lets go of what is over at
+    /// once.
+    /// </summary>
     internal long MaxRetainedBytes
     {
         get => Volatile.Read(ref _maxRetainedBytes);
@@ -113,7 +117,9 @@ internal sealed class SegmentPool
         return segment;
     }
 
-    /// <summary>A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.</summary>
+    /// <summary>
+    /// A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.
+    /// </summary>
     internal FileSegment Rent(int size, MemoryPool<byte> pool)
     {
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
@@ -131,8 +137,9 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may touch them any more. The memory of a
-    /// caller's pool is disposed here, so no lock is held. Returns what the first of them threw; the others are given back all the same.
+    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may touch
+    /// them any more. The memory of a caller's pool is disposed here, so no lock is held. Returns what the first of them threw; the others
+    /// are given back all the same.
     /// </summary>
     internal Exception? Return(FileSegment? list)
     {
@@ -164,8 +171,8 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// Lets go of everything where memory is short, else, once every <see cref="IdleTime"/>, of what was not needed since the last time: as many of each size as
-    /// were there at every moment since.
+    /// Lets go of everything where memory is short, else, once every <see cref="IdleTime"/>, of what was not needed since the last time: as
+    /// many of each size as were there at every moment since.
     /// </summary>
     internal void Trim(long now, bool isMemoryShort)
     {
@@ -273,12 +280,13 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// An object that nobody refers to and whose finalizer puts it back: so it runs after every collection of the generation it is in, which soon is the oldest.
-    /// ArrayPool.Shared learns of full collections the same way.
+    /// An object that nobody refers to and whose finalizer puts it back: so it runs after every collection of the generation it is in,
+    /// which soon is the oldest. ArrayPool.Shared learns of full collections the same way.
     /// </summary>
     private sealed class CollectionWatch(SegmentPool pool)
     {
-        [SuppressMessage("Design", "CA1063:Implement IDisposable Correctly", Justification = "It has nothing to dispose of: its finalizer is its purpose.")]
+        [SuppressMessage("Design", "CA1063:Implement IDisposable Correctly",
+            Justification = "It has nothing to dispose of: its finalizer is its purpose.")]
         ~CollectionWatch()
         {
             GCMemoryInfo memory = GC.GetGCMemoryInfo();

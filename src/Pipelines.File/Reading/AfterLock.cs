@@ -13,7 +13,10 @@ internal struct AfterLock
     /// <summary>The reader is completed and nothing is under way: memory and handle are released.</summary>
     internal bool Releases;
 
-    /// <summary>Where a read is set up that has to wait, or that reads ahead: what has it performed. Looked up under the lock, which guards that it is made once.</summary>
+    /// <summary>
+    /// Where a read is set up that has to wait, or that reads ahead: what has it performed. Looked up under the lock, which guards that it
+    /// is made once.
+    /// </summary>
     internal WaitingReads? Starts;
 
     /// <summary>A read that nobody waits for any more.</summary>

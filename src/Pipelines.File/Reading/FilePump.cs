@@ -5,7 +5,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Reading;
 
 /// <summary>
-/// Copies an open file, from an offset on, straight into the memory of a <see cref="PipeWriter"/>, on threads of the application's. Used by one caller at a time, who waits for every step;
+/// Copies an open file, from an offset on, straight into the memory of a <see cref="PipeWriter"/>, on threads of the application's. Used by
+/// one caller at a time, who waits for every step;
 /// <see cref="Cancel"/> may come from any thread. It closes nothing.
 /// </summary>
 internal sealed class FilePump : IDisposable
@@ -52,7 +53,8 @@ internal sealed class FilePump : IDisposable
 
     /// <summary>A flush within a copy. The guarantee of a file's writer is for its end: one sync, and not one for each step.</summary>
     internal static ValueTask<FlushResult> FlushStepAsync(PipeWriter destination, CancellationToken cancellationToken)
-        => destination is FilePipeWriter file ? file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken) : destination.FlushAsync(cancellationToken);
+        => destination is FilePipeWriter file ? file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken)
+            : destination.FlushAsync(cancellationToken);
 
     /// <summary>Copies the first of <paramref name="bytes"/> into the destination's memory and advances it. How many is returned.</summary>
     internal static int Write(PipeWriter destination, ReadOnlySpan<byte> bytes)
@@ -66,8 +68,8 @@ internal sealed class FilePump : IDisposable
     }
 
     /// <summary>
-    /// Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the destination's memory back.
-    /// What it returns is to be requested, without a lock.
+    /// Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the
+    /// destination's memory back. What it returns is to be requested, without a lock.
     /// </summary>
     internal Cancellation Cancel(Exception reason)
     {
@@ -126,7 +128,9 @@ internal sealed class FilePump : IDisposable
         _request = null;
     }
 
-    /// <summary>Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. 0: the end of the file.</summary>
+    /// <summary>
+    /// Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. 0: the end of the file.
+    /// </summary>
     internal ValueTask<int> ReadAsync(PipeWriter destination, int count)
     {
         if (Canceled is { } canceled)

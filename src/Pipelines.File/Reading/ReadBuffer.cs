@@ -4,25 +4,34 @@ using Pipelines.File.Memory;
 namespace Pipelines.File.Reading;
 
 /// <summary>
-/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; what is known of the end behind them; and what the next result says. It is the reader's lock,
-/// which guards all of it: a method whose name ends in Locked is called under it.
+/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; what is known of the end behind them; and what
+/// the next result says. It is the reader's lock, which guards all of it: a method whose name ends in Locked is called under it.
 /// </summary>
 /// <remarks>
-/// The segments of the read under way are the request's: from <see cref="BeginReadLocked"/> to <see cref="EndReadLocked"/> they, and the rest of the tail's memory, are neither moved nor
-/// reused. A method that returns segments leaves it to the caller to give them back to the pool without the lock, as that may run the code of a caller's memory pool.
+/// The segments of the read under way are the request's: from <see cref="BeginReadLocked"/> to <see cref="EndReadLocked"/> they, and the
+/// rest of the tail's memory, are neither moved nor reused. A method that returns segments leaves it to the caller to give them back to the
+/// pool without the lock, as that may run the code of a caller's memory pool.
 /// </remarks>
 internal sealed class ReadBuffer
 {
-    /// <summary>Bytes that one read of most files asks for where the file has as many: <see cref="OpenedFile.BytesPerRead"/>. Chosen by measurement: docs/tuning.md.</summary>
+    /// <summary>
+    /// Bytes that one read of most files asks for where the file has as many: <see cref="OpenedFile.BytesPerRead"/>. Chosen by measurement:
+    /// docs/tuning.md.
+    /// </summary>
     internal const int BytesPerRead = 256 * 1024;
 
-    /// <summary>Bytes of a segment of the own pool at least, unless <see cref="FilePipeReaderOptions.BufferSize"/> is under <see cref="ExactBelow"/>. docs/tuning.md.</summary>
+    /// <summary>
+    /// Bytes of a segment of the own pool at least, unless <see cref="FilePipeReaderOptions.BufferSize"/> is under
+    /// <see cref="ExactBelow"/>. docs/tuning.md.
+    /// </summary>
     private const int LeastSegmentSize = 64 * 1024;
 
     /// <summary>A smaller BufferSize, bytes, is the size of each segment, for tests of parsers.</summary>
     private const int ExactBelow = 512;
 
-    /// <summary>Bytes that the first read asks for where nobody knows how many there are; it doubles for as long as reads fill what they ask for.</summary>
+    /// <summary>
+    /// Bytes that the first read asks for where nobody knows how many there are; it doubles for as long as reads fill what they ask for.
+    /// </summary>
     private const int FirstUnknownRead = 4 * 1024;
 
     /// <summary>Bytes that one read of unknown size asks for at most because a caller wants so many.</summary>
@@ -94,7 +103,8 @@ internal sealed class ReadBuffer
     internal bool IsCancelRequested { get; set; }
 
     /// <summary>
-    /// Whether reads go on where nobody waits for them. Of a followed file only up to the length that it had: a read at its end waits, and would keep a reader that its caller has forgotten.
+    /// Whether reads go on where nobody waits for them. Of a followed file only up to the length that it had: a read at its end waits, and
+    /// would keep a reader that its caller has forgotten.
     /// </summary>
     internal bool ReadsAhead => PauseThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
 
@@ -117,7 +127,8 @@ internal sealed class ReadBuffer
         => Length == 0 ? default : new ReadOnlySequence<byte>(_head!, (int)(_start - _head!.RunningIndex), _tail!, _tail!.End);
 
     // Nobody else reads ahead what is read past the page cache.
-    private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold : File.BytesPerRead;
+    private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold
+        : File.BytesPerRead;
 
     // Where one call fills one segment only, it is that segment which is large.
     private int SegmentSize
@@ -221,8 +232,9 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Gives the read the rest of its memory, and all of it an address. Called without the lock by whoever has the request, on a thread of the application's where the memory is a caller's.
-    /// Throws what a caller's memory pool throws: then the read is not made, and <see cref="EndReadLocked"/> ends it.
+    /// Gives the read the rest of its memory, and all of it an address. Called without the lock by whoever has the request, on a thread of
+    /// the application's where the memory is a caller's. Throws what a caller's memory pool throws: then the read is not made, and
+    /// <see cref="EndReadLocked"/> ends it.
     /// </summary>
     internal void Rent(FileRequest request)
     {
@@ -304,7 +316,9 @@ internal sealed class ReadBuffer
         return first;
     }
 
-    /// <summary>Records what came of a pump that went on behind everything that was read: its bytes count as read and consumed. Nothing is buffered.</summary>
+    /// <summary>
+    /// Records what came of a pump that went on behind everything that was read: its bytes count as read and consumed. Nothing is buffered.
+    /// </summary>
     internal FileSegment? EndPumpLocked(FilePump pump)
     {
         AssertLocked();
@@ -324,7 +338,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Gives up everything; what was not consumed counts as not read. A buffer that the caller has stays, as whoever got its segments next would share them with the caller: it waits for
+    /// Gives up everything; what was not consumed counts as not read. A buffer that the caller has stays, as whoever got its segments next
+    /// would share them with the caller: it waits for
     /// <see cref="TakeBackLocked"/>, or is left to the garbage collector. No read is under way.
     /// </summary>
     internal FileSegment? ReleaseLocked()
@@ -339,7 +354,10 @@ internal sealed class ReadBuffer
         return released;
     }
 
-    /// <summary>The segments of a buffer that the caller still had when the reader was completed, and gives back now. Before the release there are none: the release returns them.</summary>
+    /// <summary>
+    /// The segments of a buffer that the caller still had when the reader was completed, and gives back now. Before the release there are
+    /// none: the release returns them.
+    /// </summary>
     internal FileSegment? TakeBackLocked()
     {
         AssertLocked();
@@ -358,9 +376,12 @@ internal sealed class ReadBuffer
         return (_hasUnexamined && Length >= minimumSize) || Left == 0 || _endOfFile == EndOfFile.Found;
     }
 
-    /// <summary>Whether a read that has got less than it asked for has seen the end, as far as the file is as long as it was or longer.</summary>
+    /// <summary>
+    /// Whether a read that has got less than it asked for has seen the end, as far as the file is as long as it was or longer.
+    /// </summary>
     private bool HasFoundEnd(FileRequest request)
-        => !_options.Follow && request.IsShortAtEnd && request.Transferred < request.Length && request.Offset + request.Transferred >= File.Properties.KnownLength;
+        => !_options.Follow && request.IsShortAtEnd && request.Transferred < request.Length
+            && request.Offset + request.Transferred >= File.Properties.KnownLength;
 
     /// <summary>The number of bytes since the beginning that a position of the caller's stands for.</summary>
     private long IndexOfLocked(SequencePosition position)
@@ -380,8 +401,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// How much of a piece of memory the read fills, of the bytes that have none yet. A read that goes to the known end asks for one byte more where there is room, so that a plain call that
-    /// does not get it has found the end.
+    /// How much of a piece of memory the read fills, of the bytes that have none yet. A read that goes to the known end asks for one byte
+    /// more where there is room, so that a plain call that does not get it has found the end.
     /// </summary>
     private int TakeUnrented(FileRequest request, int room)
     {

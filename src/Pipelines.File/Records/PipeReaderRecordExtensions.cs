@@ -57,7 +57,8 @@ public static class PipeReaderRecordExtensions
     /// <param name="taker">What takes the records. Each enumeration has a copy.</param>
     /// <param name="leaveOpen">Whether the reader can be used afterwards, from the first record on that was not given.</param>
     /// <param name="cancellationToken">Ends the enumeration.</param>
-    internal static async IAsyncEnumerable<T> ReadAsync<T, TTaker>(PipeReader reader, TTaker taker, bool leaveOpen, [EnumeratorCancellation] CancellationToken cancellationToken)
+    internal static async IAsyncEnumerable<T> ReadAsync<T, TTaker>(PipeReader reader, TTaker taker, bool leaveOpen,
+        [EnumeratorCancellation] CancellationToken cancellationToken)
         where TTaker : struct, IRecordTaker<T>
     {
         ReadOnlySequence<byte> rest = default;
@@ -124,7 +125,8 @@ public static class PipeReaderRecordExtensions
             // Of a record that is not whole, all that is there.
             if ((isDone || status == OperationStatus.NeedMoreData) && (isDone ? bytes.Consumed : rest.Length) > maxLength)
             {
-                throw new InvalidRecordException(_offset, isCutOff: false, $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
+                throw new InvalidRecordException(_offset, isCutOff: false,
+                    $"is longer than {maxLength} bytes, the maximum that was passed as maxLength");
             }
 
             if (isDone)

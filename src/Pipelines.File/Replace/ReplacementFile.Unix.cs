@@ -5,8 +5,9 @@ namespace Pipelines.File.Replace;
 internal abstract partial class ReplacementFile
 {
     /// <summary>
-    /// Linux: a file without a name (O_TMPFILE) where the file system has them, so that a process that is killed leaves nothing, else, and on other systems, one with a temporary name.
-    /// A link cannot replace, so what replaces another file has a temporary name for the moment between linkat(2) and rename(2).
+    /// Linux: a file without a name (O_TMPFILE) where the file system has them, so that a process that is killed leaves nothing, else, and
+    /// on other systems, one with a temporary name. A link cannot replace, so what replaces another file has a temporary name for the
+    /// moment between linkat(2) and rename(2).
     /// </summary>
     private sealed unsafe class Unix : ReplacementFile
     {
@@ -48,7 +49,8 @@ internal abstract partial class ReplacementFile
             {
                 // After the file, whose making tells by the documented exceptions what is wrong with the folder.
                 // Nobody else may open it before it has its permissions.
-                handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0, target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180);
+                handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0,
+                    target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180);
                 if (target is { } replaced)
                 {
                     TakeRights(handle, replaced);
@@ -99,7 +101,9 @@ internal abstract partial class ReplacementFile
 
         private protected override void Close() => _folder?.Dispose();
 
-        /// <summary>What has the name, behind every symbolic link, or <see langword="null"/>; throws where that is not to be replaced.</summary>
+        /// <summary>
+        /// What has the name, behind every symbolic link, or <see langword="null"/>; throws where that is not to be replaced.
+        /// </summary>
         private Target? FindTarget(bool replacesLinks)
         {
             Target? target = Look(TargetPath);
@@ -129,8 +133,8 @@ internal abstract partial class ReplacementFile
         }
 
         /// <summary>
-        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away from the path's text, finds another file where the
-        /// folder is a link, too.
+        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away
+        /// from the path's text, finds another file where the folder is a link, too.
         /// </summary>
         private protected override void FollowLink()
         {
@@ -171,8 +175,9 @@ internal abstract partial class ReplacementFile
                 : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
 
         /// <summary>
-        /// Group, access list and mode before the owner: who gives a file away may need a capability to change its mode afterwards (chmod(2), CAP_FOWNER). Where the group or the owner cannot be
-        /// had, set-user-ID, set-group-ID and the group's bits would be those of another.
+        /// Group, access list and mode before the owner: who gives a file away may need a capability to change its mode afterwards
+        /// (chmod(2), CAP_FOWNER). Where the group or the owner cannot be had, set-user-ID, set-group-ID and the group's bits would be
+        /// those of another.
         /// </summary>
         private void TakeRights(SafeFileHandle handle, Target replaced)
         {
@@ -206,8 +211,8 @@ internal abstract partial class ReplacementFile
         }
 
         /// <summary>
-        /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has none. <see langword="false"/>: there is one, and the
-        /// file could not get it.
+        /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has
+        /// none. <see langword="false"/>: there is one, and the file could not get it.
         /// </summary>
         [SkipLocalsInit]
         private bool TryCopyAccessList(SafeFileHandle handle)
@@ -247,7 +252,8 @@ internal abstract partial class ReplacementFile
             }
             else
             {
-                handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, writesThrough ? FileOptions.WriteThrough : FileOptions.None);
+                handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite,
+                    writesThrough ? FileOptions.WriteThrough : FileOptions.None);
             }
 
             TemporaryPath = temporary;
@@ -275,7 +281,8 @@ internal abstract partial class ReplacementFile
                 {
                     Libc.EEXIST when !Replaces => Exists(FileErrors.FromErrno(errno, TargetPath)),
                     Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{TargetPath}'."),
-                    _ when errno == Libc.ENAMETOOLONG => new PathTooLongException($"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
+                    _ when errno == Libc.ENAMETOOLONG
+                        => new PathTooLongException($"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
                     _ => FileErrors.FromErrno(errno, TargetPath),
                 };
             }
@@ -315,7 +322,8 @@ internal abstract partial class ReplacementFile
         }
 
         private static uint GroupOf(SafeFileHandle handle)
-            => OperatingSystem.IsLinux() && FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group : uint.MaxValue;
+            => OperatingSystem.IsLinux() && FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group
+                : uint.MaxValue;
 
         /// <summary>What the system says of a file that has the name.</summary>
         /// <param name="Mode">Type and permission bits.</param>

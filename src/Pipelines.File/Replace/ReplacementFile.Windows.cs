@@ -4,7 +4,10 @@ namespace Pipelines.File.Replace;
 
 internal abstract partial class ReplacementFile
 {
-    /// <summary>Windows: a file with a temporary name, renamed by its handle with POSIX semantics, or by its name where the system does not know that.</summary>
+    /// <summary>
+    /// Windows: a file with a temporary name, renamed by its handle with POSIX semantics, or by its name where the system does not know
+    /// that.
+    /// </summary>
     [SupportedOSPlatform("windows")]
     private sealed class Windows : ReplacementFile
     {
@@ -22,13 +25,16 @@ internal abstract partial class ReplacementFile
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
             FileShare share = FileOpening.ShareFor(options.Caching, FileShare.Read | FileShare.Delete, FileAccess.Write);
             OverlappedOpening.ThrowIfUnbuffered(options.FileOptions);
-            FileOptions hints = isOverlapped ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions & ~FileOptions.Asynchronous;
-            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, share, hints, options.PreallocationSize);
+            FileOptions hints = isOverlapped ? options.FileOptions | FileOptions.Asynchronous
+                : options.FileOptions & ~FileOptions.Asynchronous;
+            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, share, hints,
+                options.PreallocationSize);
             TemporaryPath = temporary;
             try
             {
                 FileProperties properties = FileProperties.Of(handle, TargetPath);
-                Backend = isOverlapped ? new OverlappedFile(handle, TargetPath, properties, calls) : new PortableFile(handle, TargetPath, properties);
+                Backend = isOverlapped ? new OverlappedFile(handle, TargetPath, properties, calls)
+                    : new PortableFile(handle, TargetPath, properties);
             }
             catch
             {
@@ -40,10 +46,12 @@ internal abstract partial class ReplacementFile
 
         private protected override void TakeName()
         {
-            int error = WithPatience(static file => file._calls.Rename(file.Backend.Handle, OverlappedOpening.Extended(file.TargetPath), file.Replaces));
+            int error = WithPatience(static file => file._calls.Rename(file.Backend.Handle, OverlappedOpening.Extended(file.TargetPath),
+                file.Replaces));
             if (error is Kernel32.ERROR_INVALID_PARAMETER or Kernel32.ERROR_NOT_SUPPORTED or Kernel32.ERROR_INVALID_FUNCTION)
             {
-                error = WithPatience(static file => file._calls.Move(OverlappedOpening.Extended(file.TemporaryPath!), OverlappedOpening.Extended(file.TargetPath), file.Replaces));
+                error = WithPatience(static file => file._calls.Move(OverlappedOpening.Extended(file.TemporaryPath!),
+                    OverlappedOpening.Extended(file.TargetPath), file.Replaces));
             }
 
             if (error is Kernel32.ERROR_ALREADY_EXISTS or Kernel32.ERROR_FILE_EXISTS && !Replaces)
@@ -114,7 +122,8 @@ internal abstract partial class ReplacementFile
             while (true)
             {
                 int error = call(this);
-                if (error is not (Kernel32.ERROR_ACCESS_DENIED or Kernel32.ERROR_SHARING_VIOLATION or Kernel32.ERROR_USER_MAPPED_FILE) || Stopwatch.GetElapsedTime(start) > s_patience)
+                if (error is not (Kernel32.ERROR_ACCESS_DENIED or Kernel32.ERROR_SHARING_VIOLATION or Kernel32.ERROR_USER_MAPPED_FILE)
+                    || Stopwatch.GetElapsedTime(start) > s_patience)
                 {
                     return error;
                 }

@@ -4,12 +4,15 @@ using Pipelines.File.IO;
 namespace Pipelines.File.Replace;
 
 /// <summary>
-/// A file that is written beside its name (<see cref="FilePipeWriterOptions.Replace"/>), and gets it when it is whole. The writer calls <see cref="Appear"/> at most once, when
-/// every byte is written, and <see cref="Dispose"/> once, before it closes the handle.
+/// A file that is written beside its name (<see cref="FilePipeWriterOptions.Replace"/>), and gets it when it is whole. The writer calls
+/// <see cref="Appear"/> at most once, when every byte is written, and <see cref="Dispose"/> once, before it closes the handle.
 /// </summary>
 internal abstract partial class ReplacementFile : IDisposable
 {
-    /// <summary>What the name of every file begins with that is not whole yet; 16 hexadecimal digits follow. Documented, so that it can be cleaned up after a process that was killed.</summary>
+    /// <summary>
+    /// What the name of every file begins with that is not whole yet; 16 hexadecimal digits follow. Documented, so that it can be cleaned
+    /// up after a process that was killed.
+    /// </summary>
     internal const string TemporaryPrefix = ".pipelines-file-";
 
     private ReplacementFile(string path, FileMode mode, bool isDurable)
@@ -28,7 +31,9 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <summary>Whether a file of that name is replaced; else it is an error.</summary>
     private protected bool Replaces { get; }
 
-    /// <summary>Whether name and bytes are on the device when <see cref="Appear"/> returns. The bytes are synced by the writer, before.</summary>
+    /// <summary>
+    /// Whether name and bytes are on the device when <see cref="Appear"/> returns. The bytes are synced by the writer, before.
+    /// </summary>
     private protected bool IsDurable { get; }
 
     /// <summary>Its name for the time being; <see langword="null"/> while it has none.</summary>
@@ -90,7 +95,9 @@ internal abstract partial class ReplacementFile : IDisposable
         }
     }
 
-    /// <summary>Leaves nothing behind of a file that has not appeared. Does not throw: what could not be removed has a name that tells what it is.</summary>
+    /// <summary>
+    /// Leaves nothing behind of a file that has not appeared. Does not throw: what could not be removed has a name that tells what it is.
+    /// </summary>
     public void Dispose()
     {
         if (TemporaryPath is { } temporary)
@@ -112,7 +119,8 @@ internal abstract partial class ReplacementFile : IDisposable
     {
     }
 
-    private protected string NewTemporaryPath() => Path.Combine(Folder, TemporaryPrefix + RandomNumberGenerator.GetHexString(16, lowercase: true));
+    private protected string NewTemporaryPath()
+        => Path.Combine(Folder, TemporaryPrefix + RandomNumberGenerator.GetHexString(16, lowercase: true));
 
     private FileExistsException Exists(Exception? cause = null) => FileExistsException.At(TargetPath, cause);
 

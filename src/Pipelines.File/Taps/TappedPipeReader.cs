@@ -2,7 +2,10 @@ using Pipelines.File.Reading;
 
 namespace Pipelines.File.Taps;
 
-/// <summary>A reader that shows each byte that its caller consumes. All bytes go through <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>: copies and AsStream read and advance, too.</summary>
+/// <summary>
+/// A reader that shows each byte that its caller consumes. All bytes go through
+/// <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>: copies and AsStream read and advance, too.
+/// </summary>
 internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<byte>> append) : PipeReader
 {
     /// <summary>Bytes that a copy writes before it flushes.</summary>
@@ -22,7 +25,8 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
         return isRead;
     }
 
-    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => KeepAsync(reader.ReadAsync(cancellationToken));
+    public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default)
+        => KeepAsync(reader.ReadAsync(cancellationToken));
 
     public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
 

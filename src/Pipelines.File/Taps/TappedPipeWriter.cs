@@ -1,6 +1,9 @@
 namespace Pipelines.File.Taps;
 
-/// <summary>A writer that shows each byte that its caller advances over. All bytes go through <see cref="Advance"/>: those of WriteAsync, AsStream and CopyFromAsync are copied there.</summary>
+/// <summary>
+/// A writer that shows each byte that its caller advances over. All bytes go through <see cref="Advance"/>: those of WriteAsync, AsStream
+/// and CopyFromAsync are copied there.
+/// </summary>
 internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<byte>> append) : PipeWriter
 {
     // What GetMemory returned last, less what was advanced over since, until the writer takes it back. The caller's: one at a time.
@@ -29,7 +32,8 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
         }
     }
 
-    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default) => writer.FlushAsync(cancellationToken);
+    public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+        => writer.FlushAsync(cancellationToken);
 
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {

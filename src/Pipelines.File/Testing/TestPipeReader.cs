@@ -13,7 +13,8 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     private readonly IEnumerator<ReadOnlyMemory<byte>> _pieces;
 
     private readonly Pipe _pipe = new(new PipeOptions(
-        new ExactMemory(), PipeScheduler.Inline, PipeScheduler.Inline, pauseWriterThreshold: 0, minimumSegmentSize: 1, useSynchronizationContext: false));
+        new ExactMemory(), PipeScheduler.Inline, PipeScheduler.Inline, pauseWriterThreshold: 0, minimumSegmentSize: 1,
+            useSynchronizationContext: false));
 
     private ReadOnlySequence<byte>? _buffer;
     private ReadOnlyMemory<byte> _next;

@@ -54,7 +54,8 @@ public static class Utf8BufferWriterExtensions
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="text">The interpolated string.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The handler has written already, into this writer.")]
-    public static void WriteUtf8(this IBufferWriter<byte> writer, [InterpolatedStringHandlerArgument(nameof(writer))] Utf8InterpolatedStringHandler text)
+    public static void WriteUtf8(this IBufferWriter<byte> writer,
+        [InterpolatedStringHandlerArgument(nameof(writer))] Utf8InterpolatedStringHandler text)
     {
     }
 

@@ -28,7 +28,8 @@ public readonly struct Utf8InterpolatedStringHandler
     /// <param name="writer">The writer that receives the bytes.</param>
     /// <param name="provider">The culture of numbers and times; <see langword="null"/> means that of the thread.</param>
     [SuppressMessage("Style", "IDE0060:Remove unused parameter", Justification = "The compiler passes them.")]
-    public Utf8InterpolatedStringHandler(int literalLength, int formattedCount, IBufferWriter<byte> writer, IFormatProvider? provider = null)
+    public Utf8InterpolatedStringHandler(int literalLength, int formattedCount, IBufferWriter<byte> writer,
+        IFormatProvider? provider = null)
     {
         ArgumentNullException.ThrowIfNull(writer);
         _writer = writer;
@@ -116,7 +117,8 @@ public readonly struct Utf8InterpolatedStringHandler
         }
         else
         {
-            AppendFormatted((value is IFormattable formattable ? formattable.ToString(format, _provider) : value?.ToString()).AsSpan(), alignment);
+            AppendFormatted((value is IFormattable formattable ? formattable.ToString(format, _provider) : value?.ToString()).AsSpan(),
+                alignment);
         }
     }
 

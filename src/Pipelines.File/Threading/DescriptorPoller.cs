@@ -3,12 +3,13 @@ using Pipelines.File.IO;
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// Linux: waits, with one thread for all of them, until descriptors that can block (FIFOs, terminals, sockets) are ready, so that an idle one holds no thread and can be given up at once. By
-/// epoll(7) with one-shot registrations, so that a wake-up costs the same however many wait.
+/// Linux: waits, with one thread for all of them, until descriptors that can block (FIFOs, terminals, sockets) are ready, so that an idle
+/// one holds no thread and can be given up at once. By epoll(7) with one-shot registrations, so that a wake-up costs the same however many
+/// wait.
 /// </summary>
 /// <remarks>
-/// A descriptor can be registered once, and several may wait for it: they share the registration, which is made by the first of them and removed with the last. So nothing
-/// is registered that nobody waits for, and no descriptor number that was closed and given out again.
+/// A descriptor can be registered once, and several may wait for it: they share the registration, which is made by the first of them and
+/// removed with the last. So nothing is registered that nobody waits for, and no descriptor number that was closed and given out again.
 /// </remarks>
 internal sealed unsafe class DescriptorPoller
 {
@@ -29,14 +30,18 @@ internal sealed unsafe class DescriptorPoller
     private readonly List<IWaitingCall> _later = [];
     private long _nextMoment;
 
-    // The epoll instance, and a descriptor that is always ready, which ends its wait once whenever it is told to tell of it; -1: not made yet. They and the thread are there for the life of the
-    // process, as a wait may begin when no descriptor is left, without which the runtime starts no thread either.
+    // The epoll instance, and a descriptor that is always ready, which ends its wait once whenever it is told to tell of it; -1: not made
+    // yet. They and the thread are there for the life of the process, as a wait may begin when no descriptor is left, without which the
+    // runtime starts no thread either.
     private int _epoll = -1;
     private int _ready;
 
     internal static DescriptorPoller Shared { get; } = new();
 
-    /// <summary>Takes the descriptors and the thread that waiting needs. Whoever opens a file that may wait calls it then, when it can still say that there are none.</summary>
+    /// <summary>
+    /// Takes the descriptors and the thread that waiting needs. Whoever opens a file that may wait calls it then, when it can still say
+    /// that there are none.
+    /// </summary>
     /// <exception cref="IOException">The system has no descriptors, or no thread.</exception>
     internal void Prepare()
     {
@@ -70,7 +75,9 @@ internal sealed unsafe class DescriptorPoller
         }
     }
 
-    /// <summary>Has the call queued for a waiting thread some milliseconds from now, together with others: for what the system does not report.</summary>
+    /// <summary>
+    /// Has the call queued for a waiting thread some milliseconds from now, together with others: for what the system does not report.
+    /// </summary>
     /// <inheritdoc cref="Prepare" path="/exception"/>
     internal void QueueLater(IWaitingCall call)
     {
@@ -97,8 +104,8 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Calls <see cref="IDescriptorWaiter.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless <see cref="TryCancel"/> comes first. <see langword="false"/>: it came
-    /// already, and nothing waits here.
+    /// Calls <see cref="IDescriptorWaiter.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless
+    /// <see cref="TryCancel"/> comes first. <see langword="false"/>: it came already, and nothing waits here.
     /// </summary>
     /// <param name="wait">What waits.</param>
     /// <param name="file">The descriptor.</param>
@@ -123,10 +130,11 @@ internal sealed unsafe class DescriptorPoller
             wait.NextOfDescriptor = registration.First;
             registration.First = wait;
 
-            // Added whoever waits already: the number may mean another file by now, where the handle of an earlier wait does not own it and its owner has closed it. A file that is
-            // registered (EEXIST) may have had that number before, too.
+            // Added whoever waits already: the number may mean another file by now, where the handle of an earlier wait does not own it and
+            // its owner has closed it. A file that is registered (EEXIST) may have had that number before, too.
             if (ArmLocked(ref registration, wait.Descriptor, events, Libc.EPOLL_CTL_ADD) != 0
-                && (Marshal.GetLastPInvokeError() != Libc.EEXIST || ArmLocked(ref registration, wait.Descriptor, events, Libc.EPOLL_CTL_MOD) != 0))
+                && (Marshal.GetLastPInvokeError() != Libc.EEXIST
+                    || ArmLocked(ref registration, wait.Descriptor, events, Libc.EPOLL_CTL_MOD) != 0))
             {
                 IOException error = LastError();
                 EndLocked(wait);
@@ -138,8 +146,9 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// <see langword="true"/>: it waited here and no longer does, so that ending it is now the caller's. <see langword="false"/>: it is on its way here, or
-    /// past it; if it does come, <see cref="TryAdd"/> refuses it. Or the object serves another purpose by now, and is left alone.
+    /// <see langword="true"/>: it waited here and no longer does, so that ending it is now the caller's. <see langword="false"/>: it is on
+    /// its way here, or past it; if it does come, <see cref="TryAdd"/> refuses it. Or the object serves another purpose by now, and is left
+    /// alone.
     /// </summary>
     internal bool TryCancel(DescriptorWait wait, int generation)
     {
@@ -245,7 +254,8 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// The kernel has told of a descriptor: all who wait for it look. Who has waited for something else, or for another file of that number, finds nothing, and waits anew.
+    /// The kernel has told of a descriptor: all who wait for it look. Who has waited for something else, or for another file of that
+    /// number, finds nothing, and waits anew.
     /// </summary>
     private void TakeLocked(int descriptor, List<DescriptorWait> ended)
     {

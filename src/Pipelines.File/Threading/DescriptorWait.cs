@@ -6,7 +6,10 @@ internal interface IDescriptorWaiter
     /// <summary>Which use of the object waits, since objects are reused and a cancellation may come late.</summary>
     int Generation { get; }
 
-    /// <summary>Called once for each wait that nobody has canceled, on the poller's thread: the descriptor can be read or written, or may be. It does not wait.</summary>
+    /// <summary>
+    /// Called once for each wait that nobody has canceled, on the poller's thread: the descriptor can be read or written, or may be. It
+    /// does not wait.
+    /// </summary>
     void OnReady();
 }
 

@@ -1,8 +1,9 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// The execution context of loops that live with a reader or a writer: the default one, so that no value of an AsyncLocal of a caller's, and no handler of its changes, comes to the library's
-/// threads. An async method that begins here goes on here, whoever resumes it, so no call suppresses the flow, which allocates where the caller has such values.
+/// The execution context of loops that live with a reader or a writer: the default one, so that no value of an AsyncLocal of a caller's,
+/// and no handler of its changes, comes to the library's threads. An async method that begins here goes on here, whoever resumes it, so no
+/// call suppresses the flow, which allocates where the caller has such values.
 /// </summary>
 internal static class LibraryContext
 {

@@ -1,8 +1,9 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// A loop that lives as long as its reader or writer, and sleeps while nothing is to be done. It runs in the <see cref="LibraryContext"/>. It goes on right where it is woken, never by a work
-/// item, as a value-task source would have it go on that is set while its wait begins: the application's pool may be busy with whoever waits for the loop.
+/// A loop that lives as long as its reader or writer, and sleeps while nothing is to be done. It runs in the <see cref="LibraryContext"/>.
+/// It goes on right where it is woken, never by a work item, as a value-task source would have it go on that is set while its wait begins:
+/// the application's pool may be busy with whoever waits for the loop.
 /// </summary>
 internal abstract class LibraryLoop
 {
@@ -23,7 +24,10 @@ internal abstract class LibraryLoop
     /// <summary>Everything is released. Those who wait await it without their context, so no code of theirs runs here.</summary>
     internal void EndReleaseLocked() => _release?.TrySetResult();
 
-    /// <summary>Begins the loop, or ends its sleep. Called without the lock, once for each sleep: by whoever has found under the lock that it sleeps.</summary>
+    /// <summary>
+    /// Begins the loop, or ends its sleep. Called without the lock, once for each sleep: by whoever has found under the lock that it
+    /// sleeps.
+    /// </summary>
     internal void Wake()
     {
         if (!_hasBegun)

@@ -5,8 +5,9 @@ namespace Pipelines.File.Threading;
 /// Whoever takes it, under its owner's lock, out of the owner's waits completes it; that taking happens once, so completing does, too.
 /// </summary>
 /// <remarks>
-/// Two things have to be over before the object may serve the next wait: the call that sets the result (which may run the continuation), and GetResult. They may come
-/// in either order, and from two threads: a continuation calls GetResult while the result is still being set, and so may a caller that polls. <see cref="_state"/>
+/// Two things have to be over before the object may serve the next wait: the call that sets the result (which may run the continuation),
+/// and GetResult. They may come in either order, and from two threads: a continuation calls GetResult while the result is still being set,
+/// and so may a caller that polls. <see cref="_state"/>
 /// has a bit for each, and whoever sets the second bit gives the object back.
 /// </remarks>
 internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
@@ -17,11 +18,16 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// <summary>Somebody is in GetResult, which is for one caller, once.</summary>
     private const int IsBeingTaken = 4;
 
-    /// <summary>The token's registration is there. It ends with the wait: whoever sets the second bit of this and <see cref="IsOver"/> unregisters it.</summary>
+    /// <summary>
+    /// The token's registration is there. It ends with the wait: whoever sets the second bit of this and <see cref="IsOver"/> unregisters
+    /// it.
+    /// </summary>
     private const int IsRegistered = 8;
     private const int IsOver = 16;
 
-    /// <summary>Above the bits is the version of the wait that they are for: one who takes a result twice must not meet the next wait.</summary>
+    /// <summary>
+    /// Above the bits is the version of the wait that they are for: one who takes a result twice must not meet the next wait.
+    /// </summary>
     private const int VersionShift = 16;
 
     // The next one in a list of its owner's, guarded by the owner's lock, or of the pool's.
@@ -51,14 +57,16 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// <summary>What a writer waits for before it completes this one, bytes; guarded by its lock.</summary>
     internal long Target { get; set; }
 
-    /// <summary>Whether <see cref="Target"/> counts what is on the device rather than what is written; guarded by the writer's lock.</summary>
+    /// <summary>
+    /// Whether <see cref="Target"/> counts what is on the device rather than what is written; guarded by the writer's lock.
+    /// </summary>
     internal bool WaitsForSync { get; set; }
 
     internal ValueTask<TResult> Task => new(this, _core.Version);
 
     /// <summary>
-    /// The task of the wait, which the token may end from here on: by <paramref name="onCanceled"/>, which takes the wait out if it is still there. Called without a lock, as the
-    /// token may be canceled already, and before anybody has the task.
+    /// The task of the wait, which the token may end from here on: by <paramref name="onCanceled"/>, which takes the wait out if it is
+    /// still there. Called without a lock, as the token may be canceled already, and before anybody has the task.
     /// </summary>
     internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
@@ -76,7 +84,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     }
 
     /// <summary>
-    /// Completes the wait from a thread of a back end: the result is set on a thread of the application's pool, where the continuation may run. Allocates nothing.
+    /// Completes the wait from a thread of a back end: the result is set on a thread of the application's pool, where the continuation may
+    /// run. Allocates nothing.
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
@@ -93,8 +102,9 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     }
 
     /// <summary>
-    /// Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued. Throws what the awaiter's SynchronizationContext or
-    /// TaskScheduler throws instead of queueing it, so it comes after everything else that the caller has to do.
+    /// Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued. Throws what the
+    /// awaiter's SynchronizationContext or TaskScheduler throws instead of queueing it, so it comes after everything else that the caller
+    /// has to do.
     /// </summary>
     internal void CompleteNow(TResult result, Exception? error)
     {
@@ -106,7 +116,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
 
     ValueTaskSourceStatus IValueTaskSource<TResult>.GetStatus(short token) => _core.GetStatus(token);
 
-    void IValueTaskSource<TResult>.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
+    void IValueTaskSource<TResult>.OnCompleted(Action<object?> continuation, object? state, short token,
+        ValueTaskSourceOnCompletedFlags flags)
         => _core.OnCompleted(continuation, state, token, flags);
 
     TResult IValueTaskSource<TResult>.GetResult(short token)

@@ -2,7 +2,10 @@ using Pipelines.File.Diagnostics;
 
 namespace Pipelines.File.Threading;
 
-/// <summary>The waits that one reader, writer or copy uses again and again. A loop needs two: the next wait begins in the continuation of the one before.</summary>
+/// <summary>
+/// The waits that one reader, writer or copy uses again and again. A loop needs two: the next wait begins in the continuation of the one
+/// before.
+/// </summary>
 internal sealed class PendingResultPool<TResult>
 {
     // Guarded by this object.

@@ -1,9 +1,13 @@
 namespace Pipelines.File.Threading;
 
-/// <summary>A work item of the application's pool that performs plain writes, which are mostly copied memory. <see cref="WaitingThreads"/> has a few of them, and uses them again and again.</summary>
+/// <summary>
+/// A work item of the application's pool that performs plain writes, which are mostly copied memory. <see cref="WaitingThreads"/> has a few
+/// of them, and uses them again and again.
+/// </summary>
 internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
 {
-    // How long it goes on before it takes its turn behind the pool's other work items: 1 ms. Who waits for these writes is completed by the pool, too.
+    // How long it goes on before it takes its turn behind the pool's other work items: 1 ms. Who waits for these writes is completed by the
+    // pool, too.
     private static readonly long s_turnTicks = Stopwatch.Frequency / 1000;
 
     [ThreadStatic]

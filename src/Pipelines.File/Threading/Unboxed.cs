@@ -1,8 +1,9 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// Awaits as ConfigureAwait(false) does. The runtime boxes the awaiter of a <see cref="ValueTask"/> at every wait on Windows (.NET 10; 32 bytes and more), and on Linux it does not; an awaiter that
-/// has no interface but <see cref="ICriticalNotifyCompletion"/> it boxes nowhere. So this is for the loops, which wait for every read and write.
+/// Awaits as ConfigureAwait(false) does. The runtime boxes the awaiter of a <see cref="ValueTask"/> at every wait on Windows (.NET 10; 32
+/// bytes and more), and on Linux it does not; an awaiter that has no interface but <see cref="ICriticalNotifyCompletion"/> it boxes
+/// nowhere. So this is for the loops, which wait for every read and write.
 /// </summary>
 internal static class Unboxed
 {

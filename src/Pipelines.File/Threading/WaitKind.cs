@@ -1,6 +1,8 @@
 namespace Pipelines.File.Threading;
 
-/// <summary>What a call waits for. A share of the threads is kept for each, so that a device or server that stalls holds up no other kind of call.</summary>
+/// <summary>
+/// What a call waits for. A share of the threads is kept for each, so that a device or server that stalls holds up no other kind of call.
+/// </summary>
 internal enum WaitKind
 {
     /// <summary>Bytes of a file.</summary>

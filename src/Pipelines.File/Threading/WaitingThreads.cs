@@ -4,12 +4,16 @@ namespace Pipelines.File.Threading;
 
 /// <summary>The library's own threads, for calls that wait. No caller's code runs on them.</summary>
 /// <remarks>
-/// <para>A thread takes the call that has waited longest; the thread that became idle last is woken first, and one that has been idle for some seconds ends.</para>
-/// <para>Whoever queues a call wakes or starts a thread only if none is on its way. A thread that takes a call and sees another one waiting wakes the next, so that calls which are
-/// over in microseconds are taken by few threads, and calls that block get one each, up to the limit.</para>
+/// <para>A thread takes the call that has waited longest; the thread that became idle last is woken first, and one that has been idle for
+/// some seconds ends.</para>
+/// <para>Whoever queues a call wakes or starts a thread only if none is on its way. A thread that takes a call and sees another one waiting
+/// wakes the next, so that calls which are over in microseconds are taken by few threads, and calls that block get one each, up to the
+/// limit.</para>
 /// <para>Of the limit a share is kept for each <see cref="WaitKind"/>: a device that stalls holds up its own kind of call only.</para>
-/// <para>A plain write is a work item of the application's pool, whose threads are awake, while fewer than half as many as there are processors are there and the pool is not busy.</para>
-/// <para>What a call queues in its turn, its own next run above all, is performed by the same thread unless others have waited for longer.</para>
+/// <para>A plain write is a work item of the application's pool, whose threads are awake, while fewer than half as many as there are
+/// processors are there and the pool is not busy.</para>
+/// <para>What a call queues in its turn, its own next run above all, is performed by the same thread unless others have waited for
+/// longer.</para>
 /// </remarks>
 internal sealed class WaitingThreads
 {
@@ -35,7 +39,8 @@ internal sealed class WaitingThreads
     // Nothing deep runs there: system calls, and what reports them.
     private const int StackBytes = 256 * 1024;
 
-    // Half of the threads that the application's pool has at the least. Windows may perform a write within the call for as long as the device takes, and gets none.
+    // Half of the threads that the application's pool has at the least. Windows may perform a write within the call for as long as the
+    // device takes, and gets none.
     private static readonly int s_poolWriters = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
 
     // The thread of some WaitingThreads that this is.
@@ -111,7 +116,9 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Has the call performed by a thread that may wait, in its turn. Never performs it on the caller's stack, and never waits.</summary>
+    /// <summary>
+    /// Has the call performed by a thread that may wait, in its turn. Never performs it on the caller's stack, and never waits.
+    /// </summary>
     internal void Queue(IWaitingCall call)
     {
         call.QueuedAt = Stopwatch.GetTimestamp();
@@ -137,7 +144,8 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// A caller is about to wait for calls, and may be, or hold up, every thread of the application's pool. So what is queued there is performed by these threads, until
+    /// A caller is about to wait for calls, and may be, or hold up, every thread of the application's pool. So what is queued there is
+    /// performed by these threads, until
     /// <see cref="EndBlocking"/>.
     /// </summary>
     internal void BeginBlocking()
@@ -247,7 +255,10 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>The system has no further thread. The others go on with the queue; where there is none, the application's pool performs what is queued.</summary>
+    /// <summary>
+    /// The system has no further thread. The others go on with the queue; where there is none, the application's pool performs what is
+    /// queued.
+    /// </summary>
     private void OnNoThread()
     {
         List<IWaitingCall> left = [];
@@ -338,7 +349,9 @@ internal sealed class WaitingThreads
 
     private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
 
-    /// <summary>A thread has performed a call of that share, if any, and takes the next one; <see langword="null"/>: there is nothing to do.</summary>
+    /// <summary>
+    /// A thread has performed a call of that share, if any, and takes the next one; <see langword="null"/>: there is nothing to do.
+    /// </summary>
     private IWaitingCall? TakeLocked(WaitingThread thread, ref WaitingShare? share)
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
@@ -376,7 +389,8 @@ internal sealed class WaitingThreads
         WaitingShare? oldest = null;
         foreach (WaitingShare share in _shares)
         {
-            if (share.Queued.TryPeek(out IWaitingCall? call) && RoomLocked(share) > 0 && (oldest is null || call.QueuedAt < oldest.Queued.Peek().QueuedAt))
+            if (share.Queued.TryPeek(out IWaitingCall? call) && RoomLocked(share) > 0
+                && (oldest is null || call.QueuedAt < oldest.Queued.Peek().QueuedAt))
             {
                 oldest = share;
             }

@@ -1,8 +1,8 @@
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The calls of one writer that take bytes: one at a time, so that a second one at once is told, and changes nothing. Calls that may come from any thread are
-/// not among them.
+/// The calls of one writer that take bytes: one at a time, so that a second one at once is told, and changes nothing. Calls that may come
+/// from any thread are not among them.
 /// </summary>
 internal struct CallsUnderWay
 {
@@ -38,7 +38,9 @@ internal struct CallsUnderWay
 
     internal void EndCopy() => Interlocked.Decrement(ref _copies);
 
-    /// <summary>Whether a call or a copy is under way. Asked once the writer is completed: a call that begins later takes nothing.</summary>
+    /// <summary>
+    /// Whether a call or a copy is under way. Asked once the writer is completed: a call that begins later takes nothing.
+    /// </summary>
     internal readonly bool IsAnyUnderWay()
     {
         // Enter has a fence between its mark and its look at whether the writer is completed; this is the other side's.

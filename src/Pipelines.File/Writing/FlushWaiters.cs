@@ -3,8 +3,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The flushes of one writer that wait, oldest first, linked by <see cref="PendingResult{TResult}.Next"/>. The writer's lock guards all of it. Whoever takes flushes out, under that lock,
-/// completes them afterwards without it.
+/// The flushes of one writer that wait, oldest first, linked by <see cref="PendingResult{TResult}.Next"/>. The writer's lock guards all of
+/// it. Whoever takes flushes out, under that lock, completes them afterwards without it.
 /// </summary>
 internal sealed class FlushWaiters
 {
@@ -30,7 +30,9 @@ internal sealed class FlushWaiters
         return false;
     }
 
-    /// <summary>A flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.</summary>
+    /// <summary>
+    /// A flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.
+    /// </summary>
     internal PendingResult<FlushResult> Add(long target, bool waitsForSync, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> flush = Rent(cancellationToken);
@@ -60,14 +62,17 @@ internal sealed class FlushWaiters
 
     /// <summary>Takes out those whose wait is over: all of them after a failure.</summary>
     internal PendingResult<FlushResult>? TakeReached(long written, long synced, bool hasFailed)
-        => TakeWhere((written, synced, hasFailed), static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));
+        => TakeWhere((written, synced, hasFailed),
+            static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));
 
-    internal PendingResult<FlushResult>? TakeCanceled(CancellationToken token) => TakeWhere(token, static (flush, token) => flush.CancellationToken == token);
+    internal PendingResult<FlushResult>? TakeCanceled(CancellationToken token)
+        => TakeWhere(token, static (flush, token) => flush.CancellationToken == token);
 
     internal PendingResult<FlushResult>? TakeAll() => TakeWhere(true, static (_, _) => true);
 
     /// <summary>
-    /// Completes flushes that were taken out, on a thread of a caller's. Where the awaiter of one throws instead of queueing its continuation, the others are completed all the same.
+    /// Completes flushes that were taken out, on a thread of a caller's. Where the awaiter of one throws instead of queueing its
+    /// continuation, the others are completed all the same.
     /// </summary>
     internal static void CompleteNow(PendingResult<FlushResult>? flushes, FlushResult result, Exception? error)
     {
@@ -96,7 +101,9 @@ internal sealed class FlushWaiters
         }
     }
 
-    /// <summary>The first of a list, which ends at it from here on: once it is completed it may be waiting for another flush already.</summary>
+    /// <summary>
+    /// The first of a list, which ends at it from here on: once it is completed it may be waiting for another flush already.
+    /// </summary>
     private static PendingResult<FlushResult>? TakeFirst(ref PendingResult<FlushResult>? flushes)
     {
         PendingResult<FlushResult>? first = flushes;

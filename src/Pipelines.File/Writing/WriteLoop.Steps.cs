@@ -5,10 +5,13 @@ using Pipelines.File.Threading;
 
 namespace Pipelines.File.Writing;
 
-/// <content>The loop and its steps: each is set up under the lock where it is due, and what came of it is recorded under the lock.</content>
+/// <content>The loop and its steps: each is set up under the lock where it is due, and what came of it is recorded under the
+/// lock.</content>
 internal sealed partial class WriteLoop
 {
-    /// <summary>Bytes that one write to most files takes at most: <see cref="OpenedFile.BytesPerWrite"/>. Chosen by measurement: docs/tuning.md.</summary>
+    /// <summary>
+    /// Bytes that one write to most files takes at most: <see cref="OpenedFile.BytesPerWrite"/>. Chosen by measurement: docs/tuning.md.
+    /// </summary>
     internal const int BytesPerWrite = 512 * 1024;
 
     /// <summary>Syncs without <see cref="Gather"/> between two tries, where nobody comes back.</summary>
@@ -50,10 +53,12 @@ internal sealed partial class WriteLoop
 
     private bool IsAllWritten => queue.Written == queue.Flushed;
 
-    // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as long as others write on.
+    // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as
+    // long as others write on.
     private bool Writes => !IsAllWritten && !flushes.WantsSync(_writtenBefore);
 
-    private bool Syncs => Synced < queue.Written && (flushes.WantsSync(queue.Written) || (IsDurable && HasAll && !(_isGivenUp && file.IsUnfinished)));
+    private bool Syncs => Synced < queue.Written
+        && (flushes.WantsSync(queue.Written) || (IsDurable && HasAll && !(_isGivenUp && file.IsUnfinished)));
 
     private bool HasAll => IsCompleted && IsAllWritten;
 
@@ -70,7 +75,8 @@ internal sealed partial class WriteLoop
             : Step.None;
 
     /// <summary>
-    /// The loop, in the order that a power failure asks for: the bytes, the length, a sync that covers both, the folder of a new file, the name. What each step waits for is in
+    /// The loop, in the order that a power failure asks for: the bytes, the length, a sync that covers both, the folder of a new file, the
+    /// name. What each step waits for is in
     /// <see cref="NextStep"/>, as more bytes may come, and the writer may be completed, at any moment.
     /// </summary>
     protected override async Task RunAsync()
@@ -121,7 +127,8 @@ internal sealed partial class WriteLoop
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
 
                     // What follows the last write is performed by the thread that has written.
-                    request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished)) || !file.Opened.CanSeek;
+                    request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
+                        || !file.Opened.CanSeek;
                     queue.BeginWriteLocked(request);
                     FilePipeMetrics.FlushesCoalesced(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;
@@ -159,8 +166,9 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>
-    /// Records what came of a step, frees what is written and completes the flushes that it has reached: all of them after a failure, which frees the rest, too. A step that has failed ends the
-    /// loop's work; one that was canceled has moved nothing, and is made again if it is still wanted. A caller's pool has its memory back before a flush completes.
+    /// Records what came of a step, frees what is written and completes the flushes that it has reached: all of them after a failure, which
+    /// frees the rest, too. A step that has failed ends the loop's work; one that was canceled has moved nothing, and is made again if it
+    /// is still wanted. A caller's pool has its memory back before a flush completes.
     /// </summary>
     private void End(Step step, FileRequest request)
     {
@@ -228,7 +236,8 @@ internal sealed partial class WriteLoop
             return others;
         }
 
-        (FlushResult Result, OperationCanceledException? Error)? ended = IsAborted ? (default, FilePipeWriter.AbortedException()) : _calledBack;
+        (FlushResult Result, OperationCanceledException? Error)? ended = IsAborted ? (default, FilePipeWriter.AbortedException())
+            : _calledBack;
         queue.EndLoanLocked();
         _lender = null;
         _calledBack = null;
@@ -243,7 +252,8 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>
-    /// Who was served by a sync is likely to flush again at once. For a moment the loop stays on its thread for them, so that all share the next sync, and none has to wake a thread for it.
+    /// Who was served by a sync is likely to flush again at once. For a moment the loop stays on its thread for them, so that all share the
+    /// next sync, and none has to wake a thread for it.
     /// </summary>
     /// <param name="waiting">How many waited for this sync or the next when it ended.</param>
     private void Gather(int waiting)

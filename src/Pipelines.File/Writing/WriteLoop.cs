@@ -5,15 +5,17 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// What one writer does to its file: <see cref="RunAsync"/>. It runs while there is something to do and waits for <see cref="Run"/> else. It is its own lock, which also guards the
-/// flushes that wait, the handed over part of the queue, and the file.
+/// What one writer does to its file: <see cref="RunAsync"/>. It runs while there is something to do and waits for <see cref="Run"/> else.
+/// It is its own lock, which also guards the flushes that wait, the handed over part of the queue, and the file.
 /// </summary>
-/// <remarks>Methods that end in Locked are for whoever has the lock. Nothing is called under it that waits or that runs a caller's code.</remarks>
+/// <remarks>Methods that end in Locked are for whoever has the lock. Nothing is called under it that waits or that runs a caller's
+/// code.</remarks>
 /// <param name="file">Where the bytes go.</param>
 /// <param name="queue">The bytes.</param>
 /// <param name="flushes">The flushes that wait for them.</param>
 /// <param name="options">What the writer promises, and where its segments come from.</param>
-internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options) : LibraryLoop
+internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options)
+    : LibraryLoop
 {
     /// <summary>How long whoever blocks leaves the loop to the threads of the pool, milliseconds.</summary>
     private const int ResumeMilliseconds = 5;
@@ -49,7 +51,10 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     /// <summary>Whether what was handed over is dropped.</summary>
     internal bool IsAborted { get; private set; }
 
-    /// <summary>How much of what is written is on the device, bytes; -1 where the file was made, emptied or cut, and a sync is due with nothing written, too.</summary>
+    /// <summary>
+    /// How much of what is written is on the device, bytes; -1 where the file was made, emptied or cut, and a sync is due with nothing
+    /// written, too.
+    /// </summary>
     internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
     /// <summary>Whether nothing follows that a flush could wait for.</summary>
@@ -70,7 +75,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     }
 
     /// <summary>
-    /// Hands over everything, and behind it memory of the caller's, which stays as it is until the wait is over. The file can seek, so that every call with that memory ends by itself.
+    /// Hands over everything, and behind it memory of the caller's, which stays as it is until the wait is over. The file can seek, so that
+    /// every call with that memory ends by itself.
     /// </summary>
     internal PendingResult<FlushResult> LendLocked(ReadOnlySequence<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
     {
@@ -81,7 +87,10 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         return _lender;
     }
 
-    /// <summary>Calls lent memory back, if there is some and it is waited for with the token of <paramref name="error"/>. It is the caller's again when the call under way has ended.</summary>
+    /// <summary>
+    /// Calls lent memory back, if there is some and it is waited for with the token of <paramref name="error"/>. It is the caller's again
+    /// when the call under way has ended.
+    /// </summary>
     internal bool TryCallBackLocked(FlushResult result, OperationCanceledException? error)
     {
         Debug.Assert(Monitor.IsEntered(this));
@@ -98,8 +107,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     internal void CompleteLocked() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>
-    /// Everything is handed over: behind the last write comes what makes the file whole, unless it <paramref name="isGivenUp"/>. With <paramref name="keepsRoom"/> the caller may still use the
-    /// memory that it has.
+    /// Everything is handed over: behind the last write comes what makes the file whole, unless it <paramref name="isGivenUp"/>. With
+    /// <paramref name="keepsRoom"/> the caller may still use the memory that it has.
     /// </summary>
     internal void FinishLocked(bool isGivenUp, bool keepsRoom)
     {
@@ -111,7 +120,10 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     /// <summary>Nothing more is written, for that reason or an earlier one.</summary>
     internal void FailLocked(Exception? error) => Error ??= error;
 
-    /// <summary>Nothing more is taken or written, and what is under way is to be <paramref name="canceled"/>. <see langword="false"/>: it is too late, or was done before.</summary>
+    /// <summary>
+    /// Nothing more is taken or written, and what is under way is to be <paramref name="canceled"/>. <see langword="false"/>: it is too
+    /// late, or was done before.
+    /// </summary>
     internal bool TryAbortLocked(out Cancellation canceled)
     {
         Debug.Assert(Monitor.IsEntered(this));
@@ -149,7 +161,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
 
     /// <summary>Has the idle loop go on, on this thread up to its first call.</summary>
     /// <param name="isIdle">What <see cref="TryRunLocked"/> has said; <see langword="false"/> for nothing.</param>
-    /// <param name="performsHere">Also the calls are made on this thread, where they end by themselves: its caller would only wait for another.</param>
+    /// <param name="performsHere">Also the calls are made on this thread, where they end by themselves: its caller would only wait for
+    /// another.</param>
     internal void Run(bool isIdle, bool performsHere = false)
     {
         if (isIdle)
@@ -171,7 +184,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         WaitingThreads.Shared.BeginBlocking();
         try
         {
-            // With a caller's pool the loop goes on on the application's threads, which may all wait here, or for this one: then it goes on on this one.
+            // With a caller's pool the loop goes on on the application's threads, which may all wait here, or for this one: then it goes on
+            // on this one.
             Task task = released.AsTask();
             while (!task.Wait(options.Pool is null ? Timeout.Infinite : ResumeMilliseconds))
             {

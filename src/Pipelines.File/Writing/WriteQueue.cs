@@ -5,20 +5,23 @@ namespace Pipelines.File.Writing;
 
 /// <summary>
 /// The bytes of a writer on their way to the file, as a chain of segments. Three marks divide it, all counted from the beginning:
-/// <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. What lies before Written is gone; from there to Flushed it belongs to the write loop,
-/// which the writer's lock guards; what lies behind Flushed, and the room behind Advanced, belongs to the writer's caller, who needs no lock for it.
-/// Behind the segments may lie memory that the caller has lent, for as long as the caller waits.
+/// <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. What lies before Written is gone; from there to Flushed it
+/// belongs to the write loop, which the writer's lock guards; what lies behind Flushed, and the room behind Advanced, belongs to the
+/// writer's caller, who needs no lock for it. Behind the segments may lie memory that the caller has lent, for as long as the caller waits.
 /// </summary>
 /// <remarks>
-/// Methods that end in Locked are called under the writer's lock. What one returns is a list of segments for the caller to give back to the pool without the lock, as that may run the code
-/// of a caller's memory pool.
+/// Methods that end in Locked are called under the writer's lock. What one returns is a list of segments for the caller to give back to the
+/// pool without the lock, as that may run the code of a caller's memory pool.
 /// </remarks>
 internal sealed class WriteQueue
 {
     /// <summary>The most bytes of a flush that is kept whole, where flushes are.</summary>
     internal const int MaxWholeFlush = 64 * 1024;
 
-    /// <summary>The most bytes of one write that several flushes of an appending writer share: no other process's line is joined to more than that where this one is killed within it.</summary>
+    /// <summary>
+    /// The most bytes of one write that several flushes of an appending writer share: no other process's line is joined to more than that
+    /// where this one is killed within it.
+    /// </summary>
     private const int MaxSharedAppend = 4 * 1024;
 
     /// <summary>The longest piece of memory, bytes: an array, less what a segment and an open flush need of it.</summary>
@@ -30,12 +33,14 @@ internal sealed class WriteQueue
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
 
-    // Bytes of a segment at least, and bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do not.
+    // Bytes of a segment at least, and bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do
+    // not.
     private readonly int _segmentSize;
     private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
 
-    // More than 1 for direct I/O, bytes: a write that is not the last one ends at a multiple of this, segments are as long, and a caller's memory begins at a multiple of DirectFile.LeastBlock.
+    // More than 1 for direct I/O, bytes: a write that is not the last one ends at a multiple of this, segments are as long, and a caller's
+    // memory begins at a multiple of DirectFile.LeastBlock.
     private readonly int _block;
 
     // Where the flushes end that are not written, where flushes are kept whole. Guarded by the lock.
@@ -44,7 +49,8 @@ internal sealed class WriteQueue
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
 
-    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and whether the caller has the memory behind those.
+    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and whether the caller has the
+    // memory behind those.
     private FileSegment? _tail;
     private int _tailEnd;
     private bool _isRoomOut;
@@ -63,12 +69,15 @@ internal sealed class WriteQueue
         _largestSegment = _pool is null ? file.LargestWriteSegment : 0;
         _block = file.IsDirect ? file.ReadGranularity : 1;
 
-        // A file that others write to as well needs the bytes of a flush in one write. Where a write takes one segment only they lie within one.
+        // A file that others write to as well needs the bytes of a flush in one write. Where a write takes one segment only they lie within
+        // one.
         bool keepsFlushesWhole = file.Appends || file.SharesPosition;
         _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
 
-        // Small segments would make small writes where a write takes one only, and leave the most of a smaller piece of the own pool unused.
-        int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 || (file.IsDirect && _pool is null) ? MaxWholeFlush : _pool is null ? SegmentPool.MinSize : 1;
+        // Small segments would make small writes where a write takes one only, and leave the most of a smaller piece of the own pool
+        // unused.
+        int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 || (file.IsDirect && _pool is null) ? MaxWholeFlush : _pool is null
+            ? SegmentPool.MinSize : 1;
         _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
 
@@ -78,7 +87,9 @@ internal sealed class WriteQueue
     /// <summary>Bytes that were handed over. Guarded by the lock.</summary>
     internal long Flushed { get; private set; }
 
-    /// <summary>Bytes that the caller has advanced over. Owned by the caller, and published: whoever completes the writer sees the bytes before it.</summary>
+    /// <summary>
+    /// Bytes that the caller has advanced over. Owned by the caller, and published: whoever completes the writer sees the bytes before it.
+    /// </summary>
     internal long Advanced
     {
         get => Volatile.Read(ref _advanced);
@@ -86,8 +97,10 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// The memory that takes the next bytes. Called by the caller. <see cref="ReleaseAllLocked"/> may come meanwhile: it leaves that memory alone where the writer,
-    /// <paramref name="isCompleted"/> says, was not completed yet when the caller had announced itself; else it may be gone already and is not looked at.
+    /// The memory that takes the next bytes. Called by the caller. <see cref="ReleaseAllLocked"/> may come meanwhile: it leaves that memory
+    /// alone where the writer,
+    /// <paramref name="isCompleted"/> says, was not completed yet when the caller had announced itself; else it may be gone already and is
+    /// not looked at.
     /// </summary>
     internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
@@ -110,7 +123,10 @@ internal sealed class WriteQueue
         return false;
     }
 
-    /// <summary>Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much <paramref name="room"/>. Called by the caller.</summary>
+    /// <summary>
+    /// Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much <paramref name="room"/>. Called by
+    /// the caller.
+    /// </summary>
     internal bool TryAdvance(int bytes, out int room)
     {
         room = _tail is { } tail ? tail.Capacity - _tailEnd : 0;
@@ -125,12 +141,16 @@ internal sealed class WriteQueue
         return true;
     }
 
-    /// <summary>A pinned segment with room for at least <paramref name="sizeHint"/> bytes. By the caller, without the lock: the caller's memory pool may be asked.</summary>
+    /// <summary>
+    /// A pinned segment with room for at least <paramref name="sizeHint"/> bytes. By the caller, without the lock: the caller's memory pool
+    /// may be asked.
+    /// </summary>
     /// <param name="sizeHint">Bytes that are wanted, or 0; <see cref="MaxRoom"/> at most.</param>
     /// <param name="moved">Bytes of the open flush that the segment is to begin with: for <see cref="AppendLocked"/>.</param>
     internal FileSegment Rent(int sizeHint, out int moved)
     {
-        moved = _flushEnds is not null && _maxSegmentsPerWrite == 1 && Advanced - Flushed is long open && open <= Math.Min(MaxWholeFlush, _tailEnd) ? (int)open : 0;
+        moved = _flushEnds is not null && _maxSegmentsPerWrite == 1 && Advanced - Flushed is long open
+            && open <= Math.Min(MaxWholeFlush, _tailEnd) ? (int)open : 0;
         int wanted = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
         int size = Math.Max(Math.Max(_segmentSize, wanted), GrownSize());
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
@@ -155,7 +175,8 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Appends a segment, which the caller has from here on, and moves the bytes that it begins with there from the tail. Called by the caller; the writer is not completed.
+    /// Appends a segment, which the caller has from here on, and moves the bytes that it begins with there from the tail. Called by the
+    /// caller; the writer is not completed.
     /// </summary>
     internal FileSegment? AppendLocked(FileSegment segment, int moved)
     {
@@ -185,7 +206,10 @@ internal sealed class WriteQueue
         _flushEnds?.Enqueue(Flushed);
     }
 
-    /// <summary>Hands memory over that stays the caller's, behind everything else, which is handed over already. It is in use until <see cref="EndLoanLocked"/>.</summary>
+    /// <summary>
+    /// Hands memory over that stays the caller's, behind everything else, which is handed over already. It is in use until
+    /// <see cref="EndLoanLocked"/>.
+    /// </summary>
     internal unsafe void LendLocked(ReadOnlySequence<byte> memory, MemoryHandle pin)
     {
         Debug.Assert(Flushed == Advanced && _lent.IsEmpty);
@@ -206,7 +230,10 @@ internal sealed class WriteQueue
         _lentAddress = 0;
     }
 
-    /// <summary>Gives the request the next flushed bytes, or what is lent behind them. They stay where they are until <see cref="TakeWrittenLocked"/>.</summary>
+    /// <summary>
+    /// Gives the request the next flushed bytes, or what is lent behind them. They stay where they are until
+    /// <see cref="TakeWrittenLocked"/>.
+    /// </summary>
     internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written);
@@ -248,16 +275,21 @@ internal sealed class WriteQueue
     /// <summary>The segments whose bytes are written. No write is under way.</summary>
     internal FileSegment? TakeWrittenLocked() => TakeBefore(Written);
 
-    /// <summary>After a failure: drops what was handed over and can not be written any more. The caller's tail stays. No write is under way.</summary>
+    /// <summary>
+    /// After a failure: drops what was handed over and can not be written any more. The caller's tail stays. No write is under way.
+    /// </summary>
     internal FileSegment? DropFlushedLocked()
     {
         _flushEnds?.Clear();
         return TakeBefore(Flushed);
     }
 
-    /// <summary>Lets go of every segment. No write is under way, and the writer is completed, so that the caller has no memory any more.</summary>
+    /// <summary>
+    /// Lets go of every segment. No write is under way, and the writer is completed, so that the caller has no memory any more.
+    /// </summary>
     /// <param name="keepsRoom">
-    /// Whether the caller's memory is left to the garbage collector all the same: it may be in use where the writer was aborted, and whoever got it next would share it.
+    /// Whether the caller's memory is left to the garbage collector all the same: it may be in use where the writer was aborted, and
+    /// whoever got it next would share it.
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool keepsRoom)
     {
@@ -266,7 +298,8 @@ internal sealed class WriteQueue
         {
             if (keepsRoom)
             {
-                // The caller's thread sets the flag before it looks whether the writer is completed, without a fence of its own, as that is done for every few bytes.
+                // The caller's thread sets the flag before it looks whether the writer is completed, without a fence of its own, as that is
+                // done for every few bytes.
                 Interlocked.MemoryBarrierProcessWide();
             }
 
@@ -285,7 +318,10 @@ internal sealed class WriteQueue
     /// <summary>How many bytes the write takes at most.</summary>
     private long MostOf(FileRequest request, long bytes) => bytes - ((request.Offset + bytes) % _block);
 
-    /// <summary>Where a write ends that begins at <see cref="Written"/>: where flushes are kept whole, with one of them, or with several that are short together.</summary>
+    /// <summary>
+    /// Where a write ends that begins at <see cref="Written"/>: where flushes are kept whole, with one of them, or with several that are
+    /// short together.
+    /// </summary>
     private long EndOfWrite(long ownEnd, long maxBytes)
     {
         long most = Math.Min(ownEnd, Written + maxBytes);
@@ -327,10 +363,12 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// As much as waits to be written, so that a writer whose bytes go out as they come keeps small segments. <see cref="Written"/> may be moving, which changes the size only.
+    /// As much as waits to be written, so that a writer whose bytes go out as they come keeps small segments. <see cref="Written"/> may be
+    /// moving, which changes the size only.
     /// </summary>
     private int GrownSize()
-        => _largestSegment > 0 && Advanced - Written is long waiting and > 0 ? 1 << BitOperations.Log2((ulong)Math.Min(waiting, _largestSegment)) : 0;
+        => _largestSegment > 0 && Advanced - Written is long waiting and > 0
+            ? 1 << BitOperations.Log2((ulong)Math.Min(waiting, _largestSegment)) : 0;
 
     /// <summary>Takes out the segments, but for the tail, that end before <paramref name="position"/>.</summary>
     private FileSegment? TakeBefore(long position)

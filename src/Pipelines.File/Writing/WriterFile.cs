@@ -4,7 +4,8 @@ using Pipelines.File.Replace;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The file of one writer: how it is opened, where its bytes go, and how it is finished. The <see cref="WriteLoop"/> guards it: its steps run one at a time, and
+/// The file of one writer: how it is opened, where its bytes go, and how it is finished. The <see cref="WriteLoop"/> guards it: its steps
+/// run one at a time, and
 /// <see cref="Close"/> comes once, behind the last of them.
 /// </summary>
 internal sealed class WriterFile
@@ -15,23 +16,29 @@ internal sealed class WriterFile
     // With Replace: what gives the file its name in the end.
     private readonly ReplacementFile? _unfinished;
 
-    // What was reserved and does not go by itself where it is not written, bytes. On Windows room is reserved behind the end of the file, and goes when it is closed.
+    // What was reserved and does not go by itself where it is not written, bytes. On Windows room is reserved behind the end of the file,
+    // and goes when it is closed.
     private long _preallocated;
 
-    private WriterFile(OpenedFile file, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath, ReplacementFile? unfinished = null)
+    private WriterFile(OpenedFile file, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath,
+        ReplacementFile? unfinished = null)
     {
         Opened = file;
         Offset = offset;
         IsChanged = isOpenedByPath && (options.Mode != FileMode.Open || options.Truncate);
         _leaveOpen = leaveOpen;
-        _isPlain = isOpenedByPath && options is { Replace: false, Caching: FileCaching.Keep, PreallocationSize: 0 } && (options.FileOptions & FileOptions.WriteThrough) == 0;
+        _isPlain = isOpenedByPath && options is { Replace: false, Caching: FileCaching.Keep, PreallocationSize: 0 }
+            && (options.FileOptions & FileOptions.WriteThrough) == 0;
         _unfinished = unfinished;
         _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
     }
 
     internal OpenedFile Opened { get; }
 
-    /// <summary>The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where the system has put it.</summary>
+    /// <summary>
+    /// The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where
+    /// the system has put it.
+    /// </summary>
     internal long Offset { get; private set; }
 
     /// <summary>Whether opening has made the file or emptied it, as far as the mode tells.</summary>
@@ -74,7 +81,8 @@ internal sealed class WriterFile
     }
 
     internal static FileToOpen ToOpen(string path, FilePipeWriterOptions options)
-        => new(path, options.Mode, FileAccess.Write, FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Write), options.FileOptions)
+        => new(path, options.Mode, FileAccess.Write, FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Write),
+            options.FileOptions)
         {
             Backend = options.Backend,
             PreallocationSize = options.PreallocationSize,
@@ -87,7 +95,8 @@ internal sealed class WriterFile
         options.ValidateForHandle();
         OpenedFile file = FileOpening.Attach(options.Backend, handle, FileAccess.Write);
         return file.Appends && options.Offset is not null
-            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be set.", nameof(options))
+            ? throw new ArgumentException("The handle is open for appending, so its bytes go to the end of the file: Offset cannot be set.",
+                nameof(options))
             : Of(file, options, options.LeaveOpen, isOpenedByPath: false);
     }
 
@@ -97,7 +106,8 @@ internal sealed class WriterFile
         options.ValidateForHandle();
         if (options.Mode != FileMode.Create || options.Offset is not null)
         {
-            throw new ArgumentException("Mode and Offset cannot be set for standard output: it is written to where the shell has stopped.", nameof(options));
+            throw new ArgumentException("Mode and Offset cannot be set for standard output: it is written to where the shell has stopped.",
+                nameof(options));
         }
 
         return Of(FileOpening.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
@@ -107,7 +117,8 @@ internal sealed class WriterFile
     internal static WriterFile Of(OpenedFile file, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
         file.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
-        long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length : file.SharesPosition ? file.GetPosition() : 0;
+        long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length : file.SharesPosition ? file.GetPosition()
+            : 0;
         OpenedFile opened = file;
         try
         {
@@ -140,7 +151,8 @@ internal sealed class WriterFile
 
     private static OpenedFile WithCaching(OpenedFile file, FilePipeWriterOptions options, bool isOwn)
         => FileOpening.WithCaching(
-            file, options.Caching, isWriter: true, isOwn, options.WritesInFlight, mostLength: options.Truncate ? options.Offset ?? 0 : long.MaxValue);
+            file, options.Caching, isWriter: true, isOwn, options.WritesInFlight,
+                mostLength: options.Truncate ? options.Offset ?? 0 : long.MaxValue);
 
     private static void Cut(OpenedFile file, long length)
     {
@@ -172,7 +184,8 @@ internal sealed class WriterFile
     }
 
     /// <summary>
-    /// Whether writing and closing it takes no longer than copying the bytes into the page cache does. A handle of the caller's may be open for direct I/O or O_SYNC, and a server may be waited for.
+    /// Whether writing and closing it takes no longer than copying the bytes into the page cache does. A handle of the caller's may be open
+    /// for direct I/O or O_SYNC, and a server may be waited for.
     /// </summary>
     internal bool IsWrittenToMemory() => _isPlain && Opened.Properties.IsRegular && LocalFileSystems.Hold(Opened.Handle);
 

@@ -1,8 +1,8 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that can seek, on any system, through <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only a read of an overlapped handle (Windows) is the runtime's
-/// asynchronous one, which allocates less.
+/// A file that can seek, on any system, through <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only a
+/// read of an overlapped handle (Windows) is the runtime's asynchronous one, which allocates less.
 /// </summary>
 internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {

@@ -3,16 +3,20 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that cannot seek, as .NET offers it everywhere: a call that blocks for as long as the other side likes. So each such file has a thread of its own, which exists while there is something to do
-/// and some seconds more. A read brings its bytes into memory of the file's own, so that a request can be canceled at once and its memory is the caller's again; the bytes are there for the next
-/// request. On Windows CancelSynchronousIo gives a call up that nobody wants any more.
+/// A file that cannot seek, as .NET offers it everywhere: a call that blocks for as long as the other side likes. So each such file has a
+/// thread of its own, which exists while there is something to do and some seconds more. A read brings its bytes into memory of the file's
+/// own, so that a request can be canceled at once and its memory is the caller's again; the bytes are there for the next request. On
+/// Windows CancelSynchronousIo gives a call up that nobody wants any more.
 /// </summary>
 internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {
     /// <summary>How long the thread outlives its last call, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
 
-    /// <summary>How often a call is given up anew that was not found, each time after twice as many milliseconds: it may be on its way into the system.</summary>
+    /// <summary>
+    /// How often a call is given up anew that was not found, each time after twice as many milliseconds: it may be on its way into the
+    /// system.
+    /// </summary>
     private const int MostAttempts = 10;
 
     private const int StackBytes = 256 * 1024;
@@ -147,7 +151,8 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
     private void Run()
     {
-        using SafeFileHandle? thread = OperatingSystem.IsWindows() ? Kernel32.OpenThread(Kernel32.THREAD_TERMINATE, inherits: 0, Kernel32.GetCurrentThreadId()) : null;
+        using SafeFileHandle? thread = OperatingSystem.IsWindows()
+            ? Kernel32.OpenThread(Kernel32.THREAD_TERMINATE, inherits: 0, Kernel32.GetCurrentThreadId()) : null;
         while (true)
         {
             FileRequest? request;
@@ -273,6 +278,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             }
         }
 
-        _ = Task.Delay(1 << attempt).ContinueWith(_ => GiveUp(attempt + 1), CancellationToken.None, TaskContinuationOptions.None, TaskScheduler.Default);
+        _ = Task.Delay(1 << attempt).ContinueWith(_ => GiveUp(attempt + 1), CancellationToken.None, TaskContinuationOptions.None,
+            TaskScheduler.Default);
     }
 }

@@ -4,8 +4,8 @@ namespace Pipelines.File.IO;
 /// Opens one side of a FIFO without the wait for the other side that open(2) makes (fifo(7)). Linux; used by one thread at a time.
 /// </summary>
 /// <remarks>
-/// The reading side is opened at once and then waits until it can be read, or until somebody has it open for writing, which nothing tells: that is asked from time to time.
-/// The writing side cannot be opened before there is a reader (ENXIO), and is tried from time to time.
+/// The reading side is opened at once and then waits until it can be read, or until somebody has it open for writing, which nothing tells:
+/// that is asked from time to time. The writing side cannot be opened before there is a reader (ENXIO), and is tried from time to time.
 /// </remarks>
 internal sealed unsafe class FifoOpening : IDisposable
 {
@@ -35,7 +35,10 @@ internal sealed unsafe class FifoOpening : IDisposable
         return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 ? status.Mode & Libc.S_IFMT : 0;
     }
 
-    /// <summary>The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless <paramref name="isForOrdinaryWay"/> says that opening has failed.</summary>
+    /// <summary>
+    /// The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless
+    /// <paramref name="isForOrdinaryWay"/> says that opening has failed.
+    /// </summary>
     /// <exception cref="IOException">Another process has it open exclusively, or there is no descriptor left.</exception>
     /// <exception cref="NotSupportedException">It is to be deleted when it is closed.</exception>
     internal OpenedFile? TryOpen(out bool isForOrdinaryWay)
@@ -109,7 +112,10 @@ internal sealed unsafe class FifoOpening : IDisposable
         return descriptor;
     }
 
-    /// <summary>Whether there is something to read, or was a writer, or is one: tee(2) answers EAGAIN for an empty pipe that has a writer, and 0 for one that has none.</summary>
+    /// <summary>
+    /// Whether there is something to read, or was a writer, or is one: tee(2) answers EAGAIN for an empty pipe that has a writer, and 0 for
+    /// one that has none.
+    /// </summary>
     private bool HasWriter()
     {
         if (UnixCalls.Default.IsReady(_handle!, Libc.POLLIN))

@@ -3,7 +3,10 @@ namespace Pipelines.File.IO;
 // The page cache. Linux only.
 internal static unsafe partial class Libc
 {
-    /// <summary>preadv2(2), pwritev2(2), Linux 6.14: pages that the call brings into the page cache leave it when it is over, or when they are written.</summary>
+    /// <summary>
+    /// preadv2(2), pwritev2(2), Linux 6.14: pages that the call brings into the page cache leave it when it is over, or when they are
+    /// written.
+    /// </summary>
     internal const int RWF_DONTCACHE = 0x80;
 
     internal const int POSIX_FADV_RANDOM = 1;
@@ -35,7 +38,8 @@ internal static unsafe partial class Libc
         internal long RecentlyEvicted;
     }
 
-    internal static nint CacheStat(SafeFileHandle file, CacheRange* range, CacheStatus* status) => SystemCall(CacheStatNumber, file, range, status, 0);
+    internal static nint CacheStat(SafeFileHandle file, CacheRange* range, CacheStatus* status)
+        => SystemCall(CacheStatNumber, file, range, status, 0);
 
     /// <summary>posix_fadvise(2): answers an errno, and sets none.</summary>
     [LibraryImport(Library, EntryPoint = "posix_fadvise")]

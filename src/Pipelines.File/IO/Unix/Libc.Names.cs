@@ -30,7 +30,8 @@ internal static unsafe partial class Libc
 
     /// <summary>open(2): O_TMPFILE with the O_DIRECTORY that it contains, whose number is not the same on every architecture.</summary>
     internal static int O_TMPFILE
-        => 0x400000 | (RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000 : 0x10000);
+        => 0x400000 | (RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000
+            : 0x10000);
 
     [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int FAccessAt(int folder, string path, int mode, int flags);

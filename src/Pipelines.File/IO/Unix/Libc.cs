@@ -65,7 +65,9 @@ internal static unsafe partial class Libc
     internal const int O_CREAT = 0x40;
     internal const int O_APPEND = 0x400;
 
-    /// <summary>The permission bits of a new file, of which the umask takes some away: read and write for everybody (0666), as the runtime asks for.</summary>
+    /// <summary>
+    /// The permission bits of a new file, of which the umask takes some away: read and write for everybody (0666), as the runtime asks for.
+    /// </summary>
     internal const uint NewFileMode = 0b110_110_110;
     internal const int O_CLOEXEC = 0x80000;
     internal const int O_NONBLOCK = 0x800;

@@ -12,7 +12,8 @@ internal static unsafe class LinuxOpening
 
     // Encrypted means nothing here. What is to be deleted is closed by the runtime, which deletes it then.
     private const FileOptions AnyOption
-        = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan | FileOptions.Encrypted;
+        = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan
+            | FileOptions.Encrypted;
 
     /// <summary>
     /// The open file; <see langword="null"/> where the arguments do not go together, or a call has failed: File.OpenHandle decides then,
@@ -24,7 +25,8 @@ internal static unsafe class LinuxOpening
     {
         bool isPlain = (file.Options & ~AnyOption) == 0
             && (file.PreallocationSize == 0 || file.Mode is FileMode.Create or FileMode.CreateNew)
-            && (file.Access == FileAccess.Read ? file.Mode == FileMode.Open : file.Access == FileAccess.Write && file.Mode is >= FileMode.CreateNew and <= FileMode.Append);
+            && (file.Access == FileAccess.Read ? file.Mode == FileMode.Open
+                : file.Access == FileAccess.Write && file.Mode is >= FileMode.CreateNew and <= FileMode.Append);
         bool isMade = false;
         FileStatus before = default;
         SafeFileHandle? handle = isPlain ? TryCall(file, out isMade, out before) : null;
@@ -49,7 +51,8 @@ internal static unsafe class LinuxOpening
             if (isReady)
             {
                 Advise(handle, file, properties);
-                OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, appends: file.Mode == FileMode.Append, known: properties);
+                OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, appends: file.Mode == FileMode.Append,
+                    known: properties);
                 opened.IsNew = isNew;
                 return opened;
             }

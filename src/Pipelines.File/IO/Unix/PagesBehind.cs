@@ -3,25 +3,31 @@ using Pipelines.File.Diagnostics;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Takes out of the page cache what one reader or writer brings into it (<see cref="FileCaching.DropBehind"/>). It belongs to whoever performs the one read or write under way.
-/// Where one of its calls fails, pages stay.
+/// Takes out of the page cache what one reader or writer brings into it (<see cref="FileCaching.DropBehind"/>). It belongs to whoever
+/// performs the one read or write under way. Where one of its calls fails, pages stay.
 /// </summary>
 /// <remarks>
-/// A kernel that knows RWF_DONTCACHE could do all of it, but drops a folio of up to 2 MiB as soon as the first read that touches it is over, and reads it again for the next: a third more
-/// from the device with 256 KiB a read, and half the rate. So the flag is for what only it can do, and for large writes, which have no such cost.
+/// A kernel that knows RWF_DONTCACHE could do all of it, but drops a folio of up to 2 MiB as soon as the first read that touches it is
+/// over, and reads it again for the next: a third more from the device with 256 KiB a read, and half the rate. So the flag is for what only
+/// it can do, and for large writes, which have no such cost.
 /// </remarks>
 internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long length, bool isWriter)
 {
     /// <summary>Bytes of one step. A folio, which lies at a multiple of its size, is never in two.</summary>
     internal const long Step = 8 * 1024 * 1024;
 
-    /// <summary>The least write that is worth the flag, bytes: the kernel gives every one to the device by itself, and reads a page that it has dropped again to write the rest of it.</summary>
+    /// <summary>
+    /// The least write that is worth the flag, bytes: the kernel gives every one to the device by itself, and reads a page that it has
+    /// dropped again to write the rest of it.
+    /// </summary>
     internal const int LeastUncachedWrite = 64 * 1024;
 
-    // Steps that are looked at before the position comes there: more than the kernel reads ahead, whose pages would be taken for somebody else's.
+    // Steps that are looked at before the position comes there: more than the kernel reads ahead, whose pages would be taken for somebody
+    // else's.
     private const int Window = 8;
 
-    // Steps from the position on in which there may be pages that were read ahead and not used: twice the 8 MiB that a device is set to at most, as a rule.
+    // Steps from the position on in which there may be pages that were read ahead and not used: twice the 8 MiB that a device is set to at
+    // most, as a rule.
     private const int ReadAheadSteps = 3;
 
     // What each step of the window has of somebody else's, at its number modulo the window.
@@ -37,7 +43,9 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     // A writer: the step that was given to the device last; -1: none.
     private long _writing = -1;
 
-    /// <summary>A read at that offset, or a write of so many bytes, is about to be made. <see langword="true"/>: with RWF_DONTCACHE.</summary>
+    /// <summary>
+    /// A read at that offset, or a write of so many bytes, is about to be made. <see langword="true"/>: with RWF_DONTCACHE.
+    /// </summary>
     internal bool Enter(long offset, long count)
     {
         if (isWriter && _knowsFlag && count >= LeastUncachedWrite)
@@ -56,7 +64,10 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         FilePipeMetrics.FellBack("RWF_DONTCACHE", errno);
     }
 
-    /// <summary>The file is closed, or left: drops what is left of it, and what was read ahead. What a writer has not synced only begins to be written.</summary>
+    /// <summary>
+    /// The file is closed, or left: drops what is left of it, and what was read ahead. What a writer has not synced only begins to be
+    /// written.
+    /// </summary>
     internal void Release()
     {
         Drop(_writing);

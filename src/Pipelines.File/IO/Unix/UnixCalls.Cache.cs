@@ -11,7 +11,10 @@ internal unsafe partial class UnixCalls
     internal virtual long WriteUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
         => WriteWith(Libc.RWF_DONTCACHE, file, vectors, count, offset);
 
-    /// <summary>cachestat(2): bytes of whole pages of that part of the file that the page cache holds. Linux 6.5, and EPERM for a file that the caller neither owns nor may write.</summary>
+    /// <summary>
+    /// cachestat(2): bytes of whole pages of that part of the file that the page cache holds. Linux 6.5, and EPERM for a file that the
+    /// caller neither owns nor may write.
+    /// </summary>
     internal virtual long CountCached(SafeFileHandle file, long offset, long length)
     {
         Libc.CacheRange range = new() { Offset = offset, Length = length };
@@ -20,7 +23,10 @@ internal unsafe partial class UnixCalls
         return answer < 0 ? answer : status.Cached * Environment.SystemPageSize;
     }
 
-    /// <summary>posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are neither dirty nor mapped by anybody leave the page cache, dirty ones begin to be written.</summary>
+    /// <summary>
+    /// posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are neither dirty nor mapped by anybody leave the page cache, dirty ones begin to
+    /// be written.
+    /// </summary>
     internal virtual void DropCached(SafeFileHandle file, long offset, long length)
     {
         try
@@ -36,5 +42,6 @@ internal unsafe partial class UnixCalls
     /// <summary>sync_file_range(2): begins to write dirty pages to the device, or waits until they are there.</summary>
     internal virtual void WriteCached(SafeFileHandle file, long offset, long length, bool waits)
         => Libc.SyncFileRange(
-            file, offset, length, waits ? Libc.SYNC_FILE_RANGE_WAIT_BEFORE | Libc.SYNC_FILE_RANGE_WRITE | Libc.SYNC_FILE_RANGE_WAIT_AFTER : Libc.SYNC_FILE_RANGE_WRITE);
+            file, offset, length, waits ? Libc.SYNC_FILE_RANGE_WAIT_BEFORE | Libc.SYNC_FILE_RANGE_WRITE | Libc.SYNC_FILE_RANGE_WAIT_AFTER
+                : Libc.SYNC_FILE_RANGE_WRITE);
 }

@@ -20,8 +20,10 @@ internal unsafe partial class UnixCalls
             file.DangerousAddRef(ref held);
 
             // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
-            long answer = Answer(Libc.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path, Libc.AT_SYMLINK_FOLLOW));
-            return answer != -Libc.ENOENT ? answer : Answer(Libc.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
+            long answer = Answer(Libc.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path,
+                Libc.AT_SYMLINK_FOLLOW));
+            return answer != -Libc.ENOENT ? answer
+                : Answer(Libc.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
         }
         finally
         {
@@ -57,7 +59,8 @@ internal unsafe partial class UnixCalls
     internal virtual long Unlink(string path) => Answer(Libc.Unlink(path));
 
     /// <summary>open(2) of a folder: a descriptor for <see cref="SyncFolder"/>.</summary>
-    internal virtual long OpenFolder(string path) => Answer(Libc.Open(path, Libc.O_RDONLY | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
+    internal virtual long OpenFolder(string path)
+        => Answer(Libc.Open(path, Libc.O_RDONLY | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
 
     /// <summary>fsync(2) of a folder: the names in it are on the device.</summary>
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(Libc.FSync(folder));

@@ -1,8 +1,8 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The system calls that <see cref="UnixFile"/> makes, each with the answer that the kernel gives: the bytes, or the negative errno. Tests replace them
-/// to make a call fail, return short or stall.
+/// The system calls that <see cref="UnixFile"/> makes, each with the answer that the kernel gives: the bytes, or the negative errno. Tests
+/// replace them to make a call fail, return short or stall.
 /// </summary>
 internal unsafe partial class UnixCalls
 {
@@ -27,7 +27,9 @@ internal unsafe partial class UnixCalls
     /// <summary>fdatasync(2).</summary>
     internal virtual long Sync(SafeFileHandle file) => Answer(Libc.FDataSync(file));
 
-    /// <summary>poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready: the call itself tells.</summary>
+    /// <summary>
+    /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready: the call itself tells.
+    /// </summary>
     internal virtual bool IsReady(SafeFileHandle file, short events)
     {
         bool held = false;
@@ -47,8 +49,8 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// close(2) of a second descriptor of the file, which flushes it as the last one's does (NFS, FUSE, SMB), and so has its error while the file is still open. Linux only. Where there is no
-    /// second descriptor the error is not told.
+    /// close(2) of a second descriptor of the file, which flushes it as the last one's does (NFS, FUSE, SMB), and so has its error while
+    /// the file is still open. Linux only. Where there is no second descriptor the error is not told.
     /// </summary>
     internal virtual long CloseCopy(SafeFileHandle file)
     {
@@ -56,7 +58,10 @@ internal unsafe partial class UnixCalls
         return copy < 0 ? 0 : Answer(Libc.Close(copy));
     }
 
-    /// <summary>fcntl(2): sets O_NONBLOCK on an open file description that is this file's alone. Linux only: elsewhere the variable argument is passed another way.</summary>
+    /// <summary>
+    /// fcntl(2): sets O_NONBLOCK on an open file description that is this file's alone. Linux only: elsewhere the variable argument is
+    /// passed another way.
+    /// </summary>
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
         => OperatingSystem.IsLinux() && Libc.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
 
@@ -64,11 +69,16 @@ internal unsafe partial class UnixCalls
     internal virtual bool IsDirect(SafeFileHandle file)
         => OperatingSystem.IsLinux() && Libc.TryGetFlags(file, out int flags) && (flags & Libc.O_DIRECT) != 0;
 
-    /// <summary>fcntl(2): sets O_DIRECT on an open file description, or takes it away. Linux only. EINVAL: the file system has no direct I/O.</summary>
+    /// <summary>
+    /// fcntl(2): sets O_DIRECT on an open file description, or takes it away. Linux only. EINVAL: the file system has no direct I/O.
+    /// </summary>
     internal virtual long SetDirect(SafeFileHandle file, bool isDirect)
         => Answer(isDirect ? Libc.ChangeFlags(file, set: Libc.O_DIRECT) : Libc.ChangeFlags(file, cleared: Libc.O_DIRECT));
 
-    /// <summary>open(2) of an open file (proc_pid_fd(5)): a descriptor whose description is nobody else's, with O_SYNC, O_DSYNC and O_DIRECT as the first has them. Linux only.</summary>
+    /// <summary>
+    /// open(2) of an open file (proc_pid_fd(5)): a descriptor whose description is nobody else's, with O_SYNC, O_DSYNC and O_DIRECT as the
+    /// first has them. Linux only.
+    /// </summary>
     internal virtual long OpenAgain(SafeFileHandle file, bool forWriting)
     {
         bool held = false;
@@ -76,7 +86,9 @@ internal unsafe partial class UnixCalls
         {
             file.DangerousAddRef(ref held);
             int access = forWriting ? Libc.O_WRONLY : Libc.O_RDONLY;
-            return Answer(!Libc.TryGetFlags(file, out int flags) ? -1 : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}", (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
+            return Answer(!Libc.TryGetFlags(file, out int flags) ? -1
+                : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}",
+                (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
         }
         finally
         {
@@ -87,7 +99,10 @@ internal unsafe partial class UnixCalls
         }
     }
 
-    /// <summary>statx(2), STATX_DIOALIGN: what direct I/O asks for, bytes; 0: there is none. <see langword="false"/>: the kernel (Linux 6.1) or the file system does not tell.</summary>
+    /// <summary>
+    /// statx(2), STATX_DIOALIGN: what direct I/O asks for, bytes; 0: there is none. <see langword="false"/>: the kernel (Linux 6.1) or the
+    /// file system does not tell.
+    /// </summary>
     internal virtual bool TryGetDirectBlocks(SafeFileHandle file, out int ofOffset, out int ofMemory)
     {
         bool isTold = FileStatus.TryGet(file, Libc.STATX_DIOALIGN, out Libc.FileStatus status) && (status.Mask & Libc.STATX_DIOALIGN) != 0;

@@ -66,7 +66,8 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
         long result;
         do
         {
-            result = kind == FileRequestKind.Read ? _calls.Read(_handle, vectors, count, offset) : _calls.Write(_handle, vectors, count, offset);
+            result = kind == FileRequestKind.Read ? _calls.Read(_handle, vectors, count, offset)
+                : _calls.Write(_handle, vectors, count, offset);
         }
         while (result == -Libc.EINTR);
         if (result > 0 && !isDirect && (offset + result) % DirectFile.LeastBlock == 0)
@@ -74,7 +75,8 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
             OnPageFilled(offset + result);
         }
 
-        return result >= 0 ? result : throw (isDirect && result == -Libc.EINVAL ? UnixFile.NotWhole(_path) : FileErrors.FromErrno((int)-result, _path));
+        return result >= 0 ? result : throw (isDirect && result == -Libc.EINVAL ? UnixFile.NotWhole(_path)
+            : FileErrors.FromErrno((int)-result, _path));
     }
 
     internal override Exception? TellCloseError()

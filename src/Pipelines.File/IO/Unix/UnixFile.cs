@@ -4,20 +4,23 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Linux. A read is tried without waiting (RWF_NOWAIT) on the caller's thread, which finishes it there when the page cache has the data; what has to wait is
-/// performed by one of the <see cref="WaitingThreads"/>. Files that can stay empty for ever (FIFOs, terminals, sockets) wait in <see cref="DescriptorPoller"/> and hold no thread.
+/// Linux. A read is tried without waiting (RWF_NOWAIT) on the caller's thread, which finishes it there when the page cache has the data;
+/// what has to wait is performed by one of the <see cref="WaitingThreads"/>. Files that can stay empty for ever (FIFOs, terminals, sockets)
+/// wait in <see cref="DescriptorPoller"/> and hold no thread.
 /// </summary>
 internal sealed unsafe class UnixFile : OpenedFile
 {
     private readonly UnixCalls _calls;
 
-    // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as much as there is room for.
+    // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as
+    // much as there is room for.
     private readonly bool _isNonBlocking;
 
     // open(2), O_DIRECT: RWF_NOWAIT waits for the device there.
     private readonly bool _isDirect;
 
-    // Whether the file system of this file knows RWF_NOWAIT. Written by whoever performs the one operation under way; a property of this file, not of the process.
+    // Whether the file system of this file knows RWF_NOWAIT. Written by whoever performs the one operation under way; a property of this
+    // file, not of the process.
     private bool _triesNoWait;
 
     private long _endOfLastWrite = -1;
@@ -56,7 +59,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
     internal override int MaxBuffersPerOperation => FileRequest.MaxPooledBuffers;
 
-    // A terminal that is stopped (Ctrl-S), or that nobody reads, holds a write of more than it has room for, which poll(2) does not tell, and knows no RWF_NOWAIT.
+    // A terminal that is stopped (Ctrl-S), or that nobody reads, holds a write of more than it has room for, which poll(2) does not tell,
+    // and knows no RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
     internal override bool IsDirect => _isDirect;
@@ -230,7 +234,10 @@ internal sealed unsafe class UnixFile : OpenedFile
         return false;
     }
 
-    /// <summary>Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits in the poller.</summary>
+    /// <summary>
+    /// Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits
+    /// in the poller.
+    /// </summary>
     private bool TryFinish(FileRequest operation)
     {
         if (operation.Kind == FileRequestKind.Step)
@@ -241,7 +248,8 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         try
         {
-            long result = operation.Kind == FileRequestKind.Sync ? SyncData() : CanSeek || _isNonBlocking ? CallPlain(operation) : CallReady(operation);
+            long result = operation.Kind == FileRequestKind.Sync ? SyncData() : CanSeek || _isNonBlocking ? CallPlain(operation)
+                : CallReady(operation);
             if (result == -Libc.EAGAIN && !CanSeek)
             {
                 return !TryWait(operation);
@@ -276,7 +284,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>
-    /// A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without waiting where that is known.
+    /// A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without
+    /// waiting where that is known.
     /// </summary>
     private long CallReady(FileRequest operation)
     {
@@ -294,7 +303,9 @@ internal sealed unsafe class UnixFile : OpenedFile
         return _calls.IsReady(Handle, EventsOf(operation)) ? CallPlain(operation) : -Libc.EAGAIN;
     }
 
-    /// <summary>What the call that does not wait fails with may be spurious (an EIO has been seen): the plain call is asked before it is believed.</summary>
+    /// <summary>
+    /// What the call that does not wait fails with may be spurious (an EIO has been seen): the plain call is asked before it is believed.
+    /// </summary>
     private void NoteError(FileRequest operation, long result)
     {
         _triesNoWait &= !IsUnknownCall(result);
@@ -304,10 +315,16 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    /// <summary>Whether it is an error of a file that cannot seek: a socket tells of one once (ECONNRESET), and of the end from then on, so nothing is asked behind it.</summary>
+    /// <summary>
+    /// Whether it is an error of a file that cannot seek: a socket tells of one once (ECONNRESET), and of the end from then on, so nothing
+    /// is asked behind it.
+    /// </summary>
     private bool IsBelieved(long result) => result < 0 && result != -Libc.EAGAIN && !CanSeek && !IsUnknownCall(result);
 
-    /// <summary>Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a seccomp filter.</summary>
+    /// <summary>
+    /// Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a
+    /// seccomp filter.
+    /// </summary>
     internal static bool IsUnknownCall(long result)
         => result is -Libc.ENOSYS or -Libc.EOPNOTSUPP or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 

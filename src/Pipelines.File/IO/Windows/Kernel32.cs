@@ -103,7 +103,8 @@ internal static unsafe partial class Kernel32
     }
 
     [LibraryImport(Library, EntryPoint = "CreateFileW", SetLastError = true, StringMarshalling = StringMarshalling.Utf16)]
-    internal static partial SafeFileHandle CreateFile(string path, uint access, uint share, void* security, uint disposition, uint flags, nint template);
+    internal static partial SafeFileHandle CreateFile(string path, uint access, uint share, void* security, uint disposition, uint flags,
+        nint template);
 
     [LibraryImport(Library, EntryPoint = "ReadFile", SetLastError = true)]
     internal static partial int ReadFile(SafeFileHandle file, nint buffer, uint count, uint* transferred, NativeOverlapped* overlapped);
@@ -139,7 +140,8 @@ internal static unsafe partial class Kernel32
     internal static partial SafeFileHandle ReOpenFile(SafeFileHandle file, uint access, uint share, uint flags);
 
     [LibraryImport(Library, EntryPoint = "PeekNamedPipe", SetLastError = true)]
-    internal static partial int PeekNamedPipe(SafeFileHandle pipe, void* buffer, uint size, uint* read, uint* available, uint* leftOfMessage);
+    internal static partial int PeekNamedPipe(SafeFileHandle pipe, void* buffer, uint size, uint* read, uint* available,
+        uint* leftOfMessage);
 
     [LibraryImport(Library, EntryPoint = "GetOverlappedResult", SetLastError = true)]
     internal static partial int GetOverlappedResult(nint file, NativeOverlapped* overlapped, uint* transferred, int wait);

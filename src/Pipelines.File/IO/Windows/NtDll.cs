@@ -13,7 +13,8 @@ internal static unsafe partial class NtDll
     private const string Library = "ntdll.dll";
 
     /// <summary>Not so in Wine 8.</summary>
-    internal static bool HasFlushBuffersFileEx { get; } = NativeLibrary.TryLoad(Library, out nint library) && NativeLibrary.TryGetExport(library, "NtFlushBuffersFileEx", out _);
+    internal static bool HasFlushBuffersFileEx { get; } = NativeLibrary.TryLoad(Library, out nint library)
+        && NativeLibrary.TryGetExport(library, "NtFlushBuffersFileEx", out _);
 
     /// <summary>IO_STATUS_BLOCK.</summary>
     [StructLayout(LayoutKind.Sequential)]

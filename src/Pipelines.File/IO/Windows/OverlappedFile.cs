@@ -3,13 +3,15 @@ using Pipelines.File.Diagnostics;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Windows: ReadFile and WriteFile with one overlapped for the life of the file. A read is begun on the caller's thread and finishes there where the system has the data; else a waiting
-/// thread waits for its end. Writes and syncs, which Windows may perform within the call, are made by the waiting threads: a flush never writes, and no thread of the application's pool waits
-/// for it. A read of a pipe may wait for as long as the other side likes, so no thread of its own waits for that, but the runtime's registered waits.
+/// Windows: ReadFile and WriteFile with one overlapped for the life of the file. A read is begun on the caller's thread and finishes there
+/// where the system has the data; else a waiting thread waits for its end. Writes and syncs, which Windows may perform within the call, are
+/// made by the waiting threads: a flush never writes, and no thread of the application's pool waits for it. A read of a pipe may wait for
+/// as long as the other side likes, so no thread of its own waits for that, but the runtime's registered waits.
 /// </summary>
 /// <remarks>
-/// Every call has an event with its low bit set, so no completion port is told of its end, whoever the handle is bound to (GetQueuedCompletionStatus): the end is always waited for, once, and by
-/// one thread. Windows cancels what a thread has begun when that thread ends. Whoever asked for a read that was canceled so asks again, and no thread ends before a write of its own does.
+/// Every call has an event with its low bit set, so no completion port is told of its end, whoever the handle is bound to
+/// (GetQueuedCompletionStatus): the end is always waited for, once, and by one thread. Windows cancels what a thread has begun when that
+/// thread ends. Whoever asked for a read that was canceled so asks again, and no thread ends before a write of its own does.
 /// </remarks>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class OverlappedFile : OpenedFile
@@ -22,7 +24,8 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     private readonly WindowsCalls _calls;
 
-    // Written by whoever performs the one operation under way: whether the next sync has to cover a name, too; whether NtFlushBuffersFileEx has not failed for this file.
+    // Written by whoever performs the one operation under way: whether the next sync has to cover a name, too; whether NtFlushBuffersFileEx
+    // has not failed for this file.
     private bool _hasSynced;
     private bool _syncsData = true;
 
@@ -70,7 +73,8 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         }
         else
         {
-            // Not within this call, whose caller may start the next one; and the threads of the pool do not end while a read that they have begun waits.
+            // Not within this call, whose caller may start the next one; and the threads of the pool do not end while a read that they have
+            // begun waits.
             ThreadPool.UnsafeQueueUserWorkItem(static started => started.File.Perform(started), started, preferLocal: false);
         }
     }
@@ -91,7 +95,10 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         base.Release(closeHandle);
     }
 
-    /// <summary>Performs the operation, or waits for the end of what was begun of it, and completes it. On a waiting thread; for a read of a pipe, which is not waited for here, on one of the pool.</summary>
+    /// <summary>
+    /// Performs the operation, or waits for the end of what was begun of it, and completes it. On a waiting thread; for a read of a pipe,
+    /// which is not waited for here, on one of the pool.
+    /// </summary>
     internal override void Perform(FileRequest request)
     {
         OverlappedRequest operation = (OverlappedRequest)request;
@@ -119,7 +126,9 @@ internal sealed unsafe class OverlappedFile : OpenedFile
             Timeout.Infinite,
             executeOnlyOnce: true);
 
-    /// <summary>Makes the call, unless that was done, and records what came of it. <see langword="false"/>: it is under way, and is not waited for.</summary>
+    /// <summary>
+    /// Makes the call, unless that was done, and records what came of it. <see langword="false"/>: it is under way, and is not waited for.
+    /// </summary>
     private bool TryFinish(OverlappedRequest operation, bool waits)
     {
         try
@@ -158,7 +167,8 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         // All ones is the end of the file (WriteFile).
         long offset = !CanSeek ? 0 : Appends && operation.Kind == FileRequestKind.Write ? -1 : operation.Offset;
         ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
-        int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, operation.Overlapped, operation.Ended);
+        int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, operation.Overlapped,
+            operation.Ended);
         if (error == Kernel32.ERROR_IO_PENDING && operation.IsCancelWanted)
         {
             // Whoever canceled it may have found no call.

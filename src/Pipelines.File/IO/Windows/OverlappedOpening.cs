@@ -10,16 +10,19 @@ internal static class OverlappedOpening
 
     private const int DevicePrefixLength = 4;
 
-    /// <summary>FILE_FLAG_NO_BUFFERING, which <see cref="FileOptions"/> has no name for and <see cref="FileStream"/> lets through.</summary>
+    /// <summary>
+    /// FILE_FLAG_NO_BUFFERING, which <see cref="FileOptions"/> has no name for and <see cref="FileStream"/> lets through.
+    /// </summary>
     private const FileOptions NoBuffering = (FileOptions)0x20000000;
 
     /// <summary>
-    /// Whether a file that is opened by path is opened for overlapped I/O. Where the choice is the library's it is not a device by itself (\\.\PhysicalDrive0, \\.\C:, CON): many have no
-    /// overlapped I/O, and only the runtime, which knows the path, tells their length. And it is not inheritable: a child process makes ordinary calls, which an overlapped handle answers before
-    /// the bytes have moved.
+    /// Whether a file that is opened by path is opened for overlapped I/O. Where the choice is the library's it is not a device by itself
+    /// (\\.\PhysicalDrive0, \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, tells their length. And
+    /// it is not inheritable: a child process makes ordinary calls, which an overlapped handle answers before the bytes have moved.
     /// </summary>
     internal static bool IsFor(in FileToOpen file)
-        => file.Backend == FilePipeBackend.Overlapped || (file.Backend == FilePipeBackend.Auto && (file.Share & FileShare.Inheritable) == 0 && !IsDevice(file.Path));
+        => file.Backend == FilePipeBackend.Overlapped
+            || (file.Backend == FilePipeBackend.Auto && (file.Share & FileShare.Inheritable) == 0 && !IsDevice(file.Path));
 
     /// <summary>Whether the path is that of a device rather than of a file on one, or of a pipe: \\.\NAME or \\?\NAME.</summary>
     internal static bool IsDevice(string fullPath)
@@ -38,11 +41,15 @@ internal static class OverlappedOpening
     internal static NotSupportedException UnbufferedException()
         => new("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or written here: its reads and writes have to be of whole sectors. Open it without.");
 
-    /// <summary>Opens or makes a file that every write is appended to, without FILE_FLAG_OVERLAPPED: a handle without the right to write elsewhere (File Access Rights Constants).</summary>
+    /// <summary>
+    /// Opens or makes a file that every write is appended to, without FILE_FLAG_OVERLAPPED: a handle without the right to write elsewhere
+    /// (File Access Rights Constants).
+    /// </summary>
     [SupportedOSPlatform("windows")]
     internal static SafeFileHandle OpenForAppending(string fullPath, FileShare share, FileOptions options)
         => new FileInfo(fullPath).Create(
-            FileMode.OpenOrCreate, FileSystemRights.AppendData | FileSystemRights.Synchronize, share, bufferSize: 1, options & ~FileOptions.Asynchronous, fileSecurity: null).SafeFileHandle;
+            FileMode.OpenOrCreate, FileSystemRights.AppendData | FileSystemRights.Synchronize, share, bufferSize: 1,
+                options & ~FileOptions.Asynchronous, fileSecurity: null).SafeFileHandle;
 
     /// <summary>The path with the prefix that a long one needs, and one whose last character Windows would take away.</summary>
     internal static string Extended(string fullPath)

@@ -1,16 +1,19 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The calls of Windows that <see cref="OverlappedFile"/> makes, each with its Win32 error, 0 for TRUE. Tests replace them to make a call fail, return short,
-/// or finish at once where the system would not.
+/// The calls of Windows that <see cref="OverlappedFile"/> makes, each with its Win32 error, 0 for TRUE. Tests replace them to make a call
+/// fail, return short, or finish at once where the system would not.
 /// </summary>
 internal unsafe class WindowsCalls
 {
     internal static WindowsCalls Default { get; } = new();
 
-    /// <summary>Begins one call, of which no completion port is told: the lowest bit of its event keeps the end from it (GetQueuedCompletionStatus).</summary>
+    /// <summary>
+    /// Begins one call, of which no completion port is told: the lowest bit of its event keeps the end from it (GetQueuedCompletionStatus).
+    /// </summary>
     [SupportedOSPlatform("windows")]
-    internal int Begin(FileRequestKind kind, SafeFileHandle file, nint buffer, uint count, long offset, NativeOverlapped* overlapped, ManualResetEvent ended)
+    internal int Begin(FileRequestKind kind, SafeFileHandle file, nint buffer, uint count, long offset, NativeOverlapped* overlapped,
+        ManualResetEvent ended)
     {
         *overlapped = new NativeOverlapped { OffsetLow = (int)offset, OffsetHigh = (int)(offset >> 32), EventHandle = ended.SafeWaitHandle.DangerousGetHandle() | 1 };
         return kind == FileRequestKind.Read ? Read(file, buffer, count, overlapped) : Write(file, buffer, count, overlapped);
@@ -24,7 +27,10 @@ internal unsafe class WindowsCalls
     internal virtual int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         => Answer(Kernel32.WriteFile(file, buffer, count, null, overlapped));
 
-    /// <summary>GetOverlappedResult: waits for a call that was answered with ERROR_IO_PENDING. What is waited for is the event: the caller may have closed the handle.</summary>
+    /// <summary>
+    /// GetOverlappedResult: waits for a call that was answered with ERROR_IO_PENDING. What is waited for is the event: the caller may have
+    /// closed the handle.
+    /// </summary>
     [SupportedOSPlatform("windows")]
     internal virtual int Wait(SafeFileHandle file, NativeOverlapped* overlapped)
     {
@@ -38,22 +44,29 @@ internal unsafe class WindowsCalls
         return error;
     }
 
-    /// <summary>CancelIoEx. Nothing to cancel is no error that matters: the operation has ended, or is about to be asked for again.</summary>
+    /// <summary>
+    /// CancelIoEx. Nothing to cancel is no error that matters: the operation has ended, or is about to be asked for again.
+    /// </summary>
     internal virtual void Cancel(SafeFileHandle file, NativeOverlapped* overlapped) => _ = Kernel32.CancelIoEx(file, overlapped);
 
     /// <summary>FlushFileBuffers.</summary>
     internal virtual int Sync(SafeFileHandle file) => Answer(Kernel32.FlushFileBuffers(file));
 
     /// <summary>
-    /// NtFlushBuffersFileEx with FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, fdatasync(2) for NTFS: the bytes, and of the metadata what is needed to find them. An NTSTATUS, 0 for success.
+    /// NtFlushBuffersFileEx with FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, fdatasync(2) for NTFS: the bytes, and of the metadata what is needed to
+    /// find them. An NTSTATUS, 0 for success.
     /// </summary>
     internal virtual int SyncData(SafeFileHandle file)
     {
         NtDll.IoStatusBlock status;
-        return NtDll.HasFlushBuffersFileEx ? NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status) : NtDll.STATUS_NOT_IMPLEMENTED;
+        return NtDll.HasFlushBuffersFileEx ? NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status)
+            : NtDll.STATUS_NOT_IMPLEMENTED;
     }
 
-    /// <summary>SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: also where others have the file open that is replaced.</summary>
+    /// <summary>
+    /// SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: also where others have the file open that is
+    /// replaced.
+    /// </summary>
     internal virtual int Rename(SafeFileHandle file, string to, bool replaces)
     {
         byte[] bytes = new byte[sizeof(Kernel32.FileRenameInformation) + (to.Length * sizeof(char))];
@@ -79,7 +92,8 @@ internal unsafe class WindowsCalls
     internal virtual int SyncFolder(string path)
     {
         using SafeFileHandle folder = Kernel32.CreateFile(
-            path, Kernel32.GENERIC_WRITE, (uint)(FileShare.ReadWrite | FileShare.Delete), null, (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
+            path, Kernel32.GENERIC_WRITE, (uint)(FileShare.ReadWrite | FileShare.Delete), null, (uint)FileMode.Open,
+                Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         return folder.IsInvalid ? Marshal.GetLastPInvokeError() : Answer(Kernel32.FlushFileBuffers(folder));
     }
 
@@ -87,7 +101,8 @@ internal unsafe class WindowsCalls
     internal virtual FileAttributes AttributesOf(SafeFileHandle file)
     {
         Kernel32.FileBasicInformation information;
-        return Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileBasicInfo, &information, (uint)sizeof(Kernel32.FileBasicInformation)) != 0
+        return Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileBasicInfo, &information,
+            (uint)sizeof(Kernel32.FileBasicInformation)) != 0
             ? (FileAttributes)information.FileAttributes
             : 0;
     }
@@ -98,7 +113,8 @@ internal unsafe class WindowsCalls
     /// <summary>ReOpenFile with FILE_FLAG_NO_BUFFERING: the same file once more, past the system's cache.</summary>
     internal virtual int OpenUnbuffered(SafeFileHandle file, bool isWriter, out SafeFileHandle unbuffered)
     {
-        uint flags = Kernel32.FILE_FLAG_NO_BUFFERING | Kernel32.FILE_FLAG_OVERLAPPED | ((ModeOf(file) & NtDll.FILE_WRITE_THROUGH) != 0 ? Kernel32.FILE_FLAG_WRITE_THROUGH : 0);
+        uint flags = Kernel32.FILE_FLAG_NO_BUFFERING | Kernel32.FILE_FLAG_OVERLAPPED
+            | ((ModeOf(file) & NtDll.FILE_WRITE_THROUGH) != 0 ? Kernel32.FILE_FLAG_WRITE_THROUGH : 0);
         unbuffered = Kernel32.ReOpenFile(
             file, isWriter ? Kernel32.GENERIC_WRITE : Kernel32.GENERIC_READ, (uint)(FileShare.ReadWrite | FileShare.Delete), flags);
         return Answer(unbuffered.IsInvalid ? 0 : 1);
