@@ -65,7 +65,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     private bool _hasChanged;
     private bool _isLooking;
 
-    // The offset of the last wait, and that of the end behind which a look expects nothing more, where one more read decides; -1: none.
+    // The offset of the last wait, and the offset where a look has decided that the file is over: a read that finds nothing there is told
+    // of as the end. -1: none.
     private long _offset = -1;
     private long _lastEnd = -1;
 
@@ -313,8 +314,9 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
                 FilePipeMetrics.HandedOver(request.Kind);
             }
 
-            // Whoever awaits the run may begin the next one right here. A wait may have ended on the thread that watches, or that looks.
-            _run.Set(true, request.ResumesOnPool && !Thread.CurrentThread.IsThreadPoolThread);
+            // Whoever awaits the run may begin the next one right here. A wait may have ended on the thread that watches, that looks, or
+            // that cancels, which may hold a lock of the caller's.
+            _run.Set(true, request.ResumesOnPool && (request.IsCanceled || !Thread.CurrentThread.IsThreadPoolThread));
         }
     }
 

@@ -195,7 +195,15 @@ internal sealed class WriterFile
     /// <summary>Gives back what was preallocated and not written. On a thread that may wait.</summary>
     internal void Trim(long written)
     {
-        RandomAccess.SetLength(Opened.Handle, EndOf(written));
+        try
+        {
+            RandomAccess.SetLength(Opened.Handle, EndOf(written));
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw FileErrors.WithPath(e, Opened.Path);
+        }
+
         _preallocated = 0;
     }
 
@@ -225,7 +233,7 @@ internal sealed class WriterFile
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
-            error = FileErrors.WithPath(e, Opened.Path);
+            error = e;
         }
 
         if (Opened is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && written > 0)

@@ -39,6 +39,34 @@ public sealed class FollowRudeTests : IDisposable
     }
 
     [Fact]
+    public async Task CancelPendingRead_OfACopyByAThreadOfThePool_RunsNothingOfTheCallersWithinIt()
+    {
+        using GrowingFile file = new(_folder.File("log"), "one\n");
+        await using FilePipeReader reader = file.Follow();
+        Pipe pipe = new();
+        Task copying = reader.CopyToAsync(pipe.Writer, _stop);
+        await Eventually.TrueAsync(() => ((FollowedFile)reader.OpenedFile).IsWaiting);
+        int canceling = 0;
+        bool isWithin = false;
+        Task goingOn = copying.ContinueWith(
+            _ => isWithin = Volatile.Read(ref canceling) == Environment.CurrentManagedThreadId,
+            CancellationToken.None,
+            TaskContinuationOptions.ExecuteSynchronously,
+            TaskScheduler.Default);
+        await Task.Run(
+            () =>
+            {
+                Volatile.Write(ref canceling, Environment.CurrentManagedThreadId);
+                reader.CancelPendingRead();
+                Volatile.Write(ref canceling, 0);
+            },
+            _stop);
+        await goingOn;
+        Assert.True(copying.IsCanceled);
+        Assert.False(isWithin);
+    }
+
+    [Fact]
     public async Task ReadAsync_NameIsALinkToItself_Completes()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Links take a privilege there.");

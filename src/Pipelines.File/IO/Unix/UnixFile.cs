@@ -28,10 +28,10 @@ internal sealed unsafe class UnixFile : OpenedFile
     // The folder of a file that is new, where it was opened beforehand.
     private SafeFileHandle? _folder;
 
-    // FileCaching.DropBehind. Owned as the above.
+    // FileCaching.DropBehind. Owned by whoever performs the one operation under way.
     private PagesBehind? _behind;
 
-    // Where the end of the file was last seen, owned as the above: there a plain call does not wait, as there is nothing to wait for.
+    // Where the end of the file was last seen, owned likewise: there a plain call does not wait, as there is nothing to wait for.
     private long _knownEnd;
 
     internal UnixFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
