@@ -67,12 +67,16 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
                     failingSince = Environment.TickCount64;
                 }
             }
-            catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException
-                || (e is IOException or UnauthorizedAccessException
-                    && (_wasOpen || OperatingSystem.IsWindows())
-                        && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals))
+            catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
             {
-                // It was renamed since, or its rights may come later, and Windows denies access to a file whose deletion is pending.
+                // It was renamed since.
+                failingSince = Environment.TickCount64;
+            }
+            catch (Exception e) when (e is IOException or UnauthorizedAccessException
+                && (_wasOpen || OperatingSystem.IsWindows())
+                && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals)
+            {
+                // Its rights may come later, and Windows denies access to a file whose deletion is pending.
             }
 
             await Task.Delay(pause, cancellationToken).ConfigureAwait(false);

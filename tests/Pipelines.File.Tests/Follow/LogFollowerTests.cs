@@ -542,6 +542,8 @@ public sealed class LogFollowerTests : IDisposable
     [Fact]
     public async Task Checkpoint_OfAFolder_ThrowsAtOnce()
     {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "A file whose deletion is pending denies access there, too, and is tried again.");
+
         // Only after a rotation is a file that cannot be opened tried again.
         LogFollowerOptions options = FollowedLog.From(default) with { FollowInterval = TimeSpan.FromMinutes(10) };
         await using FollowedLog lines = new(_folder.Path, options);
