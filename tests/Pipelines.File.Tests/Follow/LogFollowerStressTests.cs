@@ -31,7 +31,13 @@ public sealed class LogFollowerStressTests : IDisposable
     }
 
     [Fact]
-    public Task ReadLinesAsync_EndedAtRandomMomentsAndGoneOnWith_GivesEveryLineOnceAndInOrder() => RepeatAsync(EndAtRandomMomentsAsync);
+    public Task ReadLinesAsync_EndedAtRandomMomentsAndGoneOnWith_GivesEveryLineOnceAndInOrder()
+    {
+        Assert.SkipWhen(
+            OperatingSystem.IsWindows(),
+            "Identities have no time of creation there: an old file that a listing misses while it is renamed is read again (docs/windows.md).");
+        return RepeatAsync(EndAtRandomMomentsAsync);
+    }
 
     [Fact]
     public Task ReadLinesAsync_KilledAtRandomMoments_AnOutputWithCheckpointsHasEveryLineOnce()
