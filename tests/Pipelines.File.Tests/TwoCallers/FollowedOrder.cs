@@ -95,8 +95,13 @@ internal sealed class FollowedOrder : IDisposable
             _backend, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(1) }, leaveOpen: false, isOpenedByPath: true);
         _file = (FollowedFile)_reader.OpenedFile;
 
-        // Nobody tells of changes, and nobody looks, but this.
-        TimerOf(_file).Dispose();
+        // Nobody tells of changes, and nobody looks, but this. The timer was due at once: what it calls is over before a read waits.
+        using (ManualResetEvent isOver = new(initialState: false))
+        {
+            _ = TimerOf(_file).Dispose(isOver);
+            isOver.WaitOne();
+        }
+
         TimerOf(_file) = new Timer(static _ => { });
         WatchOf(_file) = isWatched ? new FileWatch(_file) { Number = NoWatch } : null;
     }
