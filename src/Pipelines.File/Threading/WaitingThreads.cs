@@ -197,13 +197,17 @@ internal sealed class WaitingThreads
         return int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int limit) ? limit : DefaultLimit;
     }
 
-    /// <summary>Whether every thread that the pool has at once is in use: what is queued there then waits for whatever they do.</summary>
+    /// <summary>
+    /// Whether every thread that the pool has at once is in use, but for the caller's, which mostly waits for the write next: what is
+    /// queued there then waits for whatever they do.
+    /// </summary>
     private static bool IsPoolBusy()
     {
         ThreadPool.GetMaxThreads(out int most, out _);
         ThreadPool.GetAvailableThreads(out int available, out _);
         ThreadPool.GetMinThreads(out int least, out _);
-        return most - available >= least;
+        int inUse = most - available - (Thread.CurrentThread.IsThreadPoolThread ? 1 : 0);
+        return inUse >= least;
     }
 
     private bool TryPerformOnPool(IWaitingCall call)
