@@ -8,13 +8,6 @@ namespace Pipelines.File;
 public sealed partial class FilePipeWriter
 {
     /// <summary>
-    /// What a file may have got from the writer in all that <see cref="CompleteAsync"/> writes and closes on its caller's thread, bytes.
-    /// Closing a file that was emptied at opening has the system begin to write all of it to the device (ext4, XFS, Btrfs), which takes 0.3
-    /// ms per MiB.
-    /// </summary>
-    private const int MaxWriteByCaller = 64 * 1024;
-
-    /// <summary>
     /// Writes everything, closes the file, and throws if a byte could not be written. It blocks the thread until then: prefer
     /// <see cref="CompleteAsync"/>.
     /// </summary>
@@ -148,7 +141,7 @@ public sealed partial class FilePipeWriter
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
             runs = _loop.TryRunLocked();
-            isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _queue.Flushed <= MaxWriteByCaller;
+            isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _queue.Flushed <= WriterFile.ShortFile;
         }
 
         // A hop costs more than a short write into memory does.

@@ -99,6 +99,13 @@ internal sealed partial class WriteLoop
                     End(step, request);
                 }
             }
+
+            if (!_performsHere && file.MayWaitToClose(queue.Written))
+            {
+                // The loop may be on the thread of a caller of CompleteAsync.
+                request.BeginStep(static () => { });
+                await file.Opened.RunAsync(request).WithoutBox();
+            }
         }
         catch (Exception e)
         {

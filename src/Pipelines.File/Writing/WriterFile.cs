@@ -10,6 +10,9 @@ namespace Pipelines.File.Writing;
 /// </summary>
 internal sealed class WriterFile
 {
+    /// <summary>Bytes up to which a file is written, and closed, in less time than a hop to another thread takes.</summary>
+    internal const int ShortFile = 64 * 1024;
+
     private readonly bool _leaveOpen;
     private readonly bool _isPlain;
 
@@ -188,6 +191,12 @@ internal sealed class WriterFile
     /// for direct I/O or O_SYNC, and a server may be waited for.
     /// </summary>
     internal bool IsWrittenToMemory() => _isPlain && Opened.Properties.IsRegular && LocalFileSystems.Hold(Opened.Handle);
+
+    /// <summary>
+    /// Whether closing it may wait: for a server, or for a device where a long file was emptied first (ext4(5), auto_da_alloc).
+    /// </summary>
+    internal bool MayWaitToClose(long written)
+        => !_leaveOpen && Opened.CanSeek && written > 0 && !((Opened.IsNew || written <= ShortFile) && IsWrittenToMemory());
 
     /// <summary>Whether the file is longer than what was written.</summary>
     internal bool HasRoomBehind(long written) => _preallocated > EndOf(written);

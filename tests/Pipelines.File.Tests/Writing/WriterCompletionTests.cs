@@ -45,6 +45,26 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.True(handle.IsClosed);
     }
 
+    [Fact]
+    public async Task CompleteAsync_OfALongFileThatWasEmptied_IsNotClosedOnTheCallersThread()
+    {
+        // Closing it begins to write it to the device, and takes that long: CompleteAsync would be over when it returns.
+        string path = _folder.File("f", [1]);
+        byte[] bytes = Pattern.Bytes(16 * 1024 * 1024);
+        bool isHeld = true;
+        for (int i = 0; isHeld && i < 20; i++)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Written });
+            await writer.WriteAsync(bytes, _stop);
+            ValueTask completion = writer.CompleteAsync();
+            isHeld = completion.IsCompleted;
+            await completion;
+        }
+
+        Assert.False(isHeld);
+        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
+    }
+
     [Theory]
     [InlineData(true)]
     [InlineData(false)]
