@@ -37,28 +37,16 @@ public sealed record FilePipeReaderOptions
     /// <remarks>
     /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, which then has at least 262,144 bytes.
     /// </remarks>
-    public int BufferSize
-    {
-        get;
-        init => field = Option.Within(value, 1, MaxBufferSize);
-    } = DefaultBufferSize;
+    public int BufferSize { get; init => field = Option.Within(value, 1, MaxBufferSize); } = DefaultBufferSize;
 
     /// <summary>
     /// The file offset of the first byte to read, in bytes; 0 by default. Any other value throws <see cref="NotSupportedException"/> if the
     /// file cannot seek.
     /// </summary>
-    public long Offset
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long Offset { get; init => field = Option.NotNegative(value); }
 
     /// <summary>The maximum number of bytes to read; <see langword="null"/>, the default, reads to the end of the file.</summary>
-    public long? Length
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long? Length { get; init => field = Option.NotNegative(value); }
 
     /// <summary>
     /// Whether a handle that you passed stays open when the reader is completed; <see langword="false"/> by default. The reader always
@@ -83,21 +71,13 @@ public sealed record FilePipeReaderOptions
     /// <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 1,048,576. A copy into a <see cref="PipeWriter"/> does not read
     /// ahead, except with <see cref="FileCaching.Direct"/>.
     /// </summary>
-    public long PauseReadAheadThreshold
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long PauseReadAheadThreshold { get; init => field = Option.NotNegative(value); }
 
     /// <summary>
     /// The number of buffered bytes at which reading ahead resumes; 0, the default, means half of <see cref="PauseReadAheadThreshold"/>. It
     /// must not exceed that threshold.
     /// </summary>
-    public long ResumeReadAheadThreshold
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long ResumeReadAheadThreshold { get; init => field = Option.NotNegative(value); }
 
     /// <summary>
     /// Whether the reader waits for more at the end of the file, instead of completing; <see langword="false"/> by default. It completes,
@@ -143,43 +123,27 @@ public sealed record FilePipeReaderOptions
     /// nothing, because the library chooses how it opens the file. The option cannot be set for a handle. FILE_FLAG_NO_BUFFERING
     /// (0x20000000) throws <see cref="NotSupportedException"/> on Windows.
     /// </summary>
-    public FileOptions FileOptions
-    {
-        get;
-        init => field = Option.Known(value);
-    }
+    public FileOptions FileOptions { get; init => field = Option.Known(value); }
 
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that is read once,
     /// <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than Linux.
     /// <see cref="FileCaching.Direct"/> reads past the cache, or throws.
     /// </summary>
-    public FileCaching Caching
-    {
-        get;
-        init => field = Option.Defined(value);
-    }
+    public FileCaching Caching { get; init => field = Option.Defined(value); }
 
     /// <summary>
     /// How many reads of 512 KiB run at once, 1 to 16; 0, the default, is 4. The reader hands over so many at a time. It is for
     /// <see cref="FileCaching.Direct"/>, where the system does not read ahead; another <see cref="Caching"/> throws
     /// <see cref="ArgumentException"/> when the file is opened.
     /// </summary>
-    public int ReadsInFlight
-    {
-        get;
-        init => field = Option.Within(value, 0, DirectFile.MaxInFlight);
-    }
+    public int ReadsInFlight { get; init => field = Option.Within(value, 0, DirectFile.MaxInFlight); }
 
     /// <summary>
     /// The back end that reads the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this system
     /// does not have throws <see cref="PlatformNotSupportedException"/> when the file is opened.
     /// </summary>
-    public FilePipeBackend Backend
-    {
-        get;
-        init => field = Option.Defined(value);
-    }
+    public FilePipeBackend Backend { get; init => field = Option.Defined(value); }
 
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeReadAheadThreshold == 0 ? PauseReadAheadThreshold / 2 : ResumeReadAheadThreshold;

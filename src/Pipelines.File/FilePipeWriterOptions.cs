@@ -40,11 +40,7 @@ public sealed record FilePipeWriterOptions
     /// may leave a part of a write.
     /// </remarks>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileMode"/>.</exception>
-    public FileMode Mode
-    {
-        get;
-        init => field = Option.Defined(value);
-    } = FileMode.Create;
+    public FileMode Mode { get; init => field = Option.Defined(value); } = FileMode.Create;
 
     /// <summary>
     /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
@@ -52,11 +48,7 @@ public sealed record FilePipeWriterOptions
     /// <see cref="FileShare.None"/> keeps them out. It cannot be set for a handle.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileShare"/>.</exception>
-    public FileShare Share
-    {
-        get;
-        init => field = Option.Known(value);
-    } = FileShare.Read;
+    public FileShare Share { get; init => field = Option.Known(value); } = FileShare.Read;
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> changes
@@ -64,22 +56,14 @@ public sealed record FilePipeWriterOptions
     /// (0x20000000) throws <see cref="NotSupportedException"/> on Windows.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value has bits that are not <see cref="System.IO.FileOptions"/>.</exception>
-    public FileOptions FileOptions
-    {
-        get;
-        init => field = Option.Known(value);
-    }
+    public FileOptions FileOptions { get; init => field = Option.Known(value); }
 
     /// <summary>
     /// The number of bytes to reserve on the device for a file that is created by path; 0, the default, reserves none. The reserved space
     /// does not change the final length of the file. The option cannot be set for a handle.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long PreallocationSize
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long PreallocationSize { get; init => field = Option.NotNegative(value); }
 
     /// <summary>
     /// Whether the file appears under its name, whole, only when <see cref="FilePipeWriter.CompleteAsync"/> is called;
@@ -113,11 +97,7 @@ public sealed record FilePipeWriterOptions
     /// <see cref="NotSupportedException"/> if the file cannot seek.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long? Offset
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long? Offset { get; init => field = Option.NotNegative(value); }
 
     /// <summary>
     /// Whether the file is cut at <see cref="Offset"/> when it is opened, so that no old bytes remain after the new ones;
@@ -154,11 +134,7 @@ public sealed record FilePipeWriterOptions
     /// <see cref="FilePipeWriter.GetMemory"/> gets a larger piece.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is out of that range.</exception>
-    public int MinimumBufferSize
-    {
-        get;
-        init => field = Option.Within(value, 1, MaxMinimumBufferSize);
-    } = DefaultMinimumBufferSize;
+    public int MinimumBufferSize { get; init => field = Option.Within(value, 1, MaxMinimumBufferSize); } = DefaultMinimumBufferSize;
 
     /// <summary>
     /// The pool that memory comes from; <see langword="null"/>, the default, is the library's own pool, which pins its memory once and
@@ -181,30 +157,18 @@ public sealed record FilePipeWriterOptions
     /// default. 0 makes every flush wait until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long PauseWriterThreshold
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    } = DefaultPauseWriterThreshold;
+    public long PauseWriterThreshold { get; init => field = Option.NotNegative(value); } = DefaultPauseWriterThreshold;
 
     /// <summary>
     /// The number of flushed bytes in memory at which a flush that had to wait completes; 0, the default, means half of
     /// <see cref="PauseWriterThreshold"/>. It must not exceed that threshold.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long ResumeWriterThreshold
-    {
-        get;
-        init => field = Option.NotNegative(value);
-    }
+    public long ResumeWriterThreshold { get; init => field = Option.NotNegative(value); }
 
     /// <summary>What is true of the bytes when a flush has completed; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="Pipelines.File.FlushGuarantee"/>.</exception>
-    public FlushGuarantee FlushGuarantee
-    {
-        get;
-        init => field = Option.Defined(value);
-    }
+    public FlushGuarantee FlushGuarantee { get; init => field = Option.Defined(value); }
 
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that nobody reads
@@ -212,11 +176,7 @@ public sealed record FilePipeWriterOptions
     /// Linux. <see cref="FileCaching.Direct"/> writes past the cache, or throws.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileCaching"/>.</exception>
-    public FileCaching Caching
-    {
-        get;
-        init => field = Option.Defined(value);
-    }
+    public FileCaching Caching { get; init => field = Option.Defined(value); }
 
     /// <summary>
     /// How many writes of 512 KiB run at once at most, 1 to 16; 0, the default, is 1. It is for <see cref="FileCaching.Direct"/>; another
@@ -225,11 +185,7 @@ public sealed record FilePipeWriterOptions
     /// been written behind the failed one. What makes the file longer is written one after the other, so the file is an unbroken prefix.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not between 0 and 16.</exception>
-    public int WritesInFlight
-    {
-        get;
-        init => field = Option.Within(value, 0, DirectFile.MaxInFlight);
-    }
+    public int WritesInFlight { get; init => field = Option.Within(value, 0, DirectFile.MaxInFlight); }
 
     /// <summary>
     /// The back end that writes the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this
