@@ -12,7 +12,7 @@ public sealed partial class FilePipeWriter
     /// <summary>
     /// What is shorter is copied: it goes out behind the caller's back then, which saves more than the copy costs, bytes.
     /// </summary>
-    private const int MinLentWrite = 256 * 1024;
+    private const int MinBorrowedWrite = 256 * 1024;
 
     /// <summary>The least room that a copy from a stream reads into, bytes.</summary>
     private const int MinStreamRead = 4 * 1024;
@@ -39,9 +39,9 @@ public sealed partial class FilePipeWriter
     internal ValueTask<FlushResult> WriteAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
     {
         _calls.Enter();
-        if (source.Length >= MinLentWrite && _file.Opened is { CanSeek: true, EndsWrites: true })
+        if (source.Length >= MinBorrowedWrite && _file.Opened is { CanSeek: true, EndsWrites: true })
         {
-            return WriteLentAsync(source, cancellationToken);
+            return WriteBorrowedAsync(source, cancellationToken);
         }
 
         if (source.Length > MaxUnpacedWrite)
@@ -106,7 +106,7 @@ public sealed partial class FilePipeWriter
 
     /// <summary>A write of the caller's own memory. The call is under way until that is the caller's again.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> WriteLentAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
+    private async ValueTask<FlushResult> WriteBorrowedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
     {
         ValueTask<FlushResult> last;
         try
@@ -115,7 +115,7 @@ public sealed partial class FilePipeWriter
             try
             {
                 using MemoryHandle pin = source.IsSingleSegment ? source.First.Pin() : default;
-                FlushResult result = await LendAsync(source, pin, cancellationToken).ConfigureAwait(false);
+                FlushResult result = await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
                     Keep(source.Slice(Taken - start));
@@ -141,9 +141,9 @@ public sealed partial class FilePipeWriter
     /// <summary>
     /// Has memory of the caller's written, and completes when the queue has no more use for it: it is written, or called back.
     /// </summary>
-    private ValueTask<FlushResult> LendAsync(ReadOnlySequence<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
+    private ValueTask<FlushResult> BorrowAsync(ReadOnlySequence<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
     {
-        PendingResult<FlushResult> lender;
+        PendingResult<FlushResult> wait;
         bool runs;
         lock (_loop)
         {
@@ -155,13 +155,13 @@ public sealed partial class FilePipeWriter
                 return Ended(_loop.Error, isCanceled, cancellationToken);
             }
 
-            lender = _loop.LendLocked(source, pin, cancellationToken);
+            wait = _loop.BorrowLocked(source, pin, cancellationToken);
             runs = _loop.TryRunLocked();
         }
 
         _loop.Run(runs);
 
-        return lender.EndWith(s_onTokenCanceled, this, cancellationToken);
+        return wait.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
     /// <summary>

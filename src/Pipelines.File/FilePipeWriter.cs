@@ -159,7 +159,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         lock (_loop)
         {
             canceled = _flushes.TakeAll();
-            _cancelRequested = !_loop.TryCallBackLocked(result, null) && canceled is null;
+            _cancelRequested = !_loop.TryRevokeLocked(result, null) && canceled is null;
         }
 
         FlushWaiters.CompleteNow(canceled, result, null);
@@ -306,7 +306,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         lock (_loop)
         {
             canceled = _flushes.TakeCanceled(token);
-            _ = _loop.TryCallBackLocked(default, error);
+            _ = _loop.TryRevokeLocked(default, error);
         }
 
         FlushWaiters.CompleteNow(canceled, default, error);

@@ -161,7 +161,7 @@ internal sealed partial class WriteLoop
 
     private ValueTask PerformAsync(FileRequest request)
     {
-        // Segments are pinned already, and lent memory of one piece is, too; pieces are arrays of the library's own.
+        // Segments are pinned already, and so is borrowed memory of one piece; several pieces are arrays of the library's own.
         request.Pin();
         if (_performsHere && file.Opened.TryPerform(request, mayWait: true))
         {
@@ -201,7 +201,7 @@ internal sealed partial class WriteLoop
             }
 
             error = Error;
-            reached = TakeLenderLocked(flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null));
+            reached = TakeBorrowWaitLocked(flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null));
             freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
         }
 
@@ -235,27 +235,28 @@ internal sealed partial class WriteLoop
         }
     }
 
-    /// <summary>Puts the lender before the other waits where the queue needs the lent memory no more. No call is under way.</summary>
-    private PendingResult<FlushResult>? TakeLenderLocked(PendingResult<FlushResult>? others)
+    /// <summary>Ends the loan of borrowed memory that the queue needs no more: whoever waits for it comes before <paramref name="others"/>.
+    /// No call is under way.</summary>
+    private PendingResult<FlushResult>? TakeBorrowWaitLocked(PendingResult<FlushResult>? others)
     {
-        if (_lender is not { } lender || (GoesOn && !IsAllWritten && _calledBack is null))
+        if (_borrowWait is not { } wait || (GoesOn && !IsAllWritten && _revoked is null))
         {
             return others;
         }
 
         (FlushResult Result, OperationCanceledException? Error)? ended = IsAborted ? (default, FilePipeWriter.AbortedException())
-            : _calledBack;
-        queue.EndLoanLocked();
-        _lender = null;
-        _calledBack = null;
+            : _revoked;
+        queue.EndBorrowingLocked();
+        _borrowWait = null;
+        _revoked = null;
         if (Error is null && ended is { } end)
         {
-            lender.CompleteOnPool(end.Result, end.Error);
+            wait.CompleteOnPool(end.Result, end.Error);
             return others;
         }
 
-        lender.Next = others;
-        return lender;
+        wait.Next = others;
+        return wait;
     }
 
     /// <summary>
@@ -295,7 +296,7 @@ internal sealed partial class WriteLoop
         {
             _step = Step.Close;
             _request = null;
-            left = TakeLenderLocked(flushes.TakeAll());
+            left = TakeBorrowWaitLocked(flushes.TakeAll());
             freed = queue.ReleaseAllLocked(_keepsRoom);
             reason = Error;
         }

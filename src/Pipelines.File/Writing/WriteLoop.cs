@@ -29,9 +29,9 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     // Owned by whoever makes the idle loop run, then by the loop: calls are made on this thread, whose caller waits for them anyway.
     private bool _performsHere;
 
-    // Whoever has lent memory to the queue, and how the wait ends where that was called back before all of it was written.
-    private PendingResult<FlushResult>? _lender;
-    private (FlushResult Result, OperationCanceledException? Error)? _calledBack;
+    // Who waits for the memory that the queue has borrowed, and how the wait ends if the memory was revoked before all of it was written.
+    private PendingResult<FlushResult>? _borrowWait;
+    private (FlushResult Result, OperationCanceledException? Error)? _revoked;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use the memory that it has.
     private bool _isGivenUp;
@@ -75,31 +75,31 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     }
 
     /// <summary>
-    /// Hands over everything, and behind it memory of the caller's, which stays as it is until the wait is over. The file can seek, so that
+    /// Hands over everything, and behind it memory of the caller's, which must not change until the wait is over. The file can seek, so
     /// every call with that memory ends by itself.
     /// </summary>
-    internal PendingResult<FlushResult> LendLocked(ReadOnlySequence<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
+    internal PendingResult<FlushResult> BorrowLocked(ReadOnlySequence<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
     {
         HandOverLocked();
         _flushesInQueue++;
-        queue.LendLocked(memory, pin);
-        _lender = flushes.Rent(cancellationToken);
-        return _lender;
+        queue.BorrowLocked(memory, pin);
+        _borrowWait = flushes.Rent(cancellationToken);
+        return _borrowWait;
     }
 
     /// <summary>
-    /// Calls lent memory back, if there is some and it is waited for with the token of <paramref name="error"/>. It is the caller's again
+    /// Revokes borrowed memory, if there is some and its wait has the token of <paramref name="error"/>. The memory is the caller's again
     /// when the call under way has ended.
     /// </summary>
-    internal bool TryCallBackLocked(FlushResult result, OperationCanceledException? error)
+    internal bool TryRevokeLocked(FlushResult result, OperationCanceledException? error)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        if (_lender is null || _calledBack is not null || (error is not null && error.CancellationToken != _lender.CancellationToken))
+        if (_borrowWait is null || _revoked is not null || (error is not null && error.CancellationToken != _borrowWait.CancellationToken))
         {
             return false;
         }
 
-        _calledBack = (result, error);
+        _revoked = (result, error);
         return true;
     }
 

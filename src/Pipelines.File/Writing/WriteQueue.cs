@@ -7,7 +7,7 @@ namespace Pipelines.File.Writing;
 /// The bytes of a writer on their way to the file, as a chain of segments. Three marks divide it, all counted from the beginning:
 /// <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. What lies before Written is gone; from there to Flushed it
 /// belongs to the write loop, which the writer's lock guards; what lies behind Flushed, and the room behind Advanced, belongs to the
-/// writer's caller, who needs no lock for it. Behind the segments may lie memory that the caller has lent, for as long as the caller waits.
+/// writer's caller, who needs no lock for it. Behind the segments may lie memory that is borrowed from the caller, who waits for it.
 /// </summary>
 /// <remarks>
 /// Methods that end in Locked are called under the writer's lock. What one returns is a list of segments for the caller to give back to the
@@ -27,8 +27,8 @@ internal sealed class WriteQueue
     /// <summary>The longest piece of memory, bytes: an array, less what a segment and an open flush need of it.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
-    /// <summary>Bytes that one write takes at most of lent memory: a call that is canceled waits for the write under way.</summary>
-    private const int LentBytesPerWrite = 8 * 1024 * 1024;
+    /// <summary>The most bytes of borrowed memory in one write. A call that is canceled waits for the write under way.</summary>
+    private const int BorrowedBytesPerWrite = 8 * 1024 * 1024;
 
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
@@ -53,13 +53,13 @@ internal sealed class WriteQueue
     // memory behind those.
     private FileSegment? _tail;
     private int _tailEnd;
-    private bool _isRoomOut;
+    private bool _callerHasRoom;
     private long _advanced;
 
-    // What is lent and not written, where its first byte comes, and its address where it is in one piece. Guarded by the lock.
-    private ReadOnlySequence<byte> _lent;
-    private long _lentStart;
-    private nint _lentAddress;
+    // What is borrowed and not written, the position of its first byte, and its address if it is one piece. Guarded by the lock.
+    private ReadOnlySequence<byte> _borrowed;
+    private long _borrowedStart;
+    private nint _borrowedAddress;
 
     internal WriteQueue(OpenedFile file, FilePipeWriterOptions options)
     {
@@ -104,8 +104,8 @@ internal sealed class WriteQueue
     /// </summary>
     internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
-        bool wasOut = _isRoomOut;
-        Volatile.Write(ref _isRoomOut, true);
+        bool wasOut = _callerHasRoom;
+        Volatile.Write(ref _callerHasRoom, true);
         if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
         {
             // Copies, as ReleaseAllLocked may clear both meanwhile.
@@ -118,7 +118,7 @@ internal sealed class WriteQueue
             }
         }
 
-        Volatile.Write(ref _isRoomOut, wasOut);
+        Volatile.Write(ref _callerHasRoom, wasOut);
         room = default;
         return false;
     }
@@ -137,7 +137,7 @@ internal sealed class WriteQueue
 
         _tailEnd += bytes;
         Advanced = _advanced + bytes;
-        Volatile.Write(ref _isRoomOut, false);
+        Volatile.Write(ref _callerHasRoom, false);
         return true;
     }
 
@@ -195,7 +195,7 @@ internal sealed class WriteQueue
 
         _tail = segment;
         _tailEnd = moved;
-        _isRoomOut = true;
+        _callerHasRoom = true;
         return TakeBefore(Written);
     }
 
@@ -208,39 +208,40 @@ internal sealed class WriteQueue
 
     /// <summary>
     /// Hands memory over that stays the caller's, behind everything else, which is handed over already. It is in use until
-    /// <see cref="EndLoanLocked"/>.
+    /// <see cref="EndBorrowingLocked"/>.
     /// </summary>
-    internal unsafe void LendLocked(ReadOnlySequence<byte> memory, MemoryHandle pin)
+    internal unsafe void BorrowLocked(ReadOnlySequence<byte> memory, MemoryHandle pin)
     {
-        Debug.Assert(Flushed == Advanced && _lent.IsEmpty);
-        _lent = memory;
-        _lentStart = Flushed;
-        _lentAddress = (nint)pin.Pointer;
+        Debug.Assert(Flushed == Advanced && _borrowed.IsEmpty);
+        _borrowed = memory;
+        _borrowedStart = Flushed;
+        _borrowedAddress = (nint)pin.Pointer;
         Flushed = Advanced = Flushed + memory.Length;
     }
 
-    /// <summary>The queue has no more use for the lent memory; what of it is not written was not taken. No write is under way.</summary>
-    internal void EndLoanLocked()
+    /// <summary>The queue does not need the borrowed memory any more. Bytes of it that are not written were not taken. No write is under
+    /// way.</summary>
+    internal void EndBorrowingLocked()
     {
-        Flushed = Advanced = _lentStart;
+        Flushed = Advanced = _borrowedStart;
 
-        // The room of the tail goes on behind what was lent.
-        _tail?.SetRunningIndex(_lentStart - _tailEnd);
-        _lent = default;
-        _lentAddress = 0;
+        // The room of the tail goes on behind what was borrowed.
+        _tail?.SetRunningIndex(_borrowedStart - _tailEnd);
+        _borrowed = default;
+        _borrowedAddress = 0;
     }
 
     /// <summary>
-    /// Gives the request the next flushed bytes, or what is lent behind them. They stay where they are until
+    /// Gives the request the next flushed bytes, or what is borrowed behind them. They stay where they are until
     /// <see cref="TakeWrittenLocked"/>.
     /// </summary>
     internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written);
-        long ownEnd = _lent.IsEmpty ? Flushed : _lentStart;
+        long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
         if (Written == ownEnd)
         {
-            AddLent(request, MostOf(request, LentBytesPerWrite));
+            AddBorrowed(request, MostOf(request, BorrowedBytesPerWrite));
             return;
         }
 
@@ -263,12 +264,12 @@ internal sealed class WriteQueue
     internal void OnWrittenLocked(long bytes)
     {
         Written += bytes;
-        if (!_lent.IsEmpty && Written > _lentStart)
+        if (!_borrowed.IsEmpty && Written > _borrowedStart)
         {
-            long lent = Written - _lentStart;
-            _lent = _lent.Slice(lent);
-            _lentAddress += _lentAddress == 0 ? 0 : (nint)lent;
-            _lentStart = Written;
+            long written = Written - _borrowedStart;
+            _borrowed = _borrowed.Slice(written);
+            _borrowedAddress += _borrowedAddress == 0 ? 0 : (nint)written;
+            _borrowedStart = Written;
         }
     }
 
@@ -303,7 +304,7 @@ internal sealed class WriteQueue
                 Interlocked.MemoryBarrierProcessWide();
             }
 
-            if (!keepsRoom || !Volatile.Read(ref _isRoomOut))
+            if (!keepsRoom || !Volatile.Read(ref _callerHasRoom))
             {
                 tail.NextSegment = list;
                 list = tail;
@@ -349,16 +350,16 @@ internal sealed class WriteQueue
         return end;
     }
 
-    private void AddLent(FileRequest request, long maxBytes)
+    private void AddBorrowed(FileRequest request, long maxBytes)
     {
-        foreach (ReadOnlyMemory<byte> memory in _lent)
+        foreach (ReadOnlyMemory<byte> memory in _borrowed)
         {
             if (request.BufferCount == _maxSegmentsPerWrite || request.Length == maxBytes)
             {
                 break;
             }
 
-            request.Add(memory[..(int)Math.Min(memory.Length, maxBytes - request.Length)], _lentAddress);
+            request.Add(memory[..(int)Math.Min(memory.Length, maxBytes - request.Length)], _borrowedAddress);
         }
     }
 

@@ -6,14 +6,14 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>A write of the caller's own memory, which the system has until the call completes, and what others do meanwhile.</summary>
-public sealed class WriterLentTests : IDisposable
+public sealed class WriterBorrowedTests : IDisposable
 {
     private const int Length = 300_000;
 
     private readonly TempFolder _folder = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
-    public WriterLentTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+    public WriterBorrowedTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
 
     public void Dispose() => _folder.Dispose();
 
