@@ -7,6 +7,12 @@ namespace Pipelines.File.Memory;
 /// </summary>
 internal static class BinaryOrder
 {
+    /// <summary>Whether values whose lowest byte comes first are turned on this processor.</summary>
+    internal static bool Little => !BitConverter.IsLittleEndian;
+
+    /// <summary>Whether values whose highest byte comes first are turned on this processor.</summary>
+    internal static bool Big => BitConverter.IsLittleEndian;
+
     internal static T Reverse<T>(T value)
         where T : unmanaged
         => Unsafe.SizeOf<T>() switch

@@ -19,391 +19,304 @@ public static class BinarySequenceReaderExtensions
     private const int DecimalScale = 0x00FF0000;
     private const int MaxDecimalScale = 28 << 16;
 
-    /// <summary>Reads one byte.</summary>
     /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadByte(ref this SequenceReader<byte> reader, out byte value) => reader.TryRead(out value);
-
-    /// <summary>Reads one byte.</summary>
-    /// <inheritdoc cref="TryReadByte"/>
-    public static bool TryReadSByte(ref this SequenceReader<byte> reader, out sbyte value)
-        => TryTake(ref reader, out value, isReversed: false);
-
-    /// <summary>
-    /// Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.
-    /// </summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; <see langword="false"/> if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadBoolean(ref this SequenceReader<byte> reader, out bool value)
+    extension(ref SequenceReader<byte> reader)
     {
-        bool isRead = reader.TryRead(out byte read);
-        value = read != 0;
-        return isRead;
-    }
+        /// <summary>Reads one byte.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadByte(out byte value) => reader.TryRead(out value);
 
-    /// <summary>Reads a <see cref="short"/> from 2 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, out short value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
+        /// <summary>Reads one byte.</summary>
+        /// <inheritdoc cref="TryReadByte"/>
+        public bool TryReadSByte(out sbyte value) => TryTake(ref reader, out value, isReversed: false);
 
-    /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<short> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="short"/> from 2 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, out short value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<short> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, out ushort value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, out ushort value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt16BigEndian(ref this SequenceReader<byte> reader, scoped Span<ushort> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads an <see cref="int"/> from 4 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, out int value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<int> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads an <see cref="int"/> from 4 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, out int value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<int> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="uint"/> from 4 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, out uint value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32LittleEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="uint"/> from 4 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, out uint value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt32BigEndian(ref this SequenceReader<byte> reader, scoped Span<uint> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="long"/> from 8 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, out long value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<long> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="long"/> from 8 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, out long value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<long> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, out ulong value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64LittleEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, out ulong value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadUInt64BigEndian(ref this SequenceReader<byte> reader, scoped Span<ulong> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="Half"/> from 2 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, out Half value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadHalfLittleEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="Half"/> from 2 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, out Half value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadHalfBigEndian(ref this SequenceReader<byte> reader, scoped Span<Half> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="float"/> from 4 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, out float value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadSingleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<float> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="float"/> from 4 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, out float value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadSingleBigEndian(ref this SequenceReader<byte> reader, scoped Span<float> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="double"/> from 8 bytes, the lowest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, out double value)
-        => TryTake(ref reader, out value, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleLittleEndian(ref this SequenceReader<byte> reader, scoped Span<double> values)
-        => TryTakeAll(ref reader, values, isReversed: !BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a <see cref="double"/> from 8 bytes, the highest byte first.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, out double value)
-        => TryTake(ref reader, out value, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
-    public static bool TryReadDoubleBigEndian(ref this SequenceReader<byte> reader, scoped Span<double> values)
-        => TryTakeAll(ref reader, values, isReversed: BitConverter.IsLittleEndian);
-
-    /// <summary>Reads a decimal from the 16 bytes that <see cref="BinaryWriter"/> writes for it.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether a decimal was there; <see langword="false"/> also if the 16 bytes are not a decimal.</returns>
-    public static bool TryReadDecimal(ref this SequenceReader<byte> reader, out decimal value)
-    {
-        value = 0;
-        Span<int> parts = stackalloc int[4];
-        SequenceReader<byte> start = reader;
-        if (!reader.TryReadInt32LittleEndian(parts))
+        /// <summary>
+        /// Reads one byte, as <see cref="BinaryReader"/> does: 0 is <see langword="false"/>, everything else <see langword="true"/>.
+        /// </summary>
+        /// <param name="value">The value; <see langword="false"/> if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadBoolean(out bool value)
         {
-            return false;
+            bool isRead = reader.TryRead(out byte read);
+            value = read != 0;
+            return isRead;
         }
 
-        if ((parts[3] & ~(DecimalSign | DecimalScale)) != 0 || (parts[3] & DecimalScale) > MaxDecimalScale)
+        /// <summary>Reads a <see cref="short"/> from 2 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadInt16LittleEndian(out short value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadInt16LittleEndian(scoped Span<short> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="short"/> from 2 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadInt16BigEndian(out short value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="short"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadInt16BigEndian(scoped Span<short> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadUInt16LittleEndian(out ushort value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadUInt16LittleEndian(scoped Span<ushort> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="ushort"/> from 2 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadUInt16BigEndian(out ushort value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="ushort"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadUInt16BigEndian(scoped Span<ushort> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads an <see cref="int"/> from 4 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadInt32LittleEndian(out int value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadInt32LittleEndian(scoped Span<int> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads an <see cref="int"/> from 4 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadInt32BigEndian(out int value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="int"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadInt32BigEndian(scoped Span<int> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="uint"/> from 4 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadUInt32LittleEndian(out uint value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadUInt32LittleEndian(scoped Span<uint> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="uint"/> from 4 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadUInt32BigEndian(out uint value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="uint"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadUInt32BigEndian(scoped Span<uint> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="long"/> from 8 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadInt64LittleEndian(out long value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadInt64LittleEndian(scoped Span<long> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="long"/> from 8 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadInt64BigEndian(out long value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="long"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadInt64BigEndian(scoped Span<long> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadUInt64LittleEndian(out ulong value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadUInt64LittleEndian(scoped Span<ulong> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="ulong"/> from 8 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadUInt64BigEndian(out ulong value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="ulong"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadUInt64BigEndian(scoped Span<ulong> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="Half"/> from 2 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadHalfLittleEndian(out Half value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadHalfLittleEndian(scoped Span<Half> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="Half"/> from 2 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadHalfBigEndian(out Half value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="Half"/> values of 2 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadHalfBigEndian(scoped Span<Half> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="float"/> from 4 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadSingleLittleEndian(out float value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadSingleLittleEndian(scoped Span<float> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="float"/> from 4 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadSingleBigEndian(out float value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="float"/> values of 4 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadSingleBigEndian(scoped Span<float> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a <see cref="double"/> from 8 bytes, the lowest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadDoubleLittleEndian(out double value) => TryTake(ref reader, out value, BinaryOrder.Little);
+
+        /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the lowest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadDoubleLittleEndian(scoped Span<double> values) => TryTakeAll(ref reader, values, BinaryOrder.Little);
+
+        /// <summary>Reads a <see cref="double"/> from 8 bytes, the highest byte first.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadDoubleBigEndian(out double value) => TryTake(ref reader, out value, BinaryOrder.Big);
+
+        /// <summary>Reads several <see cref="double"/> values of 8 bytes each, the highest byte of each first, in one copy.</summary>
+        /// <param name="values">Receives the values; unchanged if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether enough bytes were there to fill <paramref name="values"/>. If not, the reader does not move.</returns>
+        public bool TryReadDoubleBigEndian(scoped Span<double> values) => TryTakeAll(ref reader, values, BinaryOrder.Big);
+
+        /// <summary>Reads a decimal from the 16 bytes that <see cref="BinaryWriter"/> writes for it.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether a decimal was there; <see langword="false"/> also if the 16 bytes are not a decimal.</returns>
+        public bool TryReadDecimal(out decimal value)
         {
-            reader = start;
-            return false;
+            Span<int> parts = stackalloc int[4];
+            SequenceReader<byte> start = reader;
+            bool isRead = reader.TryReadInt32LittleEndian(parts)
+                && (parts[3] & ~(DecimalSign | DecimalScale)) == 0 && (parts[3] & DecimalScale) <= MaxDecimalScale;
+            value = isRead ? new decimal(parts) : 0;
+            reader = isRead ? reader : start;
+            return isRead;
         }
 
-        value = new decimal(parts);
-        return true;
-    }
-
-    /// <summary>Reads a <see cref="Guid"/> from 16 bytes.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; <see cref="Guid.Empty"/> if the method returns <see langword="false"/>.</param>
-    /// <param name="bigEndian">
-    /// Whether the bytes have the order of the text; see <see cref="BinaryBufferWriterExtensions.WriteGuid"/>.
-    /// </param>
-    /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
-    public static bool TryReadGuid(ref this SequenceReader<byte> reader, out Guid value, bool bigEndian = false)
-    {
-        Span<byte> bytes = stackalloc byte[GuidSize];
-        bool isRead = TryTakeAll(ref reader, bytes, isReversed: false);
-        value = isRead ? new Guid(bytes, bigEndian) : default;
-        return isRead;
-    }
-
-    /// <summary>Reads an integer that was written with seven bits in each byte.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether an integer was there; <see langword="false"/> also if it has more than five bytes or 32 bits.</returns>
-    public static bool TryRead7BitEncodedInt(ref this SequenceReader<byte> reader, out int value)
-    {
-        bool isRead = Decode7Bits(ref reader, bits: 32, out ulong read) == OperationStatus.Done;
-        value = (int)read;
-        return isRead;
-    }
-
-    /// <summary>Reads an integer that was written with seven bits in each byte.</summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether an integer was there; <see langword="false"/> also if it has more than ten bytes or 64 bits.</returns>
-    public static bool TryRead7BitEncodedInt64(ref this SequenceReader<byte> reader, out long value)
-    {
-        bool isRead = Decode7Bits(ref reader, bits: 64, out ulong read) == OperationStatus.Done;
-        value = (long)read;
-        return isRead;
-    }
-
-    /// <summary>
-    /// Reads a string in the format of <see cref="BinaryWriter"/>: the number of its UTF-8 bytes, with seven bits in each byte, and then
-    /// the bytes. Bytes that are not UTF-8 become U+FFFD.
-    /// </summary>
-    /// <param name="reader">The reader that the bytes are taken from.</param>
-    /// <param name="value">The string; <see langword="null"/> if it was not read. It is created only when all its bytes are there.</param>
-    /// <returns>Whether a string was there; <see langword="false"/> also if the length is invalid.</returns>
-    public static bool TryReadString(ref this SequenceReader<byte> reader, [NotNullWhen(true)] out string? value)
-        => reader.TryReadString(int.MaxValue, out value) == OperationStatus.Done;
-
-    /// <summary>
-    /// Reads a string in the format of <see cref="BinaryWriter"/>, and distinguishes bytes that are not a string from bytes that have not
-    /// come yet.
-    /// </summary>
-    /// <param name="reader">The reader that the bytes are taken from. It moves only if the string was read.</param>
-    /// <param name="maxBytes">
-    /// The maximum number of UTF-8 bytes of the string. It detects a damaged length before the bytes have come.
-    /// </param>
-    /// <param name="value">The string; <see langword="null"/> if it was not read.</param>
-    /// <returns>
-    /// <see cref="OperationStatus.Done"/> if the string was read; <see cref="OperationStatus.NeedMoreData"/> if not all of its bytes are
-    /// there; <see cref="OperationStatus.InvalidData"/> if the length is invalid or more than <paramref name="maxBytes"/>.
-    /// </returns>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxBytes"/> is negative.</exception>
-    public static OperationStatus TryReadString(ref this SequenceReader<byte> reader, int maxBytes, out string? value)
-    {
-        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
-        value = null;
-        SequenceReader<byte> start = reader;
-        OperationStatus status = Decode7Bits(ref reader, bits: 32, out ulong length);
-        if (status == OperationStatus.Done)
+        /// <summary>Reads a <see cref="Guid"/> from 16 bytes.</summary>
+        /// <param name="value">The value; <see cref="Guid.Empty"/> if the method returns <see langword="false"/>.</param>
+        /// <param name="bigEndian">
+        /// Whether the bytes have the order of the text; see <see cref="BinaryBufferWriterExtensions.WriteGuid"/>.
+        /// </param>
+        /// <returns>Whether enough bytes were there. If not, the reader does not move.</returns>
+        public bool TryReadGuid(out Guid value, bool bigEndian = false)
         {
-            status = length > (ulong)maxBytes ? OperationStatus.InvalidData
+            Span<byte> bytes = stackalloc byte[GuidSize];
+            bool isRead = TryTakeAll(ref reader, bytes, isReversed: false);
+            value = isRead ? new Guid(bytes, bigEndian) : default;
+            return isRead;
+        }
+
+        /// <summary>Reads an integer that was written with seven bits in each byte.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether an integer was there; <see langword="false"/> also if it has more than five bytes or 32 bits.</returns>
+        public bool TryRead7BitEncodedInt(out int value)
+        {
+            bool isRead = Decode7Bits(ref reader, bits: 32, out ulong read) == OperationStatus.Done;
+            value = (int)read;
+            return isRead;
+        }
+
+        /// <summary>Reads an integer that was written with seven bits in each byte.</summary>
+        /// <param name="value">The value; 0 if the method returns <see langword="false"/>.</param>
+        /// <returns>Whether an integer was there; <see langword="false"/> also if it has more than ten bytes or 64 bits.</returns>
+        public bool TryRead7BitEncodedInt64(out long value)
+        {
+            bool isRead = Decode7Bits(ref reader, bits: 64, out ulong read) == OperationStatus.Done;
+            value = (long)read;
+            return isRead;
+        }
+
+        /// <summary>
+        /// Reads a string in the format of <see cref="BinaryWriter"/>: the number of its UTF-8 bytes, with seven bits in each byte, and
+        /// then the bytes. Bytes that are not UTF-8 become U+FFFD.
+        /// </summary>
+        /// <param name="value">
+        /// The string; <see langword="null"/> if it was not read. It is created only when all its bytes are there.
+        /// </param>
+        /// <returns>Whether a string was there; <see langword="false"/> also if the length is invalid.</returns>
+        public bool TryReadString([NotNullWhen(true)] out string? value)
+            => reader.TryReadString(int.MaxValue, out value) == OperationStatus.Done;
+
+        /// <summary>
+        /// Reads a string in the format of <see cref="BinaryWriter"/>, and distinguishes bytes that are not a string from bytes that have
+        /// not come yet.
+        /// </summary>
+        /// <param name="maxBytes">
+        /// The maximum number of UTF-8 bytes of the string. It detects a damaged length before the bytes have come.
+        /// </param>
+        /// <param name="value">The string; <see langword="null"/> if it was not read.</param>
+        /// <returns>
+        /// <see cref="OperationStatus.Done"/> if the string was read; <see cref="OperationStatus.NeedMoreData"/> if not all of its bytes
+        /// are there; <see cref="OperationStatus.InvalidData"/> if the length is invalid or more than <paramref name="maxBytes"/>.
+        /// </returns>
+        /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxBytes"/> is negative.</exception>
+        public OperationStatus TryReadString(int maxBytes, out string? value)
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
+            value = null;
+            SequenceReader<byte> start = reader;
+            OperationStatus status = Decode7Bits(ref reader, bits: 32, out ulong length);
+            status = status != OperationStatus.Done ? status
+                : length > (ulong)maxBytes ? OperationStatus.InvalidData
                 : (ulong)reader.Remaining < length ? OperationStatus.NeedMoreData
                 : OperationStatus.Done;
-        }
+            if (status != OperationStatus.Done)
+            {
+                reader = start;
+                return status;
+            }
 
-        if (status != OperationStatus.Done)
-        {
-            reader = start;
+            value = (ulong)reader.UnreadSpan.Length >= length
+                ? Encoding.UTF8.GetString(reader.UnreadSpan[..(int)length])
+                : Encoding.UTF8.GetString(reader.UnreadSequence.Slice(0, (int)length));
+            reader.Advance((int)length);
             return status;
         }
-
-        value = (ulong)reader.UnreadSpan.Length >= length
-            ? Encoding.UTF8.GetString(reader.UnreadSpan[..(int)length])
-            : Encoding.UTF8.GetString(reader.UnreadSequence.Slice(0, (int)length));
-        reader.Advance((int)length);
-        return status;
     }
 
     private static bool TryTake<T>(ref SequenceReader<byte> reader, out T value, bool isReversed)
