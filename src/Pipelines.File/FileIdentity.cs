@@ -17,9 +17,6 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
 {
     private const char Separator = ':';
 
-    // 16, 32 and 16 hexadecimal digits, and two separators.
-    private const int MaxTextLength = 66;
-
     // Not a UInt128: the code around one is compiled anew in every process, as its layout is not settled for ReadyToRun.
     private readonly ulong _numberHigh;
 
@@ -124,11 +121,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     /// Returns <see cref="Volume"/>, <see cref="Number"/> and <see cref="Created"/> as three hexadecimal numbers with colons between.
     /// </summary>
     public override string ToString()
-    {
-        Span<char> text = stackalloc char[MaxTextLength];
-        _ = TryFormat(text, out int length, default, CultureInfo.InvariantCulture);
-        return new string(text[..length]);
-    }
+        => string.Create(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}");
 
     /// <inheritdoc cref="ToString()"/>
     /// <param name="format">Ignored.</param>

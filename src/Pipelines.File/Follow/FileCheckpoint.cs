@@ -13,9 +13,6 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
 {
     private const char Separator = '@';
 
-    /// <summary>The longest text: that of an identity, the separator, and 19 digits.</summary>
-    internal const int MaxTextLength = 86;
-
     /// <summary>The file offset, in bytes, of the first byte that was not used yet.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long Offset { get; init => field = NotNegative(value); } = NotNegative(Offset);
@@ -69,12 +66,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     }
 
     /// <summary>Returns the text of <see cref="Identity"/>, an @, and <see cref="Offset"/> as a decimal number.</summary>
-    public override string ToString()
-    {
-        Span<char> text = stackalloc char[MaxTextLength];
-        _ = TryFormat(text, out int length, default, CultureInfo.InvariantCulture);
-        return new string(text[..length]);
-    }
+    public override string ToString() => string.Create(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}");
 
     /// <inheritdoc cref="ToString()"/>
     /// <param name="format">Ignored.</param>

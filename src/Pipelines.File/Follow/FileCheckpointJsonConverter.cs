@@ -20,8 +20,6 @@ public sealed class FileCheckpointJsonConverter : JsonConverter<FileCheckpoint>
     public override void Write(Utf8JsonWriter writer, FileCheckpoint value, JsonSerializerOptions options)
     {
         ArgumentNullException.ThrowIfNull(writer);
-        Span<char> text = stackalloc char[FileCheckpoint.MaxTextLength];
-        _ = value.TryFormat(text, out int length, default, CultureInfo.InvariantCulture);
-        writer.WriteStringValue(text[..length]);
+        writer.WriteStringValue(value.ToString());
     }
 }

@@ -28,31 +28,20 @@ internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRa
     internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body,
         CancellationToken cancellationToken)
     {
-        using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-        ExceptionDispatchInfo? first = null;
-        await Task.WhenAll(ranges.Select(range => Task.Run(() => RunAsync(range), CancellationToken.None))).ConfigureAwait(false);
-        first?.Throw();
+        ParallelOptions atOnce = new() { MaxDegreeOfParallelism = Math.Max(1, ranges.Length), CancellationToken = cancellationToken };
+        await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
         if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)
         {
             throw new IOException($"The file was cut to {length} bytes while it was read; it had {ranges[^1].EndOffset}: '{path}'");
         }
 
-        async Task RunAsync(FileRange range)
+        async ValueTask RunAsync(FileRange range, CancellationToken stop)
         {
-            try
+            FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, handle, path),
+                options.With(range.Offset, range.Length), leaveOpen: true);
+            await using (reader.ConfigureAwait(false))
             {
-                stop.Token.ThrowIfCancellationRequested();
-                FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, handle, path),
-                    options.With(range.Offset, range.Length), leaveOpen: true);
-                await using (reader.ConfigureAwait(false))
-                {
-                    await body(reader, stop.Token).ConfigureAwait(false);
-                }
-            }
-            catch (Exception e)
-            {
-                Interlocked.CompareExchange(ref first, ExceptionDispatchInfo.Capture(e), null);
-                await stop.CancelAsync().ConfigureAwait(false);
+                await body(reader, stop).ConfigureAwait(false);
             }
         }
     }

@@ -34,7 +34,8 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
 
         _searched = isWhole ? 0 : rest.Length - (rest.Length % _lineFeed.Length);
         ReadOnlySequence<byte> line = isWhole ? rest.Slice(0, bytes.Consumed - _lineFeed.Length) : rest;
-        if (isWhole && BeginsWith(line.Slice(Math.Max(0, line.Length - _carriageReturn.Length)), _carriageReturn))
+        ReadOnlySequence<byte> last = line.Slice(Math.Max(0, line.Length - _carriageReturn.Length));
+        if (isWhole && new SequenceReader<byte>(last).IsNext(_carriageReturn))
         {
             line = line.Slice(0, line.Length - _carriageReturn.Length);
         }
@@ -51,7 +52,7 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
             return false;
         }
 
-        bool isMarked = _lines == 0 && _mark.Length > 0 && BeginsWith(line, _mark);
+        bool isMarked = _lines == 0 && _mark.Length > 0 && new SequenceReader<byte>(line).IsNext(_mark);
         text = encoding.GetString(isMarked ? line.Slice(_mark.Length) : line);
         rest = rest.Slice(isWhole ? bytes.Position : rest.End);
         _lines++;
@@ -59,7 +60,4 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
         // A mark with nothing behind it is no line.
         return isWhole || !isMarked || text.Length > 0;
     }
-
-    private static bool BeginsWith(ReadOnlySequence<byte> line, byte[] bytes)
-        => line.Length >= bytes.Length && line.Slice(0, bytes.Length).ToArray().AsSpan().SequenceEqual(bytes);
 }

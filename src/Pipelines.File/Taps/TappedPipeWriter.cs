@@ -20,16 +20,14 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
     public override void Advance(int bytes)
     {
         // A count that is none is the writer's to refuse.
-        if (bytes > 0 && bytes <= _memory.Length)
+        int shown = (uint)bytes <= (uint)_memory.Length ? bytes : 0;
+        if (shown > 0)
         {
-            append(_memory.Span[..bytes]);
-            writer.Advance(bytes);
-            _memory = _memory[bytes..];
+            append(_memory.Span[..shown]);
         }
-        else
-        {
-            writer.Advance(bytes);
-        }
+
+        writer.Advance(bytes);
+        _memory = _memory[shown..];
     }
 
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)

@@ -102,23 +102,20 @@ public readonly struct Utf8InterpolatedStringHandler
     public void AppendFormatted<T>(T value, int alignment, string? format)
     {
         // The casts of a value type are no boxes: the JIT knows T.
-        if (_custom is not null)
-        {
-            AppendFormatted(_custom.Format(format, value, _provider).AsSpan(), alignment);
-        }
-        else if (value is char character)
+        if (_custom is null && value is char character)
         {
             // It formats itself, too, but throws where it is a half of a pair.
             AppendFormatted(new ReadOnlySpan<char>(in character), alignment);
         }
-        else if (value is IUtf8SpanFormattable)
+        else if (_custom is null && value is IUtf8SpanFormattable)
         {
             AppendUtf8(value, alignment, format);
         }
         else
         {
-            AppendFormatted((value is IFormattable formattable ? formattable.ToString(format, _provider) : value?.ToString()).AsSpan(),
-                alignment);
+            string? text = _custom is not null ? _custom.Format(format, value, _provider)
+                : value is IFormattable formattable ? formattable.ToString(format, _provider) : value?.ToString();
+            AppendFormatted(text.AsSpan(), alignment);
         }
     }
 
