@@ -224,7 +224,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             }
 
             _request!.Clear();
-            FilePipeMetrics.ReadInline();
+            FilePipeMetrics.ReadsInline.Add();
             AfterLock after = default;
             bool isAnswered;
             bool isCanceled;

@@ -232,7 +232,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         {
             if (guarantee == FlushGuarantee.WriteBehind)
             {
-                FilePipeMetrics.FlushPaused();
+                FilePipeMetrics.FlushesPaused.Add();
             }
 
             return pending.EndWith(s_onTokenCanceled, this, cancellationToken);

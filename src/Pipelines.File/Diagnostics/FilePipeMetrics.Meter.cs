@@ -23,22 +23,18 @@ internal static partial class FilePipeMetrics
 
         static Instruments()
         {
-            Counter("reads.inline", "{read}", "Reads that finished on the caller's thread", static () => Volatile.Read(ref s_readsInline));
-            Counter("reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait",
-                static () => Volatile.Read(ref s_readsHandedOver));
-            Counter("bytes_read", "By", "Bytes read from files", static () => Volatile.Read(ref s_bytesRead));
-            Counter("writes", "{write}", "Write calls", static () => Volatile.Read(ref s_writes));
-            Counter("bytes_written", "By", "Bytes written to files", static () => Volatile.Read(ref s_bytesWritten));
+            Counter("reads.inline", "{read}", "Reads that finished on the caller's thread", ReadsInline);
+            Counter("reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait", ReadsHandedOver);
+            Counter("bytes_read", "By", "Bytes read from files", BytesRead);
+            Counter("writes", "{write}", "Write calls", Writes);
+            Counter("bytes_written", "By", "Bytes written to files", BytesWritten);
             Counter("flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's",
-                static () => Volatile.Read(ref s_flushesCoalesced));
-            Counter("flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold",
-                static () => Volatile.Read(ref s_flushesPaused));
-            Counter("syncs", "{sync}", "fdatasync or FlushFileBuffers calls", static () => Volatile.Read(ref s_syncs));
-            Counter("pool.allocated", "By", "Memory that was allocated because the pool had none of its size",
-                static () => Volatile.Read(ref s_poolAllocated));
+                FlushesCoalesced);
+            Counter("flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold", FlushesPaused);
+            Counter("syncs", "{sync}", "fdatasync or FlushFileBuffers calls", Syncs);
+            Counter("pool.allocated", "By", "Memory that was allocated because the pool had none of its size", PoolAllocated);
             Counter("pool.released", "By",
-                "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short",
-                static () => Volatile.Read(ref s_poolReleased));
+                "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short", PoolReleased);
             Meter.CreateObservableCounter("pipelines.file.fallbacks", ObserveFallbacks, "{call}",
                 "System calls that a file or system does not support, and what they answered");
             Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}",
@@ -53,8 +49,8 @@ internal static partial class FilePipeMetrics
                 static () => WaitingThreads.Shared.UnderWayCount);
         }
 
-        private static void Counter(string name, string unit, string description, Func<long> observe)
-            => Meter.CreateObservableCounter("pipelines.file." + name, observe, unit, description);
+        private static void Counter(string name, string unit, string description, Count count)
+            => Meter.CreateObservableCounter("pipelines.file." + name, () => count.Value, unit, description);
 
         private static void Level(string name, string unit, string description, Func<long> observe)
             => Meter.CreateObservableUpDownCounter("pipelines.file." + name, observe, unit, description);

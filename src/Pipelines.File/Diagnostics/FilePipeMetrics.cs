@@ -9,17 +9,17 @@ namespace Pipelines.File.Diagnostics;
 /// </summary>
 internal static partial class FilePipeMetrics
 {
-    // Interlocked, each by itself: a listener may see a read whose bytes are not counted yet.
-    private static long s_readsInline;
-    private static long s_readsHandedOver;
-    private static long s_bytesRead;
-    private static long s_writes;
-    private static long s_bytesWritten;
-    private static long s_flushesCoalesced;
-    private static long s_flushesPaused;
-    private static long s_syncs;
-    private static long s_poolAllocated;
-    private static long s_poolReleased;
+    // Each by itself: a listener may see a read whose bytes are not counted yet.
+    internal static readonly Count ReadsInline = new();
+    internal static readonly Count ReadsHandedOver = new();
+    internal static readonly Count BytesRead = new();
+    internal static readonly Count Writes = new();
+    internal static readonly Count BytesWritten = new();
+    internal static readonly Count FlushesCoalesced = new();
+    internal static readonly Count FlushesPaused = new();
+    internal static readonly Count Syncs = new();
+    internal static readonly Count PoolAllocated = new();
+    internal static readonly Count PoolReleased = new();
 
     // By kind of wait: calls that have ended, and stopwatch ticks from queueing to the end.
     private static readonly long[] s_waits = new long[(int)WaitKind.Look + 1];
@@ -47,36 +47,26 @@ internal static partial class FilePipeMetrics
     {
         if (kind == FileRequestKind.Read)
         {
-            Interlocked.Increment(ref s_readsHandedOver);
+            ReadsHandedOver.Add();
         }
     }
 
-    internal static void ReadInline() => Interlocked.Increment(ref s_readsInline);
-
-    internal static void Read(long bytes) => Interlocked.Add(ref s_bytesRead, bytes);
-
-    internal static void Wrote(long bytes)
-    {
-        Interlocked.Increment(ref s_writes);
-        Interlocked.Add(ref s_bytesWritten, bytes);
-    }
-
-    internal static void Synced() => Interlocked.Increment(ref s_syncs);
-
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
-
-    internal static void FlushesCoalesced(long flushes) => Interlocked.Add(ref s_flushesCoalesced, flushes);
-
-    internal static void FlushPaused() => Interlocked.Increment(ref s_flushesPaused);
-
-    internal static void PoolAllocated(int bytes) => Interlocked.Add(ref s_poolAllocated, bytes);
-
-    internal static void PoolReleased(int bytes) => Interlocked.Add(ref s_poolReleased, bytes);
 
     /// <summary>A call that was queued at that timestamp has ended.</summary>
     internal static void Waited(WaitKind kind, long queuedAt)
     {
         Interlocked.Increment(ref s_waits[(int)kind]);
         Interlocked.Add(ref s_waitTicks[(int)kind], Stopwatch.GetTimestamp() - queuedAt);
+    }
+
+    /// <summary>What was counted since the process began, by any thread.</summary>
+    internal sealed class Count
+    {
+        private long _value;
+
+        internal long Value => Volatile.Read(ref _value);
+
+        internal void Add(long number = 1) => Interlocked.Add(ref _value, number);
     }
 }

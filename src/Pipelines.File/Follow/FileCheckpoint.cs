@@ -1,4 +1,5 @@
 using System.Text.Json.Serialization;
+using Pipelines.File.IO;
 
 namespace Pipelines.File;
 
@@ -15,7 +16,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
 
     /// <summary>The file offset, in bytes, of the first byte that was not used yet.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long Offset { get; init => field = NotNegative(value); } = NotNegative(Offset);
+    public long Offset { get; init => field = Option.NotNegative(value); } = Option.NotNegative(Offset, nameof(Offset));
 
     /// <summary>Parses the text that <see cref="ToString()"/> has returned. A line end behind it is ignored.</summary>
     /// <param name="s">The text.</param>
@@ -82,10 +83,4 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
         IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten);
-
-    private static long NotNegative(long offset)
-    {
-        ArgumentOutOfRangeException.ThrowIfNegative(offset, nameof(Offset));
-        return offset;
-    }
 }

@@ -319,13 +319,14 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         switch (Kind)
         {
             case FileRequestKind.Read when transferred > 0:
-                FilePipeMetrics.Read(transferred);
+                FilePipeMetrics.BytesRead.Add(transferred);
                 break;
             case FileRequestKind.Write when transferred > 0:
-                FilePipeMetrics.Wrote(transferred);
+                FilePipeMetrics.Writes.Add();
+                FilePipeMetrics.BytesWritten.Add(transferred);
                 break;
             case FileRequestKind.Sync:
-                FilePipeMetrics.Synced();
+                FilePipeMetrics.Syncs.Add();
                 break;
         }
     }

@@ -1,3 +1,4 @@
+using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
 namespace Pipelines.File;
@@ -21,11 +22,7 @@ public static class FilePipeMemory
     public static long MaxRetainedBytes
     {
         get => SegmentPool.Shared.MaxRetainedBytes;
-        set
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value);
-            SegmentPool.Shared.MaxRetainedBytes = value;
-        }
+        set => SegmentPool.Shared.MaxRetainedBytes = Option.NotNegative(value);
     }
 
     /// <summary>

@@ -197,7 +197,7 @@ internal sealed class SegmentPool
     private static FileSegment Allocate(int size)
     {
         FileSegment segment = new(size <= MaxSize ? SizeOf(size) : size);
-        FilePipeMetrics.PoolAllocated(segment.PooledSize);
+        FilePipeMetrics.PoolAllocated.Add(segment.PooledSize);
         return segment;
     }
 
@@ -233,7 +233,7 @@ internal sealed class SegmentPool
     private void Drop(FileSegment segment)
     {
         Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
-        FilePipeMetrics.PoolReleased(segment.PooledSize);
+        FilePipeMetrics.PoolReleased.Add(segment.PooledSize);
     }
 
     /// <summary>Segments of one size. The one that came last is the first to go, as its memory is in the processor's caches.</summary>

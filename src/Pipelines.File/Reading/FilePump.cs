@@ -165,7 +165,7 @@ internal sealed class FilePump : IDisposable
             return ReadLaterAsync(destination, _request);
         }
 
-        FilePipeMetrics.ReadInline();
+        FilePipeMetrics.ReadsInline.Add();
         return new ValueTask<int>(EndRead(destination, _request));
     }
 

@@ -32,8 +32,8 @@ internal abstract partial class ReplacementFile
         // Open from the start, so that a folder that cannot be synced is an error before anything is replaced.
         private readonly SafeFileHandle? _folder;
 
-        internal Unix(string path, FilePipeWriterOptions options, bool isDurable, UnixCalls calls)
-            : base(path, options.Mode, isDurable)
+        internal Unix(string path, FilePipeWriterOptions options, UnixCalls calls)
+            : base(path, options)
         {
             _calls = calls;
             Target? target = FindTarget(options.ReplacesLinks);
@@ -56,7 +56,7 @@ internal abstract partial class ReplacementFile
                     TakeRights(handle, replaced);
                 }
 
-                _folder = isDurable ? FolderSync.Open(calls, Folder) : null;
+                _folder = IsDurable ? FolderSync.Open(calls, Folder) : null;
                 Allocate(handle, options.PreallocationSize);
                 Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls);
             }

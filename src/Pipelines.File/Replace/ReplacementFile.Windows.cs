@@ -16,8 +16,8 @@ internal abstract partial class ReplacementFile
 
         private readonly WindowsCalls _calls;
 
-        internal Windows(string path, FilePipeWriterOptions options, bool isDurable, WindowsCalls calls)
-            : base(path, options.Mode, isDurable)
+        internal Windows(string path, FilePipeWriterOptions options, WindowsCalls calls)
+            : base(path, options)
         {
             _calls = calls;
             FindTarget(options.ReplacesLinks);

@@ -15,11 +15,11 @@ internal abstract partial class ReplacementFile : IDisposable
     /// </summary>
     internal const string TemporaryPrefix = ".pipelines-file-";
 
-    private ReplacementFile(string path, FileMode mode, bool isDurable)
+    private ReplacementFile(string path, FilePipeWriterOptions options)
     {
         TargetPath = path;
-        Replaces = mode == FileMode.Create;
-        IsDurable = isDurable;
+        Replaces = options.Mode == FileMode.Create;
+        IsDurable = options.FlushGuarantee == FlushGuarantee.Durable;
     }
 
     /// <summary>The open file.</summary>
@@ -73,12 +73,8 @@ internal abstract partial class ReplacementFile : IDisposable
     }
 
     private static ReplacementFile OpenBeside(string fullPath, FilePipeWriterOptions options, object? calls)
-    {
-        bool isDurable = options.FlushGuarantee == FlushGuarantee.Durable;
-        return OperatingSystem.IsWindows()
-            ? new Windows(fullPath, options, isDurable, (WindowsCalls?)calls ?? WindowsCalls.Default)
-            : new Unix(fullPath, options, isDurable, (UnixCalls?)calls ?? UnixCalls.Default);
-    }
+        => OperatingSystem.IsWindows() ? new Windows(fullPath, options, (WindowsCalls?)calls ?? WindowsCalls.Default)
+            : new Unix(fullPath, options, (UnixCalls?)calls ?? UnixCalls.Default);
 
     /// <summary>Gives the file its name, on a thread that may wait.</summary>
     /// <exception cref="FileExistsException">There is a file of that name by now, which is not to be replaced.</exception>

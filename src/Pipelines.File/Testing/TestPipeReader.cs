@@ -1,3 +1,5 @@
+using Pipelines.File.IO;
+
 namespace Pipelines.File.Testing;
 
 /// <summary>
@@ -41,14 +43,14 @@ public sealed class TestPipeReader : PipeReader, IDisposable
 
     /// <summary>The maximum number of bytes that one read adds; by default the length of the piece.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public int PieceSize { get; init => field = AtLeastOne(value, nameof(PieceSize)); } = int.MaxValue;
+    public int PieceSize { get; init => field = Option.Within(value, 1, int.MaxValue); } = int.MaxValue;
 
     /// <summary>
     /// The maximum number of bytes in one segment of the buffer; 1 puts every byte into a segment of its own. By default every piece is one
     /// segment.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public int SegmentSize { get; init => field = AtLeastOne(value, nameof(SegmentSize)); } = int.MaxValue;
+    public int SegmentSize { get; init => field = Option.Within(value, 1, int.MaxValue); } = int.MaxValue;
 
     /// <summary>
     /// Whether every piece comes later; <see langword="false"/> by default. A read that needs a piece is then not complete when it returns,
@@ -61,15 +63,7 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     /// <see langword="null"/>, the default, never fails.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The number is negative.</exception>
-    public long? FailsAt
-    {
-        get;
-        init
-        {
-            ArgumentOutOfRangeException.ThrowIfNegative(value.GetValueOrDefault(), nameof(FailsAt));
-            field = value;
-        }
-    }
+    public long? FailsAt { get; init => field = Option.NotNegative(value); }
 
     /// <summary>The exception that reading throws at <see cref="FailsAt"/>; an <see cref="IOException"/> by default.</summary>
     public Exception Error { get; init; } = new IOException("The read failed, as the test asked.");
@@ -139,12 +133,6 @@ public sealed class TestPipeReader : PipeReader, IDisposable
 
     /// <summary>Completes the reader.</summary>
     public void Dispose() => Complete();
-
-    private static int AtLeastOne(int value, string name)
-    {
-        ArgumentOutOfRangeException.ThrowIfLessThan(value, 1, name);
-        return value;
-    }
 
     private void WriteNext()
     {

@@ -137,7 +137,7 @@ internal sealed partial class WriteLoop
                     request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
                         || !file.Opened.CanSeek;
                     queue.BeginWriteLocked(request);
-                    FilePipeMetrics.FlushesCoalesced(Math.Max(0, _flushesInQueue - 1));
+                    FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;
                     break;
                 case Step.Trim:
