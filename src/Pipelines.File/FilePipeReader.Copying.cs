@@ -2,7 +2,7 @@ using Pipelines.File.Reading;
 
 namespace Pipelines.File;
 
-// Copies of everything that is left.
+// Copies the rest of the file: CopyToAsync.
 public sealed partial class FilePipeReader
 {
     /// <summary>
@@ -90,8 +90,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Copies what is buffered, what a read under way reads into the reader's own memory, and everything where the system cannot read into
-    /// the destination's. <see langword="true"/>: the rest is for the pump that is set up.
+    /// Copies what is buffered and what a running read adds to the buffer. With direct I/O it copies everything. Returns
+    /// <see langword="true"/> if <see cref="_pump"/> is set up to copy the rest, <see langword="false"/> if the copy is over.
     /// </summary>
     private async ValueTask<bool> CopyBufferedAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
@@ -110,7 +110,7 @@ public sealed partial class FilePipeReader
                 return false;
             }
 
-            // What the destination was advanced over is consumed, whatever comes of the flush.
+            // Bytes that the destination was advanced over count as consumed, even if the flush fails.
             SequencePosition consumed = read.Buffer.Start;
             try
             {
@@ -132,8 +132,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Whether the file is the pump's from here on. Not while anything is left to a read of the reader's own: bytes that are buffered, an
-    /// error, a cancellation, a call.
+    /// Sets <see cref="_pump"/> up, if the reader itself has nothing left to deal with: no buffered bytes, error, cancellation or running
+    /// call. Otherwise it returns <see langword="false"/> and the buffered bytes.
     /// </summary>
     private bool TryBeginPump(out ReadResult buffered)
     {
@@ -141,7 +141,8 @@ public sealed partial class FilePipeReader
         {
             ThrowIfNotReadableLocked();
 
-            // Not where the system reads whole blocks only. Past the page cache large reads ahead pay for the copy of their bytes.
+            // With direct I/O, which reads whole blocks only, the copy goes through the buffer: reading ahead in large calls gains more
+            // than copying the bytes costs.
             _isCopying = OpenedFile.ReadGranularity == 1;
             buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
             if (!_isCopying || _stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
@@ -177,7 +178,7 @@ public sealed partial class FilePipeReader
             _ = Perform(after);
         }
 
-        // A cancellation that came during the last call found nothing that it could end, and would be lost.
+        // A cancellation that came too late to end a call is reported here. Otherwise it would be lost.
         if (pump.Canceled is { } canceled)
         {
             ExceptionDispatchInfo.Throw(canceled);

@@ -4,7 +4,7 @@ using Pipelines.File.Reading;
 
 namespace Pipelines.File;
 
-// How a read ends before the system has ended it, and how the reader does.
+// Cancels reads, and ends the reader.
 public sealed partial class FilePipeReader
 {
     /// <summary>
@@ -56,7 +56,7 @@ public sealed partial class FilePipeReader
             after.Error = after.Wait is null ? null : CompletedMeanwhileException();
             after.Cancellation = _pump?.Cancel(CompletedMeanwhileException()) ?? CancellationOfReadLocked();
 
-            // Else whoever has the request, or copies, releases everything when that ends.
+            // In the other stages the owner of the request, or the copy, releases everything when its call is over.
             after.Releases = _stage == Stage.Idle;
         }
 
@@ -68,7 +68,7 @@ public sealed partial class FilePipeReader
 
     /// <summary>
     /// Ends the reader as <see cref="Complete"/> does, and completes when memory and handle are released. It waits for a system call that
-    /// still runs, but not for one that has no memory of the reader's (<see cref="FilePipeBackend.Portable"/>, a pipe).
+    /// still runs, unless the call does not use the reader's memory (a pipe with <see cref="FilePipeBackend.Portable"/>).
     /// </summary>
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override async ValueTask CompleteAsync(Exception? exception = null)
@@ -102,8 +102,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Gives memory and handle back, by the one who found the reader completed and nothing under way. Returns what a caller's memory pool
-    /// threw.
+    /// Releases memory and handle. Called once, without the lock, by the thread that found under the lock that the reader is completed and
+    /// no call is running. Returns what a caller's memory pool threw.
     /// </summary>
     private Exception? Release()
     {
@@ -133,7 +133,10 @@ public sealed partial class FilePipeReader
         return poolError;
     }
 
-    /// <summary>A read that nobody waits for any more is given up, unless it reads ahead.</summary>
+    /// <summary>
+    /// Cancels the running read, for which nobody waits any more. A read-ahead is canceled after Complete only, because its bytes are
+    /// wanted.
+    /// </summary>
     private Cancellation CancellationOfReadLocked()
         => _stage == Stage.Waiting && (_isCompleted || !_buffer.ReadsAhead) ? new Cancellation(_request!) : default;
 }

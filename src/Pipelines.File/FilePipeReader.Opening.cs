@@ -4,7 +4,7 @@ using Pipelines.File.Reading;
 
 namespace Pipelines.File;
 
-// How a reader comes to its file.
+// Opens readers: by path, by handle, and for standard input.
 public sealed partial class FilePipeReader
 {
     /// <summary>Opens a file and returns a reader for it. The reader closes the file when it is completed.</summary>
@@ -94,10 +94,11 @@ public sealed partial class FilePipeReader
     /// closes it.
     /// </summary>
     /// <remarks>
-    /// <para>It begins where the shell, or whoever read before, has stopped, and leaves a file at the first byte that was not consumed. So
-    /// <c>(read header; program; cat) &lt; file</c> reads every line once.</para>
-    /// <para><c>FilePipeReader.Create("/dev/stdin")</c> is different: it opens the file behind it again, from its beginning, and fails for
-    /// a socket.</para>
+    /// <para>It begins at the position of the open file, where the shell or an earlier program has stopped. When the reader is completed,
+    /// it sets the position of a file to the first byte that was not consumed. So <c>(read header; program; cat) &lt; file</c> reads every
+    /// line once.</para>
+    /// <para><c>FilePipeReader.Create("/dev/stdin")</c> is different: it opens the underlying file again, reads it from its beginning, and
+    /// fails for a socket.</para>
     /// </remarks>
     /// <param name="options">
     /// How to read; <see langword="null"/> means the defaults. <see cref="FilePipeReaderOptions.Offset"/> and options that need a path

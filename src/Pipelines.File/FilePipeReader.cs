@@ -21,25 +21,25 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private static readonly Action<object?, CancellationToken> s_onTokenCanceled =
         static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
 
-    // The lock, which guards it and every field below. Nothing is called under it that waits or that runs a caller's code, a caller's
-    // memory pool included.
+    // The reader's lock, which also guards the fields below. Under it no code waits and no caller's code runs, a caller's memory pool
+    // included.
     private readonly ReadBuffer _buffer;
     private readonly bool _leaveOpen;
 
-    // The read under way. It belongs to the caller's thread while _stage is Trying, to WaitingReads while it is Waiting, and to whoever
-    // holds the lock while it is Idle.
+    // The request of the reader's own reads; null before the first one. Its owner is the thread of the call while _stage is Trying, the
+    // loop of WaitingReads while it is Waiting, and whoever holds the lock while it is Idle.
     private FileRequest? _request;
     private Stage _stage;
     private bool _isCompleted;
     private bool _isReleased;
 
-    // A CopyToAsync that reads into the destination's memory is under way: nothing is read ahead.
+    // Whether a CopyToAsync reads into the destination's memory. Nothing is read ahead then.
     private bool _isCopying;
 
-    // While _stage is Pumping.
+    // Reads the file for a copy; null unless _stage is Pumping.
     private FilePump? _pump;
 
-    // From the first read on that has to wait.
+    // Null until a read has to wait, a read-ahead begins, or CompleteAsync has to wait for the release.
     private WaitingReads? _waiting;
 
     private FilePipeReader(ReadBuffer buffer, bool leaveOpen)
@@ -53,13 +53,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         /// <summary>No system call is under way.</summary>
         Idle,
 
-        /// <summary>The caller's thread is in a call that does not wait.</summary>
+        /// <summary>The thread that called ReadAsync performs the request, which does not wait.</summary>
         Trying,
 
-        /// <summary>The loop of WaitingReads has the request.</summary>
+        /// <summary>The loop of WaitingReads owns the request.</summary>
         Waiting,
 
-        /// <summary>CopyToAsync has the file, with a request of its own.</summary>
+        /// <summary>A FilePump reads the file for CopyToAsync, with a request of its own.</summary>
         Pumping,
     }
 
@@ -100,7 +100,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
     internal OpenedFile OpenedFile => _buffer.File;
 
-    /// <summary>Made under the lock, or found while a read of its is under way.</summary>
+    /// <summary>Created on first use. Used under the lock only.</summary>
     private WaitingReads Waiting => _waiting ??= new WaitingReads(this, _buffer);
 
     /// <summary>
@@ -147,7 +147,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             isCompleted = _isCompleted;
             if (isCompleted)
             {
-                // The buffer that the caller still had is nobody's from here on.
+                // This call ends the caller's use of its last buffer, so the segments can be reused.
                 after.Freed = _buffer.TakeBackLocked();
             }
             else if (_stage == Stage.Pumping)
@@ -156,7 +156,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             }
             else if (consumed.GetObject() is null || examined.GetObject() is null)
             {
-                // The positions of an empty buffer.
+                // Positions of an empty buffer: there is nothing to advance over.
                 return;
             }
             else
@@ -196,7 +196,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
             if (_stage == Stage.Waiting)
             {
-                // A read-ahead, or what a canceled read has left behind.
+                // A read is running already: a read-ahead, or one whose wait was canceled.
                 wait = Waiting.AddLocked(minimumSize, cancellationToken);
             }
             else
@@ -208,7 +208,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         return wait is null ? TryReadAsync(minimumSize, cancellationToken) : wait.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
-    /// <summary>Performs reads on the caller's thread for as long as they need no waiting, and until they are enough.</summary>
+    /// <summary>Performs reads on the caller's thread until the result is complete or a read has to wait.</summary>
     private ValueTask<ReadResult> TryReadAsync(int minimumSize, CancellationToken cancellationToken)
     {
         while (true)
@@ -243,7 +243,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 }
             }
 
-            // What a caller's pool throws here concerns nobody who waits: the bytes are there.
+            // An error of the caller's pool, thrown when it took memory back, does not fail this read.
             _ = Perform(after);
             if (isAnswered || isCanceled)
             {
@@ -253,8 +253,9 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Hands over a read that has to wait. Also after Complete: the system may have the memory already, and the read's end releases
-    /// everything. If it was canceled meanwhile, nobody waits for it.
+    /// Hands a read that has to wait to <see cref="WaitingReads"/>. After Complete, too: the system may have its memory already, and the
+    /// end of the read releases everything. If a cancellation or Complete came meanwhile, this call returns at once, and nobody waits for
+    /// the read.
     /// </summary>
     private ValueTask<ReadResult> StartReadAsync(int minimumSize, CancellationToken cancellationToken)
     {
@@ -280,10 +281,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         return wait is null ? _buffer.Answer(result, error) : wait.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
-    /// <summary>The read that is set up, for the loop of <see cref="WaitingReads"/>.</summary>
+    /// <summary>Runs the read that is set up. Called by the loop of <see cref="WaitingReads"/>.</summary>
     internal ValueTask RunReadAsync() => OpenedFile.RunAsync(_request!);
 
-    /// <summary>What came of it, on the thread that performed it. <see langword="true"/>: another one is set up.</summary>
+    /// <summary>
+    /// Records the result of that read, and completes the pending ReadAsync unless it needs another read. Called by the loop of
+    /// <see cref="WaitingReads"/>, without the lock. Returns <see langword="true"/> if the next read is set up.
+    /// </summary>
     internal bool EndWaitingRead()
     {
         AfterLock after = default;
@@ -314,8 +318,9 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Gives the read its memory. A caller's memory pool may throw here: then the read is not made, whoever waits for it gets the error,
-    /// and it is returned. Called without the lock by whoever has the request.
+    /// Rents and pins the memory of the read. Called without the lock by the owner of the request. If a caller's memory pool throws, the
+    /// read is not performed, the pending ReadAsync fails with that error, and the error is returned. A read that the file still performs
+    /// (<see cref="FileRequest.IsUnderWay"/>) continues without more memory instead, and <see langword="null"/> is returned.
     /// </summary>
     private Exception? TryRent()
     {
@@ -326,7 +331,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
         catch (Exception) when (_request!.IsUnderWay)
         {
-            // It goes on without. The read behind it asks the pool again.
+            // The file still performs this read, which continues without more memory. The next read asks the pool again.
             _request.Unrented = 0;
             return null;
         }
@@ -347,8 +352,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Does what was decided under the lock, without it. What a caller's memory pool threw is returned; what an awaiter's context throws is
-    /// thrown, last.
+    /// Does, without the lock, what was decided under it. Returns what a caller's memory pool threw. Throws, as its last step, what an
+    /// awaiter's SynchronizationContext or TaskScheduler throws.
     /// </summary>
     private Exception? Perform(in AfterLock after)
     {
@@ -376,7 +381,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         return poolError;
     }
 
-    /// <summary>Sets a read up. The rest of its memory is given to it by <see cref="TryRent"/>.</summary>
+    /// <summary>Sets a read up. <see cref="TryRent"/> adds the memory that it still lacks.</summary>
     private void BeginReadLocked(int minimumSize, Stage next)
     {
         if (_request is null)
@@ -390,7 +395,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         _stage = next;
     }
 
-    /// <summary>Sets a read ahead up if one is wanted. What has it performed is returned.</summary>
+    /// <summary>Sets a read-ahead up if one is wanted. Returns the loop that is to be woken for it, or <see langword="null"/>.</summary>
     private WaitingReads? TryBeginReadAheadLocked()
     {
         if (!_buffer.ReadsAhead || _stage != Stage.Idle || _isCompleted || _isCopying || !_buffer.WantsReadAheadLocked())

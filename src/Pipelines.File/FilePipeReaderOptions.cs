@@ -35,7 +35,8 @@ public sealed record FilePipeReaderOptions
     /// <see cref="Pool"/>, the option is the maximum size instead; tests of parsers use that.
     /// </summary>
     /// <remarks>
-    /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, which then has at least 262,144 bytes.
+    /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, so a segment has up to 262,144 bytes even
+    /// if the option is smaller.
     /// </remarks>
     public int BufferSize { get; init => field = Option.Within(value, 1, MaxBufferSize); } = DefaultBufferSize;
 
@@ -65,11 +66,11 @@ public sealed record FilePipeReaderOptions
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>
-    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off, but for
-    /// <see cref="FileCaching.Direct"/>, where it is <see cref="ReadsInFlight"/> times 1,048,576. Another thread reads ahead while your
-    /// program works on the bytes that it has. A read that has begun is finished, so up to 262,144 bytes more may be buffered, and with
-    /// <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 1,048,576. A copy into a <see cref="PipeWriter"/> does not read
-    /// ahead, except with <see cref="FileCaching.Direct"/>.
+    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off, or, with
+    /// <see cref="FileCaching.Direct"/>, means <see cref="ReadsInFlight"/> times 1,048,576. Another thread reads ahead while your program
+    /// works on the bytes that it has. A read that has begun is finished. So up to 262,144 bytes more may be buffered, or
+    /// <see cref="BufferSize"/> if that is larger; with <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 1,048,576. A
+    /// copy into a <see cref="PipeWriter"/> does not read ahead, except with <see cref="FileCaching.Direct"/>.
     /// </summary>
     public long PauseReadAheadThreshold { get; init => field = Option.NotNegative(value); }
 
@@ -97,8 +98,7 @@ public sealed record FilePipeReaderOptions
     /// <summary>
     /// How often the reader looks at a followed file when the system does not report changes: on network file systems, if no inotify watch
     /// is left (/proc/sys/fs/inotify/max_user_watches), and on systems other than Linux. 250 ms by default; 1 ms to 1 day. On Linux the
-    /// reader notices growth at once, and checks the name after four intervals, which finds out whether a folder above the file was
-    /// renamed.
+    /// reader notices growth at once. It checks the name every four intervals, and so notices that a folder above the file was renamed.
     /// </summary>
     public TimeSpan FollowInterval
     {
@@ -133,8 +133,8 @@ public sealed record FilePipeReaderOptions
     public FileCaching Caching { get; init => field = Option.Defined(value); }
 
     /// <summary>
-    /// How many reads of 512 KiB run at once, 1 to 16; 0, the default, is 4. The reader hands over so many at a time. It is for
-    /// <see cref="FileCaching.Direct"/>, where the system does not read ahead; another <see cref="Caching"/> throws
+    /// How many reads of 512 KiB run at once, 1 to 16; 0, the default, is 4. The reader gets the bytes of that many reads at a time. It is
+    /// for <see cref="FileCaching.Direct"/>, where the system does not read ahead; another <see cref="Caching"/> throws
     /// <see cref="ArgumentException"/> when the file is opened.
     /// </summary>
     public int ReadsInFlight { get; init => field = Option.Within(value, 0, DirectFile.MaxInFlight); }
@@ -148,10 +148,10 @@ public sealed record FilePipeReaderOptions
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeReadAheadThreshold == 0 ? PauseReadAheadThreshold / 2 : ResumeReadAheadThreshold;
 
-    /// <summary>The same for another part of the file.</summary>
+    /// <summary>Copies these options for another part of the file.</summary>
     internal FilePipeReaderOptions With(long offset, long? length) => this with { Offset = offset, Length = length };
 
-    /// <exception cref="ArgumentException">Values do not go together.</exception>
+    /// <exception cref="ArgumentException">Two options do not fit together.</exception>
     internal void Validate()
     {
         bool isDirect = Caching == FileCaching.Direct;
