@@ -7,7 +7,7 @@ public enum FileCaching
     Keep,
 
     /// <summary>
-    /// The cache keeps as little of the file as possible, and so keeps the files of other programs. Use it for a large file that is read or
+    /// As little of the file as possible, so that the cache keeps the files of other programs. Use it for a large file that is read or
     /// written once. Pages of the file that were cached before stay. It is a hint: it has an effect on regular files on Linux, unless
     /// <see cref="FilePipeBackend.Portable"/> is used.
     /// </summary>
@@ -31,19 +31,19 @@ public enum FileCaching
     /// <para>The kernel then neither reads ahead nor collects writes. So the reader reads ahead by itself, with
     /// <see cref="FilePipeReaderOptions.ReadsInFlight"/> calls of 512 KiB at once, and buffers up to four times as much. The writer writes
     /// up to 512 KiB a call, one call after the other; <see cref="FilePipeWriterOptions.WritesInFlight"/> asks for more at once.</para>
-    /// <para>Offsets, lengths, buffers and flushes may be any. The device takes whole blocks of 4,096 bytes. Bytes that are no whole block
-    /// are copied when they are read. When they are written, at the beginning and at the end of what a flush hands over, they go through
-    /// the cache. So flush seldom, or multiples of 4,096 bytes.</para>
+    /// <para>Offsets, lengths, buffers and flushes may have any size. The device takes whole blocks of 4,096 bytes. When bytes that do not
+    /// fill a block are read, they are copied. When they are written, at the beginning and at the end of what a flush hands over, they go
+    /// through the cache. So flush seldom, or multiples of 4,096 bytes.</para>
     /// <para>A memory pool of yours has to give memory whose address is a multiple of 4,096. If it does not, the first read, or the first
     /// call of the writer that needs memory, throws <see cref="ArgumentException"/>.</para>
-    /// <para>Files and block devices have it. Standard streams, <see cref="FileMode.Append"/> and
-    /// <see cref="FilePipeReaderOptions.Follow"/> throw <see cref="ArgumentException"/>, pipes and files of /proc
+    /// <para>Files and block devices support it. Standard streams, <see cref="FileMode.Append"/> and
+    /// <see cref="FilePipeReaderOptions.Follow"/> throw <see cref="ArgumentException"/>. Pipes and files of /proc throw
     /// <see cref="NotSupportedException"/>.</para>
-    /// <para>A handle of yours keeps its flags, because the file is opened a second time. On Linux that is done by /proc/self/fd. When that
-    /// is closed, the file loses the locks that your process has set by fcntl(2), which is what <see cref="FileStream.Lock"/> does. On
-    /// Windows a handle needs <see cref="FilePipeBackend.Overlapped"/>, and has to share what it is open for. A file that is opened by path
-    /// is opened twice there, too (ReOpenFile). So <see cref="FileShare.Read"/> is added to what a reader shares, and
-    /// <see cref="FileShare.Write"/> to what a writer does.</para>
+    /// <para>A handle of yours keeps its flags, because the file is opened a second time. On Linux that is done by /proc/self/fd. When the
+    /// second descriptor is closed, the file loses the locks that your process has set by fcntl(2), which is what
+    /// <see cref="FileStream.Lock"/> does. On Windows a handle needs <see cref="FilePipeBackend.Overlapped"/>, and has to share what it is
+    /// open for. A file that is opened by path is opened twice on Windows, too (ReOpenFile). So <see cref="FileShare.Read"/> is added to
+    /// what a reader shares, and <see cref="FileShare.Write"/> to what a writer shares.</para>
     /// </remarks>
     Direct,
 }

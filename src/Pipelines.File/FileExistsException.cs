@@ -7,7 +7,7 @@ namespace Pipelines.File;
 /// </remarks>
 public sealed class FileExistsException : IOException
 {
-    /// <summary>ERROR_FILE_EXISTS of Win32, as an HRESULT: what .NET has for it on Windows, and here on every system.</summary>
+    /// <summary>ERROR_FILE_EXISTS of Win32 as an HRESULT: .NET's value on Windows, used here on every system.</summary>
     private const int FileExists = unchecked((int)0x80070050);
 
     /// <summary>Creates an exception without a file name.</summary>
@@ -45,7 +45,7 @@ public sealed class FileExistsException : IOException
     /// <summary>The path of the file that exists, as it was given or as a full path; <see langword="null"/> if it is unknown.</summary>
     public string? FileName { get; }
 
-    /// <summary>Makes one for <paramref name="path"/>.</summary>
+    /// <summary>Creates the exception for <paramref name="path"/>.</summary>
     internal static FileExistsException At(string path, Exception? innerException = null)
         => new($"A file of that name exists: '{path}'", path, innerException);
 

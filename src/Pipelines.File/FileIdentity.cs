@@ -17,7 +17,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
 {
     private const char Separator = ':';
 
-    // Not a UInt128: the code around one is compiled anew in every process, as its layout is not settled for ReadyToRun.
+    // Not a UInt128: its layout is not final for ReadyToRun, so code that uses one is compiled anew in every process.
     private readonly ulong _numberHigh;
 
     internal FileIdentity(ulong volume, ulong number, long created, ulong numberHigh = 0)
@@ -37,8 +37,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     public UInt128 Number => new(_numberHigh, NumberLow);
 
     /// <summary>
-    /// When the file was created, in nanoseconds since 1970 (stx_btime of statx(2)). It is 0 if the system does not tell, and on Windows,
-    /// which does not need it.
+    /// When the file was created, in nanoseconds since 1970 (stx_btime of statx(2)). It is 0 if the system does not tell. It is also 0 on
+    /// Windows, where it is not needed.
     /// </summary>
     public long Created { get; }
 
@@ -51,7 +51,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     /// <summary>Whether the identities mean different files.</summary>
     public static bool operator !=(FileIdentity left, FileIdentity right) => !left.Equals(right);
 
-    /// <summary>Gets the identity of the file that a path means now, for example to find a renamed file again.</summary>
+    /// <summary>Gets the identity of the file that a path names now, for example to find a renamed file again.</summary>
     /// <param name="path">The path of the file, absolute or relative to the current directory. A symbolic link is followed.</param>
     /// <param name="identity">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>
@@ -93,8 +93,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         int first = s.IndexOf(Separator);
         int last = s.LastIndexOf(Separator);
 
-        // Number parsing ignores NULs behind the digits, which is what a crash leaves of the end of a file: the number before them may be
-        // cut off.
+        // Number parsing ignores NULs after the digits. A crash may leave NULs at the end of a file, and the number before them may be cut
+        // off.
         if (first < 0 || last == first || s.Contains('\0')
             || !ulong.TryParse(s[..first], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out ulong volume)
             || !UInt128.TryParse(s[(first + 1)..last], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out UInt128 number)

@@ -52,7 +52,7 @@ public static class FilePipeExtensions
         /// </remarks>
         /// <param name="maxLength">
         /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a file without line
-        /// ends holds at most that many bytes in memory, and those of one read more.
+        /// ends occupies at most that many bytes of memory, plus those of one read.
         /// </param>
         /// <param name="leaveOpen">
         /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the line at which the
@@ -102,7 +102,7 @@ public static class FilePipeExtensions
         /// </example>
         /// <param name="maxLength">
         /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a file without line
-        /// ends holds at most that many bytes in memory, and those of one read more.
+        /// ends occupies at most that many bytes of memory, plus those of one read.
         /// </param>
         /// <param name="leaveOpen">
         /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the last line that

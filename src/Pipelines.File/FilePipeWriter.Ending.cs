@@ -4,7 +4,7 @@ using Pipelines.File.Writing;
 
 namespace Pipelines.File;
 
-/// <content>How a writer ends.</content>
+/// <content>Ends the writer: Complete, Abort, Dispose.</content>
 public sealed partial class FilePipeWriter
 {
     /// <summary>
@@ -42,10 +42,10 @@ public sealed partial class FilePipeWriter
     /// thread may call it, and it does not throw.
     /// </summary>
     /// <remarks>
-    /// The file is closed when the system is done with it. A pending <see cref="CompleteAsync"/> throws
-    /// <see cref="OperationCanceledException"/>; a later one only waits until the file is closed. It does not wait for a write that may
-    /// never end: to a terminal that is stopped, or to a pipe of <see cref="FilePipeBackend.Portable"/>. Memory of <see cref="GetMemory"/>
-    /// that you hold stays yours.
+    /// The file is closed when the last system call has ended. A pending <see cref="CompleteAsync"/> throws
+    /// <see cref="OperationCanceledException"/>; a later one only waits until the file is closed. Neither waits for a write that may never
+    /// end: to a terminal that is stopped, or to a pipe of <see cref="FilePipeBackend.Portable"/>. Memory of <see cref="GetMemory"/> that
+    /// you hold is not reused.
     /// </remarks>
     public void Abort()
     {
@@ -72,8 +72,7 @@ public sealed partial class FilePipeWriter
         }
         catch (Exception)
         {
-            // What an awaiter's SynchronizationContext or TaskScheduler throws instead of taking the continuation is not the concern of
-            // whoever gives up.
+            // An awaiter's SynchronizationContext or TaskScheduler has refused a continuation. Abort does not throw.
         }
     }
 
@@ -114,7 +113,7 @@ public sealed partial class FilePipeWriter
         }
     }
 
-    /// <summary>Whether the writer was aborted before; where it is completed already, nothing is begun.</summary>
+    /// <summary>Completes the writer, unless it is completed already. Returns whether it was aborted before this call.</summary>
     private bool BeginComplete(Exception? exception, bool performsHere)
     {
         bool runs;
@@ -126,12 +125,12 @@ public sealed partial class FilePipeWriter
                 return _loop.IsAborted;
             }
 
-            // Before it is looked at whether a call is under way: one that begins later takes nothing.
+            // Before the check for a running call: a call that begins later takes nothing.
             _loop.CompleteLocked();
             bool isUnderWay = _calls.IsAnyUnderWay();
             if (exception is null && _file.IsUnfinished && isUnderWay)
             {
-                // What is there is a part of what was to be: the name is for the whole only.
+                // The content is incomplete, and only complete content gets the name.
                 _loop.FailLocked(new InvalidOperationException("The writer was completed while a write or a copy into it was running, so its file is not whole and did not get its name. Await the write first."));
             }
             else if (exception is null)
@@ -144,7 +143,7 @@ public sealed partial class FilePipeWriter
             isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _queue.Flushed <= WriterFile.ShortFile;
         }
 
-        // A hop costs more than a short write into memory does.
+        // A hop to another thread costs more than a short write into the page cache.
         _loop.Run(runs, performsHere || (runs && isShort && _file.IsWrittenToMemory()));
         return false;
     }

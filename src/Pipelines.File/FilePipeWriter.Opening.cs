@@ -3,7 +3,7 @@ using Pipelines.File.Writing;
 
 namespace Pipelines.File;
 
-/// <content>How a writer comes to its file.</content>
+/// <content>Opens writers: by path, by handle, and for standard output.</content>
 public sealed partial class FilePipeWriter
 {
     /// <summary>Opens or creates a file and returns a writer for it. The writer closes the file when it is completed.</summary>
@@ -90,10 +90,10 @@ public sealed partial class FilePipeWriter
     /// closes it.
     /// </summary>
     /// <remarks>
-    /// <para>It writes where the shell has stopped, and appends if the shell appends (<c>&gt;&gt;</c>). So
-    /// <c>(echo header; program) &gt; file</c> keeps both.</para>
-    /// <para><c>FilePipeWriter.Create("/dev/stdout")</c> is different: it opens the file behind it again, and empties it. The writer does
-    /// not know <see cref="Console"/>: flush what you have written there first.</para>
+    /// <para>It begins at the position of the open file, where the shell or an earlier program has stopped, and appends if the shell
+    /// appends (<c>&gt;&gt;</c>). So <c>(echo header; program) &gt; file</c> keeps both.</para>
+    /// <para><c>FilePipeWriter.Create("/dev/stdout")</c> is different: it opens the underlying file again, and empties it.
+    /// <see cref="Console"/> has a buffer of its own: flush what you have written there first.</para>
     /// </remarks>
     /// <param name="options">
     /// How to write; <see langword="null"/> means the defaults. <see cref="FilePipeWriterOptions.Mode"/>,
@@ -110,7 +110,7 @@ public sealed partial class FilePipeWriter
     public static FilePipeWriter OpenStandardOutput(FilePipeWriterOptions? options = null)
         => new(WriterFile.OpenStandardOutput(options ??= FilePipeWriterOptions.Default), options);
 
-    /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, and other calls than the system's: for tests.</summary>
+    /// <summary>For tests: with <see cref="FilePipeWriterOptions.Replace"/>, and with substitutes for the system calls.</summary>
     internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls)
         => new(WriterFile.Open(path, options, calls), options);
 

@@ -3,18 +3,18 @@ using Pipelines.File.Writing;
 
 namespace Pipelines.File;
 
-/// <content>How a writer takes memory and streams of its caller's.</content>
+/// <content>Writes memory, and copies streams.</content>
 public sealed partial class FilePipeWriter
 {
-    /// <summary>Bytes that one WriteAsync copies before it looks at the thresholds.</summary>
+    /// <summary>The maximum number of bytes that WriteAsync copies before it flushes, which checks the thresholds.</summary>
     private const int MaxUnpacedWrite = 1024 * 1024;
 
     /// <summary>
-    /// What is shorter is copied: it goes out behind the caller's back then, which saves more than the copy costs, bytes.
+    /// A shorter write, in bytes, is copied: the call then does not wait for the system, which saves more than the copy costs.
     /// </summary>
     private const int MinBorrowedWrite = 256 * 1024;
 
-    /// <summary>The least room that a copy from a stream reads into, bytes.</summary>
+    /// <summary>The minimum memory that a copy reads the stream into, bytes.</summary>
     private const int MinStreamRead = 4 * 1024;
 
     /// <summary>
@@ -34,7 +34,7 @@ public sealed partial class FilePipeWriter
         => WriteAsync(new ReadOnlySequence<byte>(source), cancellationToken);
 
     /// <inheritdoc cref="WriteAsync(ReadOnlyMemory{byte}, CancellationToken)"/>
-    /// <param name="source">The bytes: one piece, or arrays of the library's own.</param>
+    /// <param name="source">The bytes: one segment, or several that are arrays of the library's own pool.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     internal ValueTask<FlushResult> WriteAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
     {
@@ -86,7 +86,7 @@ public sealed partial class FilePipeWriter
                 }
                 finally
                 {
-                    // Also for none: the memory is the writer's again.
+                    // Also for 0 bytes: it ends the use of the memory.
                     _ = AdvanceRoom(read);
                 }
 
@@ -104,7 +104,7 @@ public sealed partial class FilePipeWriter
         }
     }
 
-    /// <summary>A write of the caller's own memory. The call is under way until that is the caller's again.</summary>
+    /// <summary>Writes the caller's memory without copying it. The call counts as running until the memory is the caller's again.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WriteBorrowedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
     {
@@ -139,7 +139,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Has memory of the caller's written, and completes when the queue has no more use for it: it is written, or called back.
+    /// Has the queue borrow the caller's memory. Completes when the queue does not use it any more: it was written or revoked, or the
+    /// writer has failed or was aborted.
     /// </summary>
     private ValueTask<FlushResult> BorrowAsync(ReadOnlySequence<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
     {
@@ -165,8 +166,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// A write of so much to a file that cannot seek that the thresholds have to hold within it. The call is under way until the last of
-    /// its bytes is taken.
+    /// Copies a long source in pieces with a flush after each, so that the thresholds hold. For files that cannot seek, or whose writes may
+    /// never end: they do not borrow memory. The call counts as running until the last byte is taken.
     /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WritePacedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
@@ -195,7 +196,9 @@ public sealed partial class FilePipeWriter
         return await last.ConfigureAwait(false);
     }
 
-    /// <summary>Takes of a write that was canceled what may wait in memory.</summary>
+    /// <summary>
+    /// After a cancellation: copies as many of the remaining bytes as <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows.
+    /// </summary>
     private void Keep(ReadOnlySequence<byte> rest)
         => Copy(rest.Slice(0, Math.Min(rest.Length, Math.Max(0, _options.PauseWriterThreshold - UnflushedBytes))));
 
@@ -211,7 +214,7 @@ public sealed partial class FilePipeWriter
                 left[..length].CopyTo(room);
                 if (!AdvanceRoom(length))
                 {
-                    // The file is closed: these bytes are not in it, and no flush behind this would tell.
+                    // The writer was completed and these bytes are lost. The flush that ends the write would not report it.
                     ThrowIfCompleted();
                 }
 

@@ -27,17 +27,20 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     private readonly FilePipeWriterOptions _options;
     private readonly WriterFile _file;
 
-    // The lock guards of it what WriteQueue says.
+    // WriteQueue says what of it the lock guards.
     private readonly WriteQueue _queue;
     private readonly FlushWaiters _flushes = new();
 
-    // The lock, which guards the fields below, too.
+    // The writer's lock.
     private readonly WriteLoop _loop;
 
     private CallsUnderWay _calls;
 
-    // The task of all flushes after a failure, which throws the error each time as it was, without the traces of the earlier calls.
+    // The one task that all flushes after a failure return, so that each throws the error without the stack traces of earlier calls.
+    // Not guarded: if two calls create one each, both are right.
     private Task<FlushResult>? _failedFlush;
+
+    // Guarded by the lock: the next flush returns at once with IsCanceled.
     private bool _cancelRequested;
 
     private FilePipeWriter(WriterFile file, FilePipeWriterOptions options)
@@ -53,8 +56,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// everything that was written. In a file that cannot seek it counts from 0.
     /// </summary>
     /// <remarks>
-    /// If other programs append to the file, too, it is the offset after this writer's own bytes: exactly after each write on Linux; on
-    /// other systems as if no other program wrote.
+    /// If other programs append to the file, too, it is the offset after this writer's own bytes. On Linux it is exact after each write;
+    /// other systems do not tell, and it is counted as if no other program wrote.
     /// </remarks>
     public long Position
     {
@@ -80,10 +83,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     internal OpenedFile OpenedFile => _file.Opened;
 
-    /// <summary>Bytes that the writer has taken. Owned by the caller.</summary>
+    /// <summary>The number of bytes that were advanced over. Changed by the writer's caller only.</summary>
     internal long Taken => _queue.Advanced;
 
-    /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, what opens the file before it has its name.</summary>
+    /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, a path that opens the file before it has its name.</summary>
     internal string UnfinishedPath => _file.UnfinishedPath;
 
     private bool IsCompleted => _loop.IsCompleted;
@@ -114,7 +117,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     {
         _calls.ThrowIfAny();
 
-        // Where the writer was completed meanwhile, the next call throws, as with the BCL's writer.
+        // If the writer was completed meanwhile, the next call throws, as with the BCL's writer.
         _ = AdvanceRoom(bytes);
     }
 
@@ -166,7 +169,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Flushes with this guarantee, whatever the option says: for a copy, which asks for the writer's own once, in the end.
+    /// Flushes with this guarantee, even if the option's is stronger. For the steps of a copy, which flushes with the option's guarantee
+    /// once, at the end.
     /// </summary>
     internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
@@ -184,8 +188,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <param name="guarantee">What holds when it completes.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     /// <param name="isWritten">
-    /// It ends a write whose bytes the writer has taken. Where Complete has come from elsewhere meanwhile, and has handed them over, the
-    /// write ends as it would have without.
+    /// Whether the flush ends a write whose bytes are taken. If Complete, called by another thread, has handed them over meanwhile, the
+    /// flush does not throw for that.
     /// </param>
     private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken, bool isWritten = false)
     {
@@ -241,7 +245,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         return Ended(error, isCanceled, cancellationToken);
     }
 
-    /// <summary>The result of a call that waits for nothing.</summary>
+    /// <summary>The result of a call that does not have to wait.</summary>
     private ValueTask<FlushResult> Ended(Exception? error, bool isCanceled, CancellationToken cancellationToken)
         => error is not null ? new ValueTask<FlushResult>(Failed(error))
             : isCanceled ? new ValueTask<FlushResult>(new FlushResult(isCanceled: true, isCompleted: false))
@@ -251,7 +255,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     private Memory<byte> GetRoom(int sizeHint)
         => _queue.TryGetRoom(sizeHint, in _loop.IsCompletedField, out Memory<byte> room) ? room : MakeRoom(sizeHint);
 
-    /// <summary><see langword="false"/>: Complete or Abort came from elsewhere, and the memory has gone with them.</summary>
+    /// <summary>
+    /// Advances over bytes. Returns <see langword="false"/> if Complete or Abort, called by another thread, has released the memory.
+    /// </summary>
     private bool AdvanceRoom(int bytes)
     {
         bool isTaken = _queue.TryAdvance(bytes, out int room);
@@ -265,7 +271,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         return isTaken;
     }
 
-    /// <summary>A further segment: there is no room, or the writer is completed.</summary>
+    /// <summary>Appends a segment, because the memory at hand is too small, or throws, because the writer is completed.</summary>
     private Memory<byte> MakeRoom(int sizeHint)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
@@ -287,7 +293,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
         _ = SegmentPool.Shared.Return(freed);
 
-        // Whoever has completed the writer meanwhile, which the code of a caller's pool may do, has taken the segment.
+        // If the writer was completed meanwhile, possibly by the code of a caller's pool, its end releases the segment.
         ThrowIfCompleted();
         if (!isAppended)
         {
@@ -312,7 +318,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         FlushWaiters.CompleteNow(canceled, default, error);
     }
 
-    /// <summary>Whether everything that was flushed is as far as the guarantee asks; else how far the flush waits for it, bytes.</summary>
+    /// <summary>
+    /// Whether the guarantee holds for all flushed bytes. If not, <paramref name="target"/> is the number of bytes that have to be written
+    /// (<see cref="FlushGuarantee.Durable"/>: synced) before the flush completes.
+    /// </summary>
     private bool IsReachedLocked(FlushGuarantee guarantee, out long target)
     {
         target = _queue.Flushed;

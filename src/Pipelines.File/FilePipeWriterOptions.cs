@@ -182,7 +182,8 @@ public sealed record FilePipeWriterOptions
     /// How many writes of 512 KiB run at once at most, 1 to 16; 0, the default, is 1. It is for <see cref="FileCaching.Direct"/>; another
     /// <see cref="Caching"/> throws <see cref="ArgumentException"/> when the file is opened. Several writes run at once only within the
     /// length that the file had when it was opened, for example by <see cref="PreallocationSize"/>; after a failure, bytes there may have
-    /// been written behind the failed one. What makes the file longer is written one after the other, so the file is an unbroken prefix.
+    /// been written behind the failed one. Writes that make the file longer are made one after the other, so the file is an unbroken
+    /// prefix.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not between 0 and 16.</exception>
     public int WritesInFlight { get; init => field = Option.Within(value, 0, DirectFile.MaxInFlight); }
@@ -194,8 +195,8 @@ public sealed record FilePipeWriterOptions
     public FilePipeBackend Backend { get; init; }
 
     /// <summary>
-    /// With <see cref="Replace"/>, whether a symbolic link of that name is replaced itself: for uploads, which are not to leave their
-    /// folder.
+    /// With <see cref="Replace"/>, whether a symbolic link of that name is replaced instead of its target: for uploads, which must not
+    /// leave their folder.
     /// </summary>
     internal bool ReplacesLinks { get; init; }
 
