@@ -5,58 +5,64 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Reading;
 
 /// <summary>
-/// Copies an open file, from an offset on, straight into the memory of a <see cref="PipeWriter"/>, on threads of the application's. Used by
-/// one caller at a time, who waits for every step;
-/// <see cref="Cancel"/> may come from any thread. It closes nothing.
+/// Copies an open file from an offset on, straight into the memory of a <see cref="PipeWriter"/>, whose members it calls on threads of the
+/// application. One caller uses it at a time, and awaits every step; any thread may call <see cref="Cancel"/>. It closes neither the file
+/// nor the destination.
 /// </summary>
 internal sealed class FilePump : IDisposable
 {
-    /// <summary>Bytes that a step asks the destination for at most.</summary>
+    /// <summary>The maximum number of bytes of one step.</summary>
     private const int MaxStep = 64 * 1024;
 
-    /// <summary>Bytes that a step asks for which most likely finds the end of the file.</summary>
+    /// <summary>The number of bytes that a step asks for if it will probably find the end of the file.</summary>
     private const int LastStep = 4 * 1024;
 
     private OpenedFile _source;
     private long _offset;
     private long _length;
 
-    // The caller's, but for the time when the file has it.
+    // Owned by the caller, and by the file while it performs a read.
     private FileRequest? _request;
     private long _copied;
 
-    // The last step was full where the end was: there is more than was known when the file was opened.
+    // The last step was full although it began at the length at opening or after it: the file has grown.
     private bool _hasGrown;
 
-    // Guarded by this object: whether the file has the request, and what Cancel was called with first.
+    // Guarded by this object: whether the file has the request, and the reason of the first Cancel.
     private bool _isRunning;
     private Exception? _canceled;
 
     /// <param name="source">The file.</param>
-    /// <param name="offset">The first byte, bytes.</param>
-    /// <param name="length">At most so many bytes; <see langword="null"/>: to the end of the file.</param>
+    /// <param name="offset">The file offset of the first byte, bytes.</param>
+    /// <param name="length">The maximum number of bytes; <see langword="null"/>: to the end of the file.</param>
     internal FilePump(OpenedFile source, long offset, long? length = null) => Reuse(source, offset, length);
 
-    /// <summary>Bytes that the destination was advanced over. May be asked from any thread.</summary>
+    /// <summary>The number of bytes that the destination was advanced over. Any thread may read it.</summary>
     internal long Copied => Volatile.Read(ref _copied);
 
-    /// <summary>What reading the file has failed with.</summary>
+    /// <summary>The error of reading the file, or <see langword="null"/>.</summary>
     internal Exception? Error { get; private set; }
 
-    /// <summary>What <see cref="Cancel"/> was called with first.</summary>
+    /// <summary>The reason of the first <see cref="Cancel"/>, or <see langword="null"/>.</summary>
     internal Exception? Canceled => Volatile.Read(ref _canceled);
 
-    /// <summary>Whether a flush lets a copy go on: <see langword="false"/>, the destination takes no more.</summary>
+    /// <summary>Whether a copy continues after this flush; <see langword="false"/> if the destination takes no more.</summary>
     /// <exception cref="OperationCanceledException">The flush was canceled.</exception>
     internal static bool GoesOn(FlushResult flush)
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
 
-    /// <summary>A flush within a copy. The guarantee of a file's writer is for its end: one sync, and not one for each step.</summary>
+    /// <summary>
+    /// Flushes a step of a copy. A <see cref="FilePipeWriter"/> is flushed without its guarantee, which holds at the end of the copy: one
+    /// sync instead of one for each step.
+    /// </summary>
     internal static ValueTask<FlushResult> FlushStepAsync(PipeWriter destination, CancellationToken cancellationToken)
         => destination is FilePipeWriter file ? file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken)
             : destination.FlushAsync(cancellationToken);
 
-    /// <summary>Copies the first of <paramref name="bytes"/> into the destination's memory and advances it. How many is returned.</summary>
+    /// <summary>
+    /// Copies as many of the first <paramref name="bytes"/> as fit into the destination's memory, advances over them, and returns their
+    /// number.
+    /// </summary>
     internal static int Write(PipeWriter destination, ReadOnlySpan<byte> bytes)
     {
         Span<byte> room = destination.GetSpan(Math.Min(bytes.Length, MaxStep));
@@ -68,8 +74,8 @@ internal sealed class FilePump : IDisposable
     }
 
     /// <summary>
-    /// Makes the step that is under way, or else the next one, throw <paramref name="reason"/>, as soon as the system has given the
-    /// destination's memory back. What it returns is to be requested, without a lock.
+    /// Makes the running step, or else the next one, throw <paramref name="reason"/>, as soon as the system does not use the destination's
+    /// memory any more. The caller requests the returned cancellation, without a lock.
     /// </summary>
     internal Cancellation Cancel(Exception reason)
     {
@@ -80,7 +86,9 @@ internal sealed class FilePump : IDisposable
         }
     }
 
-    /// <summary>Copies everything, with a flush after every step. <see langword="false"/>: the destination takes no more.</summary>
+    /// <summary>
+    /// Copies to the end, with a flush after every step. Returns <see langword="false"/> if the destination takes no more.
+    /// </summary>
     internal async ValueTask<bool> CopyToAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(
@@ -108,7 +116,9 @@ internal sealed class FilePump : IDisposable
         }
     }
 
-    /// <summary>Copies something else from here on. It has been disposed of, and nobody cancels it any more.</summary>
+    /// <summary>
+    /// Prepares the pump for another copy. Called after <see cref="Dispose"/>, when nobody can call <see cref="Cancel"/> any more.
+    /// </summary>
     [MemberNotNull(nameof(_source))]
     internal void Reuse(OpenedFile source, long offset, long? length = null)
     {
@@ -121,7 +131,7 @@ internal sealed class FilePump : IDisposable
         Error = null;
     }
 
-    /// <summary>Gives the request back. No step is under way.</summary>
+    /// <summary>Returns the request to its pool. Called when no step is running.</summary>
     public void Dispose()
     {
         _request?.Return();
@@ -129,7 +139,8 @@ internal sealed class FilePump : IDisposable
     }
 
     /// <summary>
-    /// Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. 0: the end of the file.
+    /// Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. Returns their number; 0 at the end of
+    /// the file.
     /// </summary>
     internal ValueTask<int> ReadAsync(PipeWriter destination, int count)
     {
@@ -144,7 +155,7 @@ internal sealed class FilePump : IDisposable
             _request.ResumesOnPool = true;
         }
 
-        // A file's writer gives all the room that it has left, so that short reads do not take a segment each.
+        // FilePipeWriter returns all the room of its segment, however small the hint: short reads then share a segment.
         Memory<byte> memory = destination.GetMemory(destination is FilePipeWriter ? Math.Min(count, LastStep) : count);
         ThrowIfNone(memory.Length);
         _request.Begin(FileRequestKind.Read, _offset + _copied);
@@ -169,7 +180,7 @@ internal sealed class FilePump : IDisposable
         return new ValueTask<int>(EndRead(destination, _request));
     }
 
-    /// <summary>Has the read performed on another thread, and waits until the system is done with its memory, canceled or not.</summary>
+    /// <summary>Has another thread perform the read. Completes when the system does not use the memory any more, canceled or not.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<int> ReadLaterAsync(PipeWriter destination, FileRequest request)
     {
@@ -190,7 +201,7 @@ internal sealed class FilePump : IDisposable
                 _isRunning = false;
             }
         }
-        while (request.IsCanceled && Canceled is null); // Nobody has asked for that: once more.
+        while (request.IsCanceled && Canceled is null); // Nobody has canceled it: repeat it.
 
         return EndRead(destination, request);
     }
@@ -208,13 +219,13 @@ internal sealed class FilePump : IDisposable
 
         _hasGrown = read >= LastStep && _offset + _copied >= _source.Properties.Length;
 
-        // Also for 0: the destination's memory is not ours any more.
+        // Also for 0 bytes: it ends the use of the destination's memory.
         destination.Advance(read);
         Volatile.Write(ref _copied, _copied + read);
         return read;
     }
 
-    /// <summary>A read of no bytes would look like the end of the file.</summary>
+    /// <summary>Refuses empty memory: a read of 0 bytes would look like the end of the file.</summary>
     private static void ThrowIfNone(int length)
     {
         if (length == 0)
@@ -223,12 +234,15 @@ internal sealed class FilePump : IDisposable
         }
     }
 
-    /// <summary>A file's writer that is completed from any thread from here on gives the memory back to the pool that it is from.</summary>
+    /// <summary>
+    /// Ends the use of the destination's memory after a failure, so that a <see cref="FilePipeWriter"/> returns it to its pool when it is
+    /// completed.
+    /// </summary>
     private static void GiveMemoryBack(PipeWriter destination) => (destination as FilePipeWriter)?.Advance(0);
 
     private void OnTokenCanceled(CancellationToken token) => Cancel(new OperationCanceledException(token)).Request(_source);
 
-    /// <summary>Bytes to ask for: never none.</summary>
+    /// <summary>The number of bytes to ask for; at least 1.</summary>
     private int NextStep()
     {
         long known = _source.Properties.Length - (_offset + _copied);

@@ -4,60 +4,61 @@ using Pipelines.File.Memory;
 namespace Pipelines.File.Reading;
 
 /// <summary>
-/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; what is known of the end behind them; and what
-/// the next result says. It is the reader's lock, which guards all of it: a method whose name ends in Locked is called under it.
+/// The bytes that a reader has read and its caller has not consumed, as a chain of segments; what is known about the end of the file; and
+/// what the next result reports. The object is the reader's lock, and guards all of this. A method whose name ends in Locked is called
+/// under the lock.
 /// </summary>
 /// <remarks>
-/// The segments of the read under way are the request's: from <see cref="BeginReadLocked"/> to <see cref="EndReadLocked"/> they, and the
-/// rest of the tail's memory, are neither moved nor reused. A method that returns segments leaves it to the caller to give them back to the
-/// pool without the lock, as that may run the code of a caller's memory pool.
+/// The running read owns its segments and the room of the tail from <see cref="BeginReadLocked"/> to <see cref="EndReadLocked"/>: they are
+/// neither moved nor reused. Methods return the segments that are no longer needed. The caller returns these to the pool without the lock,
+/// because that may run the code of a caller's memory pool.
 /// </remarks>
 internal sealed class ReadBuffer
 {
     /// <summary>
-    /// Bytes that one read of most files asks for where the file has as many: <see cref="OpenedFile.BytesPerRead"/>. Chosen by measurement:
-    /// docs/tuning.md.
+    /// The number of bytes that one read asks for if the file has as many; the default of <see cref="OpenedFile.BytesPerRead"/>. Chosen by
+    /// measurement: docs/tuning.md.
     /// </summary>
     internal const int BytesPerRead = 256 * 1024;
 
     /// <summary>
-    /// Bytes of a segment of the own pool at least, unless <see cref="FilePipeReaderOptions.BufferSize"/> is under
-    /// <see cref="ExactBelow"/>. docs/tuning.md.
+    /// The minimum size of a segment of the library's own pool, bytes, unless <see cref="FilePipeReaderOptions.BufferSize"/> is less than
+    /// <see cref="ExactBelow"/>: docs/tuning.md.
     /// </summary>
     private const int LeastSegmentSize = 64 * 1024;
 
-    /// <summary>A smaller BufferSize, bytes, is the size of each segment, for tests of parsers.</summary>
+    /// <summary>A smaller BufferSize, bytes, is the maximum size of a segment, for tests of parsers.</summary>
     private const int ExactBelow = 512;
 
     /// <summary>
-    /// Bytes that the first read asks for where nobody knows how many there are; it doubles for as long as reads fill what they ask for.
+    /// The number of bytes that the first read asks for if the length of the file is unknown. It doubles after every read that was filled.
     /// </summary>
     private const int FirstUnknownRead = 4 * 1024;
 
-    /// <summary>Bytes that one read of unknown size asks for at most because a caller wants so many.</summary>
+    /// <summary>If the length of the file is unknown: how many bytes a caller's minimum size can make one read ask for.</summary>
     private const int MaxUnknownRead = 1024 * 1024;
 
-    /// <summary>The most segments that one read fills.</summary>
+    /// <summary>The maximum number of segments of one read.</summary>
     private const int MaxSegmentsPerRead = 128;
 
-    /// <summary>Where a read fills one segment only: the room, bytes, that makes it go on in the segment before.</summary>
+    /// <summary>The minimum room of the tail, bytes, that a read uses if it fills only one segment.</summary>
     private const int MinRoomOfOnly = 2 * 1024;
 
     private readonly FilePipeReaderOptions _options;
     private readonly byte _maxSegments;
     private readonly bool _asksBehindEnd;
 
-    // Where the segments come from; null for the own pool.
+    // The caller's pool; null for the library's own.
     private readonly MemoryPool<byte>? _pool;
 
-    // After the release what the caller had then, without a tail.
+    // The chain. After the release: the segments of a buffer that the caller still holds, with a tail of null.
     private FileSegment? _head;
     private FileSegment? _tail;
 
-    // How much of the tail the read under way may fill, bytes.
+    // How many bytes of the tail's room the running read may fill.
     private int _readOfTail;
 
-    // Bytes consumed, and bytes read, since the beginning.
+    // Bytes consumed, and bytes read, both from the first byte of the reader.
     private long _start;
     private long _readEnd;
 
@@ -65,11 +66,11 @@ internal sealed class ReadBuffer
     private int _unknownReadSize;
     private bool _hasUnexamined;
 
-    // A read has returned a buffer that no AdvanceTo has followed.
+    // A read has returned a buffer, and no AdvanceTo has followed.
     private bool _callerHasBuffer;
     private bool _isReadAheadPaused;
 
-    // The task of every read that throws the error: each time as it was, without the traces of the earlier reads.
+    // The one task that all reads after the error return, so that each throws it without the stack traces of earlier reads.
     private Task<ReadResult>? _failedRead;
 
     internal ReadBuffer(FilePipeReaderOptions options, OpenedFile file)
@@ -82,15 +83,15 @@ internal sealed class ReadBuffer
         _asksBehindEnd = !options.Follow && file is { ReadGranularity: 1, Properties.KnownLength: not null } && Alignment == 1;
     }
 
-    /// <summary>What is known of the end of the file, which is not for ever: a file may grow, and a FIFO get another writer.</summary>
+    /// <summary>What is known about the end of the file. It can change: a file may grow, and a FIFO may get another writer.</summary>
     private enum EndOfFile : byte
     {
         Unknown,
 
-        /// <summary>The last read has found it, and no result has said so yet.</summary>
+        /// <summary>The last read has found it, and no result has reported it yet.</summary>
         Found,
 
-        /// <summary>A result has said so. The next read asks the file again.</summary>
+        /// <summary>A result has reported it. The next read asks the file again.</summary>
         Reported,
     }
 
@@ -99,19 +100,19 @@ internal sealed class ReadBuffer
     /// <summary>The first error of the file, thrown again by later reads.</summary>
     internal Exception? Error { get; private set; }
 
-    /// <summary>A cancellation has come that the next result says.</summary>
+    /// <summary>A cancellation has come, and the next result reports it.</summary>
     internal bool IsCancelRequested { get; set; }
 
     /// <summary>
-    /// Whether reads go on where nobody waits for them. Of a followed file only up to the length that it had: a read at its end waits, and
-    /// would keep a reader that its caller has forgotten.
+    /// Whether reads continue when nobody waits for them. A followed file is read ahead only up to its length at opening: a read at its end
+    /// waits, and would keep a reader that its caller has forgotten from being collected.
     /// </summary>
     internal bool ReadsAhead => PauseThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
 
     /// <summary>Whether the end of a read may run the code of a caller's memory pool.</summary>
     internal bool HasCallersPool => _pool is not null;
 
-    /// <summary>The file offset of the first byte that is not consumed, bytes.</summary>
+    /// <summary>The file offset, in bytes, of the first byte that is not consumed.</summary>
     internal long Position => _options.Offset + _start;
 
     /// <summary>The file offset of the next byte to read.</summary>
@@ -120,17 +121,17 @@ internal sealed class ReadBuffer
     /// <summary>How many bytes may still be read; <see langword="null"/>: to the end of the file.</summary>
     internal long? Left => _options.Length - _readEnd;
 
-    /// <summary>Bytes that are read and not consumed.</summary>
+    /// <summary>The number of bytes that are read and not consumed.</summary>
     internal long Length => _readEnd - _start;
 
     private ReadOnlySequence<byte> Sequence
         => Length == 0 ? default : new ReadOnlySequence<byte>(_head!, (int)(_start - _head!.RunningIndex), _tail!, _tail!.End);
 
-    // Nobody else reads ahead what is read past the page cache.
+    // With direct I/O the system does not read ahead, so the reader does by default.
     private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold
         : File.BytesPerRead;
 
-    // Where one call fills one segment only, it is that segment which is large.
+    // The size of a new segment, bytes. If a call fills only one segment, that is as large as a read.
     private int SegmentSize
         => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1
             ? (int)RoundUp(Math.Max(_options.BufferSize, File.IsDirect ? DirectFile.BytesPerCall : LeastSegmentSize), File.ReadGranularity)
@@ -138,7 +139,7 @@ internal sealed class ReadBuffer
 
     private int Alignment => _pool is null || File.IsDirect ? File.ReadAlignment : 1;
 
-    /// <summary>Whether a read for that many bytes is over, with a result or an error.</summary>
+    /// <summary>Whether a read of at least <paramref name="minimumSize"/> bytes can complete now, with a result or an error.</summary>
     internal bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)
     {
         if (IsCancelRequested || HasEnoughLocked(minimumSize))
@@ -153,7 +154,7 @@ internal sealed class ReadBuffer
         return error is not null;
     }
 
-    /// <summary>Whether there is something to give without a read.</summary>
+    /// <summary>Whether TryRead has a result: buffered bytes that are not examined or end with the file, or a cancellation.</summary>
     internal bool TryAnswerFromBufferLocked(out ReadResult result)
     {
         bool isThere = IsCancelRequested || (Length > 0 && HasEnoughLocked(0));
@@ -161,7 +162,7 @@ internal sealed class ReadBuffer
         return isThere;
     }
 
-    /// <summary>The result of this moment. A cancellation and the end of the file are said once.</summary>
+    /// <summary>Makes the result of this moment. A cancellation, and an end of the file that was found, are reported once.</summary>
     internal ReadResult TakeResultLocked()
     {
         AssertLocked();
@@ -176,13 +177,13 @@ internal sealed class ReadBuffer
         return result;
     }
 
-    /// <summary>What a read returns that is over.</summary>
+    /// <summary>The task of a read that has completed.</summary>
     internal ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
         => error is null ? new ValueTask<ReadResult>(result)
             : error == Error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
             : ValueTask.FromException<ReadResult>(error);
 
-    /// <summary>Whether the next bytes are to be read before somebody asks for them.</summary>
+    /// <summary>Whether to read ahead now, as the thresholds say. Not after the end or an error.</summary>
     internal bool WantsReadAheadLocked()
     {
         AssertLocked();
@@ -203,7 +204,7 @@ internal sealed class ReadBuffer
         return !_isReadAheadPaused;
     }
 
-    /// <summary>Sets a read up with the memory that is here: the rest of the tail. <see cref="Rent"/> gives it the rest.</summary>
+    /// <summary>Sets a read up with the room of the tail. <see cref="Rent"/> adds the memory that it still lacks.</summary>
     internal void BeginReadLocked(FileRequest request, int minimumSize)
     {
         AssertLocked();
@@ -211,7 +212,7 @@ internal sealed class ReadBuffer
         request.Begin(FileRequestKind.Read, NextOffset);
         request.Unrented = NextReadSize(minimumSize, NextOffset);
 
-        // Where a read fills one piece of memory, the last bytes of a segment are not worth a call.
+        // If a read fills only one segment, a small rest of the tail is not worth a call.
         if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(request.Unrented, MinRoomOfOnly)))
         {
             _readOfTail = TakeUnrented(request, tail.Room);
@@ -220,8 +221,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Adds as many bytes to a read that is under way as it has told of, up to the known end, where they are wanted or read ahead.
-    /// <see cref="Rent"/> gives it the memory.
+    /// Extends a sliding read (<see cref="FileRequest.Slides"/>) by the number of bytes that it has just delivered, up to the length at
+    /// opening, if a caller waits for more or they may be read ahead. <see cref="Rent"/> adds the memory.
     /// </summary>
     internal void ExtendReadLocked(FileRequest request, bool areWanted, bool mayReadAhead)
     {
@@ -232,9 +233,9 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Gives the read the rest of its memory, and all of it an address. Called without the lock by whoever has the request, on a thread of
-    /// the application's where the memory is a caller's. Throws what a caller's memory pool throws: then the read is not made, and
-    /// <see cref="EndReadLocked"/> ends it.
+    /// Adds the memory that the read still lacks, and pins all of it. Called without the lock by the owner of the request, with a caller's
+    /// pool on a thread of the application. Throws what that pool throws: then the read is not performed, and <see cref="EndReadLocked"/>
+    /// ends it.
     /// </summary>
     internal void Rent(FileRequest request)
     {
@@ -242,7 +243,8 @@ internal sealed class ReadBuffer
         {
             int size = (int)Math.Min(request.Unrented, SegmentSize);
 
-            // Where the read ends at a boundary the segment does, too, as the next read would go on in it, and cross the next boundary.
+            // If the read ends at a multiple of Alignment, so does the segment. Otherwise the next read would begin in the rest of this
+            // segment, and would cross the next multiple.
             bool isExact = Alignment > 1 && (request.Offset + request.Length + size) % Alignment == 0;
             FileSegment segment = _pool is null
                 ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), SegmentSize))
@@ -259,7 +261,7 @@ internal sealed class ReadBuffer
         request.Pin();
     }
 
-    /// <summary>Records what came of a read.</summary>
+    /// <summary>Records the result of a read. Returns the segments that it did not fill.</summary>
     internal FileSegment? EndReadLocked(FileRequest request)
     {
         AssertLocked();
@@ -284,7 +286,7 @@ internal sealed class ReadBuffer
         return AppendLocked(request.TakeSegments(filled - Math.Min(filled, _readOfTail)), filled);
     }
 
-    /// <summary>The caller gives the buffer back that it had.</summary>
+    /// <summary>Ends the caller's use of its buffer. Returns the segments that are consumed.</summary>
     /// <exception cref="InvalidOperationException">A position is not one of this chain. Nothing has changed.</exception>
     internal FileSegment? AdvanceToLocked(SequencePosition consumed, SequencePosition examined)
     {
@@ -317,7 +319,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Records what came of a pump that went on behind everything that was read: its bytes count as read and consumed. Nothing is buffered.
+    /// Records the result of a pump that began at <see cref="NextOffset"/>: the bytes that it copied count as read and consumed. Nothing is
+    /// buffered. Returns the segments.
     /// </summary>
     internal FileSegment? EndPumpLocked(FilePump pump)
     {
@@ -338,9 +341,9 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Gives up everything; what was not consumed counts as not read. A buffer that the caller has stays, as whoever got its segments next
-    /// would share them with the caller: it waits for
-    /// <see cref="TakeBackLocked"/>, or is left to the garbage collector. No read is under way.
+    /// Drops everything; bytes that were not consumed count as not read. Returns the segments, unless the caller still holds a buffer: its
+    /// segments must not be reused while the caller may read them, so they stay until <see cref="TakeBackLocked"/>, or are left to the
+    /// garbage collector. No read is running.
     /// </summary>
     internal FileSegment? ReleaseLocked()
     {
@@ -355,8 +358,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// The segments of a buffer that the caller still had when the reader was completed, and gives back now. Before the release there are
-    /// none: the release returns them.
+    /// Returns the segments of a buffer that the caller held over the release and has now advanced over. Before the release it returns
+    /// none, because the release will return them.
     /// </summary>
     internal FileSegment? TakeBackLocked()
     {
@@ -377,13 +380,15 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Whether a read that has got less than it asked for has seen the end, as far as the file is as long as it was or longer.
+    /// Whether a read has found the end of the file: the call ends early only there, it returned fewer bytes than it asked for, and these
+    /// reach at least the length at opening.
     /// </summary>
     private bool HasFoundEnd(FileRequest request)
         => !_options.Follow && request.IsShortAtEnd && request.Transferred < request.Length
             && request.Offset + request.Transferred >= File.Properties.KnownLength;
 
-    /// <summary>The number of bytes since the beginning that a position of the caller's stands for.</summary>
+    /// <summary>The number of bytes from the first byte of the reader to a position of the caller's.</summary>
+    /// <exception cref="InvalidOperationException">The position is not one of this chain.</exception>
     private long IndexOfLocked(SequencePosition position)
     {
         AssertLocked();
@@ -401,8 +406,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// How much of a piece of memory the read fills, of the bytes that have none yet. A read that goes to the known end asks for one byte
-    /// more where there is room, so that a plain call that does not get it has found the end.
+    /// How many bytes of a piece of memory the read fills; they are taken off <see cref="FileRequest.Unrented"/>. A read up to the known
+    /// end asks for one byte more if there is room: a plain call that does not return that byte has found the end.
     /// </summary>
     private int TakeUnrented(FileRequest request, int room)
     {
@@ -412,7 +417,9 @@ internal sealed class ReadBuffer
         return isKnownEnd && room > length && !(Left <= request.Length + length) ? length + 1 : length;
     }
 
-    /// <summary>Appends what a read has filled of the tail and of its own segments. What it has not filled is returned.</summary>
+    /// <summary>
+    /// Appends the bytes that a read has put into the tail and into its own segments. Returns the segments that it did not fill.
+    /// </summary>
     private FileSegment? AppendLocked(FileSegment? first, long filled)
     {
         _hasUnexamined |= filled > 0;
@@ -456,7 +463,7 @@ internal sealed class ReadBuffer
         return segment;
     }
 
-    /// <summary>Bytes to ask for: never none.</summary>
+    /// <summary>The number of bytes to ask for; at least 1.</summary>
     private long NextReadSize(int minimumSize, long offset)
     {
         long missing = Math.Max(0, minimumSize - Length);
@@ -468,7 +475,7 @@ internal sealed class ReadBuffer
         long behind = offset % Alignment;
         if (known > 0 && (File.IsDirect ? behind > 0 : Alignment > 1 && _readEnd == 0))
         {
-            // The others follow it.
+            // This read ends at a multiple of Alignment, so that the following ones begin there.
             size = Math.Min(size, Alignment - behind);
         }
 

@@ -3,8 +3,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Reading;
 
 /// <summary>
-/// What a reader needs from the first read on that has to wait: the loop that has such reads performed, and those ahead, and who waits for
-/// one of them or for the release. Many files need none.
+/// The loop that performs the reads of one reader that have to wait, and those that read ahead; and the calls that wait: for a read, or for
+/// the release. Created when it is needed, because many files are read without it.
 /// </summary>
 /// <param name="reader">The reader.</param>
 /// <param name="buffer">Its lock, which guards the methods whose names end in Locked.</param>
@@ -12,12 +12,12 @@ internal sealed class WaitingReads(FilePipeReader reader, ReadBuffer buffer) : L
 {
     private readonly PendingResultPool<ReadResult> _pool = new();
 
-    // The pending ReadAsync. Whoever takes it out, under the lock, is the one who completes it.
+    // The pending ReadAsync. Whoever takes it out, under the lock, completes it afterwards without the lock.
     private PendingResult<ReadResult>? _wait;
 
     internal bool HasWait => _wait is not null;
 
-    /// <summary>What the pending read asks for, bytes.</summary>
+    /// <summary>The minimum size that the pending read has asked for, bytes.</summary>
     internal int MinimumSize { get; private set; }
 
     internal PendingResult<ReadResult> AddLocked(int minimumSize, CancellationToken cancellationToken)
@@ -38,13 +38,13 @@ internal sealed class WaitingReads(FilePipeReader reader, ReadBuffer buffer) : L
     }
 
     /// <summary>
-    /// A cancellation that comes late may meet a later wait: with the same token that one ends as well, with another it does not.
+    /// Takes the wait out if it has this token. A late cancellation may meet a later wait: if that has the same token, it ends, too.
     /// </summary>
     internal PendingResult<ReadResult>? TakeLocked(CancellationToken token) => _wait?.CancellationToken == token ? TakeLocked() : null;
 
     /// <summary>
-    /// Lives as long as the reader. It goes on with each read on the thread that performed the call, and has the next one performed right
-    /// there; with a caller's memory pool it goes on on a thread of the application's pool.
+    /// Runs as long as the reader lives, and sleeps when no read is set up. After a read it continues on the thread that performed the
+    /// call, which then performs the next one; with a caller's memory pool, it continues on the application's pool.
     /// </summary>
     protected override async Task RunAsync()
     {
