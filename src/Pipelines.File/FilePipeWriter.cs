@@ -83,7 +83,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     internal OpenedFile OpenedFile => _file.Opened;
 
-    /// <summary>The number of bytes that were advanced over. Changed by the writer's caller only.</summary>
+    /// <summary>The number of bytes that were advanced over. It changes only within the calls of the writer's caller.</summary>
     internal long Taken => _queue.Advanced;
 
     /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, a path that opens the file before it has its name.</summary>

@@ -1,19 +1,19 @@
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The calls of one writer that take bytes: one at a time, so that a second one at once is told, and changes nothing. Calls that may come
-/// from any thread are not among them.
+/// Refuses overlapping calls of one writer: while a call takes or flushes bytes, a second one throws and changes nothing. Calls that may
+/// come from any thread do not count.
 /// </summary>
 internal struct CallsUnderWay
 {
-    // Interlocked: 1 while a call is under way that takes bytes or flushes them.
+    // Interlocked: 1 while a call that takes or flushes bytes is running, else 0.
     private int _isInCall;
 
-    // Interlocked: copies into the writer that are under way, from one of their calls to the next.
+    // Interlocked: the number of running copies into the writer, also between their calls.
     private int _copies;
 
-    /// <summary>A call begins. Has a fence: what the caller looks at behind it is not older.</summary>
-    /// <exception cref="InvalidOperationException">Another one is under way: <see cref="Leave"/> must not follow.</exception>
+    /// <summary>Begins a call. It is a full fence: the caller's later reads are not moved before it.</summary>
+    /// <exception cref="InvalidOperationException">Another call is running. Do not call <see cref="Leave"/> then.</exception>
     internal void Enter()
     {
         if (Interlocked.Exchange(ref _isInCall, 1) != 0)
@@ -24,7 +24,7 @@ internal struct CallsUnderWay
 
     internal void Leave() => Volatile.Write(ref _isInCall, 0);
 
-    /// <summary>For calls that are so short that they only look.</summary>
+    /// <summary>Throws if a call is running. For calls that are too short to be marked as running.</summary>
     internal readonly void ThrowIfAny()
     {
         if (Volatile.Read(in _isInCall) != 0)
@@ -33,17 +33,17 @@ internal struct CallsUnderWay
         }
     }
 
-    /// <summary>A copy into the writer begins, which takes several of its calls: it is not whole until <see cref="EndCopy"/>.</summary>
+    /// <summary>Begins a copy into the writer, which makes several calls. The content is incomplete until <see cref="EndCopy"/>.</summary>
     internal void BeginCopy() => Interlocked.Increment(ref _copies);
 
     internal void EndCopy() => Interlocked.Decrement(ref _copies);
 
     /// <summary>
-    /// Whether a call or a copy is under way. Asked once the writer is completed: a call that begins later takes nothing.
+    /// Whether a call or a copy is running. Called after the writer is marked as completed: a call that begins later takes nothing.
     /// </summary>
     internal readonly bool IsAnyUnderWay()
     {
-        // Enter has a fence between its mark and its look at whether the writer is completed; this is the other side's.
+        // Pairs with the fence in Enter: either this sees the mark of the call, or the call sees that the writer is completed.
         Interlocked.MemoryBarrier();
         return Volatile.Read(in _isInCall) != 0 || Volatile.Read(in _copies) != 0;
     }

@@ -3,7 +3,7 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The flushes of one writer that wait, oldest first, linked by <see cref="PendingResult{TResult}.Next"/>. The writer's lock guards all of
+/// The pending flushes of one writer, oldest first, linked by <see cref="PendingResult{TResult}.Next"/>. The writer's lock guards all of
 /// it. Whoever takes flushes out, under that lock, completes them afterwards without it.
 /// </summary>
 internal sealed class FlushWaiters
@@ -13,10 +13,10 @@ internal sealed class FlushWaiters
     private PendingResult<FlushResult>? _last;
     private int _count;
 
-    /// <summary>How many there are: by anybody, who may find a moment of a change.</summary>
+    /// <summary>The number of pending flushes. A racy hint, readable without the lock.</summary>
     internal int Count => Volatile.Read(ref _count);
 
-    /// <summary>Whether a flush waits for the device with no more than <paramref name="written"/> bytes.</summary>
+    /// <summary>Whether a flush waits for a sync of no more than the first <paramref name="written"/> bytes.</summary>
     internal bool WantsSync(long written)
     {
         for (PendingResult<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
@@ -31,7 +31,7 @@ internal sealed class FlushWaiters
     }
 
     /// <summary>
-    /// A flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.
+    /// Adds a flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.
     /// </summary>
     internal PendingResult<FlushResult> Add(long target, bool waitsForSync, CancellationToken cancellationToken)
     {
@@ -52,7 +52,7 @@ internal sealed class FlushWaiters
         return flush;
     }
 
-    /// <summary>A wait that is not among the flushes.</summary>
+    /// <summary>Rents a wait that is not among the flushes: for borrowed memory.</summary>
     internal PendingResult<FlushResult> Rent(CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> wait = _pool.Rent();
@@ -60,7 +60,7 @@ internal sealed class FlushWaiters
         return wait;
     }
 
-    /// <summary>Takes out those whose wait is over: all of them after a failure.</summary>
+    /// <summary>Takes out the flushes that have reached their target; all of them after a failure.</summary>
     internal PendingResult<FlushResult>? TakeReached(long written, long synced, bool hasFailed)
         => TakeWhere((written, synced, hasFailed),
             static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));
@@ -71,8 +71,8 @@ internal sealed class FlushWaiters
     internal PendingResult<FlushResult>? TakeAll() => TakeWhere(true, static (_, _) => true);
 
     /// <summary>
-    /// Completes flushes that were taken out, on a thread of a caller's. Where the awaiter of one throws instead of queueing its
-    /// continuation, the others are completed all the same.
+    /// Completes flushes that were taken out. Called on a thread of the application. If an awaiter throws instead of queueing its
+    /// continuation, the others are completed all the same; then the first of these exceptions is thrown.
     /// </summary>
     internal static void CompleteNow(PendingResult<FlushResult>? flushes, FlushResult result, Exception? error)
     {
@@ -92,7 +92,7 @@ internal sealed class FlushWaiters
         thrown?.Throw();
     }
 
-    /// <summary>Completes flushes that were taken out, on a thread of the library's: by work items.</summary>
+    /// <summary>Completes flushes that were taken out, by work items. Called on a thread of the library.</summary>
     internal static void CompleteOnPool(PendingResult<FlushResult>? flushes, FlushResult result, Exception? error)
     {
         while (TakeFirst(ref flushes) is { } flush)
@@ -102,7 +102,8 @@ internal sealed class FlushWaiters
     }
 
     /// <summary>
-    /// The first of a list, which ends at it from here on: once it is completed it may be waiting for another flush already.
+    /// Unlinks the first flush of a list. Its link must be free before it is completed, because the object may then wait for another flush
+    /// at once.
     /// </summary>
     private static PendingResult<FlushResult>? TakeFirst(ref PendingResult<FlushResult>? flushes)
     {

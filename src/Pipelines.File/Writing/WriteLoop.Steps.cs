@@ -5,32 +5,33 @@ using Pipelines.File.Threading;
 
 namespace Pipelines.File.Writing;
 
-/// <content>The loop and its steps: each is set up under the lock where it is due, and what came of it is recorded under the
-/// lock.</content>
+/// <content>The loop and its steps. The lock is held while a step is set up and while its result is recorded.</content>
 internal sealed partial class WriteLoop
 {
     /// <summary>
-    /// Bytes that one write to most files takes at most: <see cref="OpenedFile.BytesPerWrite"/>. Chosen by measurement: docs/tuning.md.
+    /// The maximum number of bytes of one write; the default of <see cref="OpenedFile.BytesPerWrite"/>. Chosen by measurement:
+    /// docs/tuning.md.
     /// </summary>
     internal const int BytesPerWrite = 512 * 1024;
 
-    /// <summary>Syncs without <see cref="Gather"/> between two tries, where nobody comes back.</summary>
+    /// <summary>The maximum number of syncs without <see cref="Gather"/> between two tries, when nobody comes back.</summary>
     private const int MostSkipped = 63;
 
-    // The longest Gather, in ticks: 100 µs, in which dozens of continuations run. Never longer than half of the sync before.
+    // The maximum duration of Gather, in Stopwatch ticks: 100 µs, in which dozens of continuations run. Half the duration of the sync is
+    // the other maximum.
     private static readonly long s_mostGathering = Stopwatch.Frequency / 10_000;
 
-    // The step that is under way, or else the one that was made last; None where that was canceled.
+    // The step that is running, or the last one that ran. None after a canceled step, and while the loop sleeps.
     private Step _step;
 
-    // A file that the writer has made is on the device when its folder is, too: that is synced once, behind the file's first sync.
+    // Whether the folder is still to be synced: the name of a new file is on the device only then. Once, after the file's first sync.
     private bool _isFolderUnsynced = file.Opened.IsNew;
 
-    // How much was written when the last write began, bytes, and how many flushes were handed over since then.
+    // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
     private long _writtenBefore;
     private int _flushesInQueue;
 
-    // When the last sync began, how many of the next ones no Gather follows, and how many those were at first.
+    // When the last sync began, in Stopwatch ticks; how many of the next syncs have no Gather; and from which number that was counted down.
     private long _syncBegan;
     private int _syncsToSkip;
     private int _lastSkip;
@@ -53,8 +54,8 @@ internal sealed partial class WriteLoop
 
     private bool IsAllWritten => queue.Written == queue.Flushed;
 
-    // A flush that waits for the device lets one more write go first, which other flushes may share its sync by, and is not put off for as
-    // long as others write on.
+    // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second one go
+    // first: others that keep writing must not delay it forever.
     private bool Writes => !IsAllWritten && !flushes.WantsSync(_writtenBefore);
 
     private bool Syncs => Synced < queue.Written
@@ -64,7 +65,8 @@ internal sealed partial class WriteLoop
 
     private bool IsWhole => HasAll && !_isGivenUp;
 
-    // In the order that a power failure asks for. The folder is synced along with the file's first sync, before more is written.
+    // The first step that is due. The order keeps the file valid after a power failure. The folder is synced right after the file's first
+    // sync, before more is written.
     private Step NextStep
         => GoesOn && _step == Step.Sync && _isFolderUnsynced ? Step.SyncFolder
             : GoesOn && Writes ? Step.Write
@@ -75,15 +77,15 @@ internal sealed partial class WriteLoop
             : Step.None;
 
     /// <summary>
-    /// The loop, in the order that a power failure asks for: the bytes, the length, a sync that covers both, the folder of a new file, the
-    /// name. What each step waits for is in
-    /// <see cref="NextStep"/>, as more bytes may come, and the writer may be completed, at any moment.
+    /// The loop. Its order keeps the file valid after a power failure: the bytes, the length, a sync that covers both, the folder of a new
+    /// file, the name. <see cref="NextStep"/> chooses each step anew, because at any moment more bytes may come or the writer may be
+    /// completed.
     /// </summary>
     protected override async Task RunAsync()
     {
         FileRequest request = _request = file.Opened.Rent();
 
-        // The code of a caller's memory pool, which gets its memory back after a write, runs on the application's threads only.
+        // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
         request.ResumesOnPool = options.Pool is not null;
         try
         {
@@ -102,14 +104,15 @@ internal sealed partial class WriteLoop
 
             if (!_performsHere && file.MayWaitToClose(queue.Written))
             {
-                // The loop may be on the thread of a caller of CompleteAsync.
+                // This may be the thread of a caller of CompleteAsync, which must not wait: an empty step moves the loop to a waiting
+                // thread.
                 request.BeginStep(static () => { });
                 await file.Opened.RunAsync(request).WithoutBox();
             }
         }
         catch (Exception e)
         {
-            // No step throws but for a lack of memory, and even then nobody waits in vain.
+            // Steps throw only when memory runs out. Even then every wait ends.
             lock (this)
             {
                 FailLocked(e);
@@ -119,7 +122,9 @@ internal sealed partial class WriteLoop
         Close(request);
     }
 
-    /// <summary>Sets the request up for the next step. <see cref="Step.None"/>: the loop sleeps.</summary>
+    /// <summary>
+    /// Sets the request up for the next step, and returns it. <see cref="Step.None"/>: no step is due, and the loop sleeps.
+    /// </summary>
     private Step Begin(FileRequest request)
     {
         lock (this)
@@ -133,7 +138,7 @@ internal sealed partial class WriteLoop
                     _writtenBefore = queue.Written;
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
 
-                    // What follows the last write is performed by the thread that has written.
+                    // If another step follows, one thread performs both. A write to a file that cannot seek may wait for its reader.
                     request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
                         || !file.Opened.CanSeek;
                     queue.BeginWriteLocked(request);
@@ -161,7 +166,7 @@ internal sealed partial class WriteLoop
 
     private ValueTask PerformAsync(FileRequest request)
     {
-        // Segments are pinned already, and so is borrowed memory of one piece; several pieces are arrays of the library's own.
+        // Pins borrowed memory of several segments, which are arrays of the library's own pool. Everything else is pinned already.
         request.Pin();
         if (_performsHere && file.Opened.TryPerform(request, mayWait: true))
         {
@@ -173,9 +178,9 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>
-    /// Records what came of a step, frees what is written and completes the flushes that it has reached: all of them after a failure, which
-    /// frees the rest, too. A step that has failed ends the loop's work; one that was canceled has moved nothing, and is made again if it
-    /// is still wanted. A caller's pool has its memory back before a flush completes.
+    /// Records the result of a step, frees the segments that are written, and completes the flushes that have reached their target. After a
+    /// failure nothing more is written: it frees all flushed segments and completes all flushes. A canceled step has moved no bytes, and is
+    /// repeated if it is still due. A caller's pool has its memory back before a flush completes.
     /// </summary>
     private void End(Step step, FileRequest request)
     {
@@ -228,15 +233,17 @@ internal sealed partial class WriteLoop
                 Synced = -1;
                 break;
             case Step.Sync or Step.SyncFolder:
-                // Nothing was written meanwhile: a flush that came while this one ran needs the next.
+                // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
                 _isFolderUnsynced &= step == Step.Sync;
                 Synced = _isFolderUnsynced ? Synced : queue.Written;
                 break;
         }
     }
 
-    /// <summary>Ends the loan of borrowed memory that the queue needs no more: whoever waits for it comes before <paramref name="others"/>.
-    /// No call is under way.</summary>
+    /// <summary>
+    /// Ends the use of borrowed memory when the queue does not need it any more. Returns the waits to complete: <paramref name="others"/>,
+    /// and before them the wait for that memory, unless a revocation or Abort has ended it, which is completed here. No call is running.
+    /// </summary>
     private PendingResult<FlushResult>? TakeBorrowWaitLocked(PendingResult<FlushResult>? others)
     {
         if (_borrowWait is not { } wait || (GoesOn && !IsAllWritten && _revoked is null))
@@ -260,10 +267,10 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>
-    /// Who was served by a sync is likely to flush again at once. For a moment the loop stays on its thread for them, so that all share the
-    /// next sync, and none has to wake a thread for it.
+    /// Keeps the loop on its thread for a moment after a sync. The callers that the sync has served often flush again at once: they then
+    /// share the next sync, and none of them has to wake a thread.
     /// </summary>
-    /// <param name="waiting">How many waited for this sync or the next when it ended.</param>
+    /// <param name="waiting">The number of pending flushes when the sync ended, those that it has served included.</param>
     private void Gather(int waiting)
     {
         if (_syncsToSkip > 0)
@@ -277,16 +284,16 @@ internal sealed partial class WriteLoop
         long end = now + Math.Min((now - _syncBegan) / 2, s_mostGathering);
         while (flushes.Count < waiting && GoesOn && !IsCompleted && Stopwatch.GetTimestamp() < end)
         {
-            // Not by spinning: whoever is to flush may be on its way to this very processor.
+            // It yields instead of spinning: a thread that is going to flush may be waiting for this very processor.
             Thread.Yield();
         }
 
-        // Where less than half of them come back it is tried again ever more rarely.
+        // While fewer than half of them come back, the next tries are further and further apart.
         _lastSkip = (waiting - flushes.Count) * 2 <= served ? 0 : Math.Min((_lastSkip * 2) + 1, MostSkipped);
         _syncsToSkip = _lastSkip;
     }
 
-    /// <summary>Closes the file and gives the memory back: the end of the loop.</summary>
+    /// <summary>Closes the file and releases the memory. This is the end of the loop.</summary>
     private void Close(FileRequest request)
     {
         FileSegment? freed;
@@ -309,7 +316,7 @@ internal sealed partial class WriteLoop
         }
         catch (Exception e)
         {
-            // Whatever it is, whoever waits for the end hears of it.
+            // Callers that wait for the release get any error.
             error = e;
         }
 

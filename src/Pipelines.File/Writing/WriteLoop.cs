@@ -5,11 +5,10 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// What one writer does to its file: <see cref="RunAsync"/>. It runs while there is something to do and waits for <see cref="Run"/> else.
-/// It is its own lock, which also guards the flushes that wait, the handed over part of the queue, and the file.
+/// Writes, syncs and closes the file of one writer: <see cref="RunAsync"/>, which sleeps until <see cref="Run"/> when no step is due. The
+/// object is the writer's lock, which also guards the pending flushes, the flushed part of the queue, and the file.
 /// </summary>
-/// <remarks>Methods that end in Locked are for whoever has the lock. Nothing is called under it that waits or that runs a caller's
-/// code.</remarks>
+/// <remarks>Methods whose names end in Locked are called under the lock. Under it no code waits and no caller's code runs.</remarks>
 /// <param name="file">Where the bytes go.</param>
 /// <param name="queue">The bytes.</param>
 /// <param name="flushes">The flushes that wait for them.</param>
@@ -17,29 +16,30 @@ namespace Pipelines.File.Writing;
 internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options)
     : LibraryLoop
 {
-    /// <summary>How long whoever blocks leaves the loop to the threads of the pool, milliseconds.</summary>
+    /// <summary>How long a thread that blocks leaves the loop to the threads of the application's pool, milliseconds.</summary>
     private const int ResumeMilliseconds = 5;
 
-    // The loop's; null before it begins, and from the closing of the file on. Changed under the lock in the end.
+    // The loop's request. Null before the loop begins and, set under the lock, after the file begins to close.
     private FileRequest? _request;
 
-    // Whether the loop does something, or is about to. Stays set when it has ended.
+    // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Owned by whoever makes the idle loop run, then by the loop: calls are made on this thread, whose caller waits for them anyway.
+    // Whether the thread that wakes the loop also makes its calls, because its caller waits for them anyway. Owned by that thread, and then
+    // by the loop.
     private bool _performsHere;
 
-    // Who waits for the memory that the queue has borrowed, and how the wait ends if the memory was revoked before all of it was written.
+    // The wait for the memory that the queue has borrowed, and the wait's result if the memory was revoked before all of it was written.
     private PendingResult<FlushResult>? _borrowWait;
     private (FlushResult Result, OperationCanceledException? Error)? _revoked;
 
-    // Of a completed writer: whether it was completed with an exception, and whether its caller may still use the memory that it has.
+    // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
     private bool _keepsRoom = true;
 
     private bool _isCompleted;
 
-    /// <summary>Whether no more bytes are taken.</summary>
+    /// <summary>Whether the writer is completed, and takes no more bytes. Any thread may read it.</summary>
     internal bool IsCompleted => Volatile.Read(ref _isCompleted);
 
     /// <inheritdoc cref="IsCompleted"/>
@@ -48,22 +48,22 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     /// <summary>The first error: nothing is written after it.</summary>
     internal Exception? Error { get; private set; }
 
-    /// <summary>Whether what was handed over is dropped.</summary>
+    /// <summary>Whether the writer was aborted: bytes that were handed over and not written are dropped.</summary>
     internal bool IsAborted { get; private set; }
 
     /// <summary>
-    /// How much of what is written is on the device, bytes; -1 where the file was made, emptied or cut, and a sync is due with nothing
-    /// written, too.
+    /// The number of written bytes that are on the device. It is -1 if the file was made, emptied or cut: then a sync is due even if
+    /// nothing was written.
     /// </summary>
     internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
-    /// <summary>Whether nothing follows that a flush could wait for.</summary>
+    /// <summary>Whether the file is closed or about to be, so that no flush may begin to wait.</summary>
     internal bool HasEndedLocked => _step >= Step.Close;
 
-    // What is under way may never end where the writer was aborted: nobody waits for it.
+    // After Abort nobody waits for a call that may never end.
     private bool IsReleased => _step == Step.Closed || (IsAborted && !file.Opened.EndsWrites);
 
-    /// <summary>Hands over what the caller has advanced over. Called by the caller.</summary>
+    /// <summary>Hands over the bytes that were advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void HandOverLocked()
     {
         Debug.Assert(Monitor.IsEntered(this));
@@ -75,8 +75,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     }
 
     /// <summary>
-    /// Hands over everything, and behind it memory of the caller's, which must not change until the wait is over. The file can seek, so
-    /// every call with that memory ends by itself.
+    /// Hands over everything that was advanced over, and after it the caller's memory, which must not change until the wait is over. The
+    /// file can seek, so every call with that memory ends by itself.
     /// </summary>
     internal PendingResult<FlushResult> BorrowLocked(ReadOnlySequence<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
     {
@@ -88,8 +88,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     }
 
     /// <summary>
-    /// Revokes borrowed memory, if there is some and its wait has the token of <paramref name="error"/>. The memory is the caller's again
-    /// when the call under way has ended.
+    /// Revokes borrowed memory; with an <paramref name="error"/>, only if the wait has its token. The memory is the caller's again when the
+    /// running call has ended. Returns <see langword="false"/> if there is nothing to revoke.
     /// </summary>
     internal bool TryRevokeLocked(FlushResult result, OperationCanceledException? error)
     {
@@ -103,12 +103,12 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         return true;
     }
 
-    /// <summary>Takes no more bytes.</summary>
+    /// <summary>Marks the writer as completed: it takes no more bytes.</summary>
     internal void CompleteLocked() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>
-    /// Everything is handed over: behind the last write comes what makes the file whole, unless it <paramref name="isGivenUp"/>. With
-    /// <paramref name="keepsRoom"/> the caller may still use the memory that it has.
+    /// Called when everything is handed over. The steps that finish the file follow the last write, unless <paramref name="isGivenUp"/>.
+    /// With <paramref name="keepsRoom"/> the caller may still use memory of GetMemory.
     /// </summary>
     internal void FinishLocked(bool isGivenUp, bool keepsRoom)
     {
@@ -117,12 +117,12 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         _keepsRoom = keepsRoom;
     }
 
-    /// <summary>Nothing more is written, for that reason or an earlier one.</summary>
+    /// <summary>Records the first error: nothing is written after it. Does nothing for <see langword="null"/>.</summary>
     internal void FailLocked(Exception? error) => Error ??= error;
 
     /// <summary>
-    /// Nothing more is taken or written, and what is under way is to be <paramref name="canceled"/>. <see langword="false"/>: it is too
-    /// late, or was done before.
+    /// Aborts: no more bytes are taken or written. The caller requests <paramref name="canceled"/>, which ends the running call, without
+    /// the lock. Returns <see langword="false"/> if it is too late, or the writer was aborted before.
     /// </summary>
     internal bool TryAbortLocked(out Cancellation canceled)
     {
@@ -146,7 +146,9 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         return true;
     }
 
-    /// <summary>Whether the loop is idle and has something to do: whoever hears so calls <see cref="Run"/>.</summary>
+    /// <summary>
+    /// Whether the loop is idle and a step is due. If so, it counts as running, and the caller has to call <see cref="Run"/>.
+    /// </summary>
     internal bool TryRunLocked()
     {
         Debug.Assert(Monitor.IsEntered(this));
@@ -159,10 +161,11 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         return true;
     }
 
-    /// <summary>Has the idle loop go on, on this thread up to its first call.</summary>
-    /// <param name="isIdle">What <see cref="TryRunLocked"/> has said; <see langword="false"/> for nothing.</param>
-    /// <param name="performsHere">Also the calls are made on this thread, where they end by themselves: its caller would only wait for
-    /// another.</param>
+    /// <summary>Wakes the idle loop, which runs on this thread up to its first system call. Called without the lock.</summary>
+    /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
+    /// <param name="performsHere">
+    /// Whether this thread also makes the calls that end by themselves: its caller would only wait for another thread.
+    /// </param>
     internal void Run(bool isIdle, bool performsHere = false)
     {
         if (isIdle)
@@ -184,8 +187,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         WaitingThreads.Shared.BeginBlocking();
         try
         {
-            // With a caller's pool the loop goes on on the application's threads, which may all wait here, or for this one: then it goes on
-            // on this one.
+            // With a caller's pool the loop continues on the application's threads. All of these may be waiting here, or for this thread:
+            // then this thread continues the loop.
             Task task = released.AsTask();
             while (!task.Wait(options.Pool is null ? Timeout.Infinite : ResumeMilliseconds))
             {

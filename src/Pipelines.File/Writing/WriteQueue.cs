@@ -4,59 +4,60 @@ using Pipelines.File.Memory;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The bytes of a writer on their way to the file, as a chain of segments. Three marks divide it, all counted from the beginning:
-/// <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. What lies before Written is gone; from there to Flushed it
-/// belongs to the write loop, which the writer's lock guards; what lies behind Flushed, and the room behind Advanced, belongs to the
-/// writer's caller, who needs no lock for it. Behind the segments may lie memory that is borrowed from the caller, who waits for it.
+/// The bytes of a writer on their way to the file, as a chain of segments. Three marks divide it, all counted from the first byte of the
+/// writer: <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. The bytes before Written are done. The bytes between
+/// Written and Flushed belong to the write loop, and the writer's lock guards them. The bytes after Flushed, and the room after Advanced,
+/// belong to the writer's caller, who needs no lock for them. Memory that is borrowed from a waiting caller may follow the segments.
 /// </summary>
 /// <remarks>
-/// Methods that end in Locked are called under the writer's lock. What one returns is a list of segments for the caller to give back to the
-/// pool without the lock, as that may run the code of a caller's memory pool.
+/// Methods whose names end in Locked are called under the writer's lock. Methods return the segments that are no longer needed. The caller
+/// returns these to the pool without the lock, because that may run the code of a caller's memory pool.
 /// </remarks>
 internal sealed class WriteQueue
 {
-    /// <summary>The most bytes of a flush that is kept whole, where flushes are.</summary>
+    /// <summary>If flushes are kept whole: the maximum size of a flush that goes out in one write, bytes.</summary>
     internal const int MaxWholeFlush = 64 * 1024;
 
     /// <summary>
-    /// The most bytes of one write that several flushes of an appending writer share: no other process's line is joined to more than that
-    /// where this one is killed within it.
+    /// If the file is appended to: the maximum size of a write that several flushes share, bytes. If this process is killed within the
+    /// write, another process's line is joined to at most that many bytes of it.
     /// </summary>
     private const int MaxSharedAppend = 4 * 1024;
 
-    /// <summary>The longest piece of memory, bytes: an array, less what a segment and an open flush need of it.</summary>
+    /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment and an open flush need.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
-    /// <summary>The most bytes of borrowed memory in one write. A call that is canceled waits for the write under way.</summary>
+    /// <summary>The maximum number of borrowed bytes in one write. A call that is canceled waits for the running write.</summary>
     private const int BorrowedBytesPerWrite = 8 * 1024 * 1024;
 
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
 
-    // Bytes of a segment at least, and bytes up to which segments of the library's own pool grow with what waits to be written; 0: they do
-    // not.
+    // The minimum size of a segment, bytes, and the size up to which segments of the library's own pool grow with the number of unwritten
+    // bytes (0: they do not grow).
     private readonly int _segmentSize;
     private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
 
-    // More than 1 for direct I/O, bytes: a write that is not the last one ends at a multiple of this, segments are as long, and a caller's
-    // memory begins at a multiple of DirectFile.LeastBlock.
+    // The block of direct I/O, bytes; 1 without. A write that does not take all flushed bytes ends at a multiple of it; sizes of segments
+    // of the library's own pool are multiples of it; and a caller's pool has to provide memory that begins at a multiple of
+    // DirectFile.LeastBlock.
     private readonly int _block;
 
-    // Where the flushes end that are not written, where flushes are kept whole. Guarded by the lock.
+    // If flushes are kept whole: the ends of those that are not written; else null. Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
 
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
 
-    // Owned by the caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and whether the caller has the
-    // memory behind those.
+    // Owned by the writer's caller, who alone appends: the segment that takes bytes, how many of its bytes are taken, and whether the
+    // caller holds the memory after these.
     private FileSegment? _tail;
     private int _tailEnd;
     private bool _callerHasRoom;
     private long _advanced;
 
-    // What is borrowed and not written, the position of its first byte, and its address if it is one piece. Guarded by the lock.
+    // The borrowed bytes that are not written, the position of the first one, and its address if they are one segment. Guarded by the lock.
     private ReadOnlySequence<byte> _borrowed;
     private long _borrowedStart;
     private nint _borrowedAddress;
@@ -69,26 +70,27 @@ internal sealed class WriteQueue
         _largestSegment = _pool is null ? file.LargestWriteSegment : 0;
         _block = file.IsDirect ? file.ReadGranularity : 1;
 
-        // A file that others write to as well needs the bytes of a flush in one write. Where a write takes one segment only they lie within
-        // one.
+        // If others write to the file, too, the bytes of a flush have to go out in one write. If a write takes one segment only, they have
+        // to lie in one segment.
         bool keepsFlushesWhole = file.Appends || file.SharesPosition;
         _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
 
-        // Small segments would make small writes where a write takes one only, and leave the most of a smaller piece of the own pool
-        // unused.
+        // If a write takes one segment only, small segments would make small writes. Direct I/O needs segments that begin with a page.
+        // Otherwise the library's own pool rounds small sizes up, so less than its minimum would leave memory unused.
         int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 || (file.IsDirect && _pool is null) ? MaxWholeFlush : _pool is null
             ? SegmentPool.MinSize : 1;
         _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
 
-    /// <summary>Bytes that the system has. Guarded by the lock.</summary>
+    /// <summary>The number of bytes that the system has taken. Guarded by the lock.</summary>
     internal long Written { get; private set; }
 
-    /// <summary>Bytes that were handed over. Guarded by the lock.</summary>
+    /// <summary>The number of bytes that were handed over to be written. Guarded by the lock.</summary>
     internal long Flushed { get; private set; }
 
     /// <summary>
-    /// Bytes that the caller has advanced over. Owned by the caller, and published: whoever completes the writer sees the bytes before it.
+    /// The number of bytes that the caller has advanced over. Owned by the writer's caller, and by the loop while the caller waits for
+    /// borrowed memory. Written with release semantics: a thread that completes the writer sees the bytes as well as the number.
     /// </summary>
     internal long Advanced
     {
@@ -97,14 +99,14 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// The memory that takes the next bytes. Called by the caller. <see cref="ReleaseAllLocked"/> may come meanwhile: it leaves that memory
-    /// alone where the writer,
-    /// <paramref name="isCompleted"/> says, was not completed yet when the caller had announced itself; else it may be gone already and is
-    /// not looked at.
+    /// Gets the memory for the next bytes. Called by the writer's caller, without the lock. <see cref="ReleaseAllLocked"/> may run
+    /// meanwhile. So this method sets <see cref="_callerHasRoom"/> first and reads <paramref name="isCompleted"/> then: if that is still
+    /// <see langword="false"/>, the release sees the flag and, with keepsRoom, does not free the memory. Otherwise the memory may be gone,
+    /// and is not touched.
     /// </summary>
     internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
     {
-        bool wasOut = _callerHasRoom;
+        bool hadRoom = _callerHasRoom;
         Volatile.Write(ref _callerHasRoom, true);
         if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
         {
@@ -118,14 +120,14 @@ internal sealed class WriteQueue
             }
         }
 
-        Volatile.Write(ref _callerHasRoom, wasOut);
+        Volatile.Write(ref _callerHasRoom, hadRoom);
         room = default;
         return false;
     }
 
     /// <summary>
-    /// Takes bytes that the caller has put into its room. <see langword="false"/>: there is not so much <paramref name="room"/>. Called by
-    /// the caller.
+    /// Takes bytes that the caller has written into its memory. Returns <see langword="false"/> if they are negative or more than
+    /// <paramref name="room"/>. Called by the writer's caller.
     /// </summary>
     internal bool TryAdvance(int bytes, out int room)
     {
@@ -142,11 +144,11 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// A pinned segment with room for at least <paramref name="sizeHint"/> bytes. By the caller, without the lock: the caller's memory pool
-    /// may be asked.
+    /// Rents a pinned segment with room for <paramref name="sizeHint"/> bytes, or less if a caller's pool provides less. Called by the
+    /// writer's caller, without the lock, because it may run the code of that pool.
     /// </summary>
-    /// <param name="sizeHint">Bytes that are wanted, or 0; <see cref="MaxRoom"/> at most.</param>
-    /// <param name="moved">Bytes of the open flush that the segment is to begin with: for <see cref="AppendLocked"/>.</param>
+    /// <param name="sizeHint">The number of bytes that are needed, or 0; <see cref="MaxRoom"/> at most.</param>
+    /// <param name="moved">How many bytes of the open flush <see cref="AppendLocked"/> moves to the beginning of the segment.</param>
     internal FileSegment Rent(int sizeHint, out int moved)
     {
         moved = _flushEnds is not null && _maxSegmentsPerWrite == 1 && Advanced - Flushed is long open
@@ -175,8 +177,8 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Appends a segment, which the caller has from here on, and moves the bytes that it begins with there from the tail. Called by the
-    /// caller; the writer is not completed.
+    /// Appends a segment as the new tail, and moves the last <paramref name="moved"/> bytes of the old tail to its beginning. The caller
+    /// holds its memory from then on. Returns segments that are written. Called by the writer's caller; the writer is not completed.
     /// </summary>
     internal FileSegment? AppendLocked(FileSegment segment, int moved)
     {
@@ -199,7 +201,7 @@ internal sealed class WriteQueue
         return TakeBefore(Written);
     }
 
-    /// <summary>Hands everything over that the caller has advanced over. Called by the caller.</summary>
+    /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void FlushLocked()
     {
         Flushed = Advanced;
@@ -207,7 +209,7 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Hands memory over that stays the caller's, behind everything else, which is handed over already. It is in use until
+    /// Hands over the caller's memory without copying it. Everything before it is handed over already. The memory is in use until
     /// <see cref="EndBorrowingLocked"/>.
     /// </summary>
     internal unsafe void BorrowLocked(ReadOnlySequence<byte> memory, MemoryHandle pin)
@@ -219,20 +221,19 @@ internal sealed class WriteQueue
         Flushed = Advanced = Flushed + memory.Length;
     }
 
-    /// <summary>The queue does not need the borrowed memory any more. Bytes of it that are not written were not taken. No write is under
-    /// way.</summary>
+    /// <summary>Ends the use of the borrowed memory. Its bytes that are not written count as not taken. No write is running.</summary>
     internal void EndBorrowingLocked()
     {
         Flushed = Advanced = _borrowedStart;
 
-        // The room of the tail goes on behind what was borrowed.
+        // The next byte of the tail follows the borrowed bytes.
         _tail?.SetRunningIndex(_borrowedStart - _tailEnd);
         _borrowed = default;
         _borrowedAddress = 0;
     }
 
     /// <summary>
-    /// Gives the request the next flushed bytes, or what is borrowed behind them. They stay where they are until
+    /// Gives the request the next flushed bytes, or the borrowed ones after them. Their segments stay in the chain until
     /// <see cref="TakeWrittenLocked"/>.
     /// </summary>
     internal void BeginWriteLocked(FileRequest request)
@@ -260,7 +261,7 @@ internal sealed class WriteQueue
         }
     }
 
-    /// <summary>The system has taken that many more bytes.</summary>
+    /// <summary>Records that the system has taken that many more bytes.</summary>
     internal void OnWrittenLocked(long bytes)
     {
         Written += bytes;
@@ -273,11 +274,12 @@ internal sealed class WriteQueue
         }
     }
 
-    /// <summary>The segments whose bytes are written. No write is under way.</summary>
+    /// <summary>Takes out the segments whose bytes are all written. No write is running.</summary>
     internal FileSegment? TakeWrittenLocked() => TakeBefore(Written);
 
     /// <summary>
-    /// After a failure: drops what was handed over and can not be written any more. The caller's tail stays. No write is under way.
+    /// After a failure: takes out the segments that were handed over, which will not be written. The caller's tail stays. No write is
+    /// running.
     /// </summary>
     internal FileSegment? DropFlushedLocked()
     {
@@ -286,11 +288,11 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Lets go of every segment. No write is under way, and the writer is completed, so that the caller has no memory any more.
+    /// Takes out every segment. No write is running, and the writer is completed, so that the caller gets no memory any more.
     /// </summary>
     /// <param name="keepsRoom">
-    /// Whether the caller's memory is left to the garbage collector all the same: it may be in use where the writer was aborted, and
-    /// whoever got it next would share it.
+    /// Whether memory that the caller holds is left to the garbage collector. The caller may still write to it, for example after Abort,
+    /// and must not share it with its next user.
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool keepsRoom)
     {
@@ -299,8 +301,8 @@ internal sealed class WriteQueue
         {
             if (keepsRoom)
             {
-                // The caller's thread sets the flag before it looks whether the writer is completed, without a fence of its own, as that is
-                // done for every few bytes.
+                // Pairs with TryGetRoom, which sets the flag and then reads whether the writer is completed. It runs for every few bytes,
+                // so it has no fence: this one serves both sides.
                 Interlocked.MemoryBarrierProcessWide();
             }
 
@@ -316,12 +318,12 @@ internal sealed class WriteQueue
         return list;
     }
 
-    /// <summary>How many bytes the write takes at most.</summary>
+    /// <summary>Shortens the maximum size of a write so that it ends at a multiple of the block.</summary>
     private long MostOf(FileRequest request, long bytes) => bytes - ((request.Offset + bytes) % _block);
 
     /// <summary>
-    /// Where a write ends that begins at <see cref="Written"/>: where flushes are kept whole, with one of them, or with several that are
-    /// short together.
+    /// The end of the write that begins at <see cref="Written"/>. If flushes are kept whole, it is the end of a flush: of the first one, or
+    /// of the last of several that are short together.
     /// </summary>
     private long EndOfWrite(long ownEnd, long maxBytes)
     {
@@ -364,14 +366,14 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// As much as waits to be written, so that a writer whose bytes go out as they come keeps small segments. <see cref="Written"/> may be
-    /// moving, which changes the size only.
+    /// The size of a segment for as many bytes as are unwritten, rounded down to a power of two: a writer whose bytes are written as fast
+    /// as they come keeps small segments. <see cref="Written"/> is read without the lock: an old value changes the size only.
     /// </summary>
     private int GrownSize()
         => _largestSegment > 0 && Advanced - Written is long waiting and > 0
             ? 1 << BitOperations.Log2((ulong)Math.Min(waiting, _largestSegment)) : 0;
 
-    /// <summary>Takes out the segments, but for the tail, that end before <paramref name="position"/>.</summary>
+    /// <summary>Takes out the segments that end at <paramref name="position"/> or before, except the tail.</summary>
     private FileSegment? TakeBefore(long position)
     {
         FileSegment? first = _head;

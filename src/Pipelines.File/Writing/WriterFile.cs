@@ -4,23 +4,22 @@ using Pipelines.File.Replace;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The file of one writer: how it is opened, where its bytes go, and how it is finished. The <see cref="WriteLoop"/> guards it: its steps
-/// run one at a time, and
-/// <see cref="Close"/> comes once, behind the last of them.
+/// The file of one writer: how it is opened, where its bytes go, and how it is finished. Only the steps of the <see cref="WriteLoop"/>
+/// change it. They run one at a time, and <see cref="Close"/> is called once, after the last of them.
 /// </summary>
 internal sealed class WriterFile
 {
-    /// <summary>Bytes up to which a file is written, and closed, in less time than a hop to another thread takes.</summary>
+    /// <summary>A file of at most this many bytes is written and closed in less time than a hop to another thread takes.</summary>
     internal const int ShortFile = 64 * 1024;
 
     private readonly bool _leaveOpen;
     private readonly bool _isPlain;
 
-    // With Replace: what gives the file its name in the end.
+    // With Replace: gives the file its name at the end.
     private readonly ReplacementFile? _unfinished;
 
-    // What was reserved and does not go by itself where it is not written, bytes. On Windows room is reserved behind the end of the file,
-    // and goes when it is closed.
+    // The preallocated length, bytes, which Trim cuts off if it is not written. 0 on Windows: there the room is reserved after the end of
+    // the file, and is freed when the file is closed.
     private long _preallocated;
 
     private WriterFile(OpenedFile file, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath,
@@ -39,18 +38,18 @@ internal sealed class WriterFile
     internal OpenedFile Opened { get; }
 
     /// <summary>
-    /// The file offset of the writer's first byte; moves where others append to the file as well, so that the last byte written is where
-    /// the system has put it.
+    /// The file offset of the writer's first byte. If others append to the file, too, it is corrected after every write, so that the last
+    /// byte written is where the system has put it.
     /// </summary>
     internal long Offset { get; private set; }
 
-    /// <summary>Whether opening has made the file or emptied it, as far as the mode tells.</summary>
+    /// <summary>Whether opening may have made, emptied or cut the file, as the mode says.</summary>
     internal bool IsChanged { get; }
 
-    /// <summary>Whether it gets its name in the end.</summary>
+    /// <summary>Whether the file gets its name at the end only (Replace).</summary>
     internal bool IsUnfinished => _unfinished is not null;
 
-    /// <summary>What opens it before that.</summary>
+    /// <summary>A path that opens the file before it has its name.</summary>
     internal string UnfinishedPath => _unfinished!.PathForNow;
 
     /// <inheritdoc cref="FilePipeWriter.Create(string, FilePipeWriterOptions?)"/>
@@ -76,7 +75,7 @@ internal sealed class WriterFile
         FileToOpen file = ToOpen(path, options);
         if (options.Caching == FileCaching.Direct)
         {
-            // Before a file is made, or the one that is there is emptied.
+            // Before opening makes the file, or empties an existing one.
             FileOpening.ThrowIfNotDirect(file);
         }
 
@@ -116,7 +115,10 @@ internal sealed class WriterFile
         return Of(FileOpening.OpenStandard(options.Backend, isOutput: true), options, leaveOpen: true, isOpenedByPath: false);
     }
 
-    /// <summary>An open file, which begins at its end where the writer appends, and else where the option says.</summary>
+    /// <summary>
+    /// Takes an open file. The writer begins at its end if it appends, else at the Offset of the options, or at the position of a standard
+    /// stream.
+    /// </summary>
     internal static WriterFile Of(OpenedFile file, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
     {
         file.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
@@ -125,11 +127,11 @@ internal sealed class WriterFile
         OpenedFile opened = file;
         try
         {
-            // Cut last: where something else is refused the file is as it was.
+            // The file is cut last: if anything is refused before, it is as it was.
             opened = WithCaching(file, options, isOpenedByPath);
             if (file.IsNew && options.FlushGuarantee == FlushGuarantee.Durable)
             {
-                // So that what stands in the way is told before anything is written.
+                // Now, so that an error is thrown before anything is written.
                 file.OpenFolder();
             }
 
@@ -177,7 +179,8 @@ internal sealed class WriterFile
         }
     }
 
-    /// <summary>The system has taken all bytes up to that count: where it has put them, if it tells.</summary>
+    /// <summary>Records where the system has put the last bytes, if it tells.</summary>
+    /// <param name="written">The number of bytes that the system has taken in all.</param>
     internal void OnWritten(long written)
     {
         if (Opened.EndOfLastWrite is long end and >= 0)
@@ -187,21 +190,22 @@ internal sealed class WriterFile
     }
 
     /// <summary>
-    /// Whether writing and closing it takes no longer than copying the bytes into the page cache does. A handle of the caller's may be open
-    /// for direct I/O or O_SYNC, and a server may be waited for.
+    /// Whether writing and closing the file takes no longer than copying the bytes into the page cache. Not for a handle of the caller's,
+    /// which may be open with O_DIRECT or O_SYNC, and not on a network file system, where a server may be waited for.
     /// </summary>
     internal bool IsWrittenToMemory() => _isPlain && Opened.Properties.IsRegular && LocalFileSystems.Hold(Opened.Handle);
 
     /// <summary>
-    /// Whether closing it may wait: for a server, or for a device where a long file was emptied first (ext4(5), auto_da_alloc).
+    /// Whether closing the file may wait: for a server, or for the device if more than <see cref="ShortFile"/> bytes were written to a file
+    /// that was emptied (ext4(5), auto_da_alloc).
     /// </summary>
     internal bool MayWaitToClose(long written)
         => !_leaveOpen && Opened.CanSeek && written > 0 && !((Opened.IsNew || written <= ShortFile) && IsWrittenToMemory());
 
-    /// <summary>Whether the file is longer than what was written.</summary>
+    /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasRoomBehind(long written) => _preallocated > EndOf(written);
 
-    /// <summary>Gives back what was preallocated and not written. On a thread that may wait.</summary>
+    /// <summary>Cuts off the length that was preallocated and not written. Called on a thread that may wait.</summary>
     internal void Trim(long written)
     {
         try
@@ -216,7 +220,7 @@ internal sealed class WriterFile
         _preallocated = 0;
     }
 
-    /// <summary>Gives the file its name. On a thread that may wait.</summary>
+    /// <summary>Gives the file its name. Called on a thread that may wait.</summary>
     internal void TakeName()
     {
         if (Opened.TellCloseError() is { } error)
@@ -227,9 +231,9 @@ internal sealed class WriterFile
         _unfinished!.Appear();
     }
 
-    /// <summary>Finishes the file, and closes it unless it is to stay open. Whatever happens, it is released.</summary>
-    /// <param name="written">Bytes that the system has.</param>
-    /// <returns>What has failed.</returns>
+    /// <summary>Finishes the file, and closes it unless it is to stay open. It is released even if a step fails.</summary>
+    /// <param name="written">The number of bytes that the system has taken.</param>
+    /// <returns>The error, or <see langword="null"/>.</returns>
     internal Exception? Close(long written)
     {
         Exception? error = null;
@@ -260,6 +264,6 @@ internal sealed class WriterFile
         return error;
     }
 
-    /// <summary>The file's length when it is completed. It was made empty: with nothing written it is.</summary>
+    /// <summary>The final length of the file. A preallocated file was made empty, so the length is 0 if nothing was written.</summary>
     private long EndOf(long written) => written == 0 ? 0 : Offset + written;
 }
