@@ -1,4 +1,3 @@
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.Diagnostics;
@@ -42,14 +41,6 @@ internal static partial class FilePipeMetrics
             }
         },
         null);
-
-    internal static void HandedOver(FileRequestKind kind)
-    {
-        if (kind == FileRequestKind.Read)
-        {
-            ReadsHandedOver.Add();
-        }
-    }
 
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
 

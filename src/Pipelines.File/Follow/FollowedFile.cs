@@ -311,7 +311,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
             if (!isStarted)
             {
-                FilePipeMetrics.HandedOver(request.Kind);
+                FilePipeMetrics.ReadsHandedOver.Add();
             }
 
             // Whoever awaits the run may begin the next one right here. A wait may have ended on the thread that watches, that looks, or
@@ -412,16 +412,13 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);
         bool isWatched = _watch is { Number: not 0 };
-        if (isFirst && isWatched && _path is not null && _namelessSince is null)
-        {
-            _timer.Change(Math.Min(_interval, MostFirstMilliseconds), Timeout.Infinite);
-            return;
-        }
+        bool isSoon = isFirst && isWatched && _path is not null && _namelessSince is null;
 
         // Files of one period are looked at together.
         long period = _namelessSince is not null ? Math.Min(_interval, MostNamelessMilliseconds)
             : isWatched ? (long)_interval * IntervalsOfWatched
             : _interval;
-        _timer.Change(Math.Min(period - (Environment.TickCount64 % period), int.MaxValue), Timeout.Infinite);
+        long due = isSoon ? Math.Min(_interval, MostFirstMilliseconds) : period - (Environment.TickCount64 % period);
+        _timer.Change(Math.Min(due, int.MaxValue), Timeout.Infinite);
     }
 }

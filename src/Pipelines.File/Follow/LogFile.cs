@@ -17,6 +17,7 @@ internal sealed class LogFile
 
     private readonly int _maxLineLength;
     private readonly byte[] _kept = new byte[MaxKept];
+    private readonly ArrayBufferWriter<byte> _joined = new();
     private readonly int _interval;
     private int _keptLength;
 
@@ -26,7 +27,6 @@ internal sealed class LogFile
 
     // That many bytes at the beginning of what is left hold no line feed.
     private long _searched;
-    private JoinedLine _joined;
 
     // Since when nothing has come, Environment.TickCount64; null: nobody has asked yet.
     private long? _quietSince;
@@ -88,25 +88,17 @@ internal sealed class LogFile
         bool hasLineEnd = LineSearch.TryCut(ref rest, _searched, out ReadOnlySequence<byte> bytes);
 
         // The byte behind the most may be the CR of a line end that has not come.
-        if (bytes.Length > _maxLineLength + (hasLineEnd ? 0L : 1))
+        bool isPiece = bytes.Length > _maxLineLength + (hasLineEnd ? 0L : 1);
+        if (isPiece)
         {
             bytes = before.Slice(0, _maxLineLength);
             rest = before.Slice(bytes.End);
-            _searched = hasLineEnd ? 0 : rest.Length;
-            hasLineEnd = false;
-        }
-        else
-        {
-            _searched = hasLineEnd ? 0 : rest.Length;
-            if (!hasLineEnd)
-            {
-                line = default;
-                return false;
-            }
         }
 
-        line = Line(bytes, hasLineEnd, before.Length - rest.Length);
-        return true;
+        _searched = hasLineEnd ? 0 : rest.Length;
+        bool isTaken = isPiece || hasLineEnd;
+        line = isTaken ? Line(bytes, hasLineEnd && !isPiece, before.Length - rest.Length) : default;
+        return isTaken;
     }
 
     /// <summary>
@@ -176,7 +168,7 @@ internal sealed class LogFile
     private FollowedLine Line(ReadOnlySequence<byte> bytes, bool hasLineEnd, long length)
     {
         _offset += length;
-        FollowedLine line = new() { Bytes = _joined.Of(bytes), HasLineEnd = hasLineEnd, IsAfterGap = _isAfterGap, Checkpoint = Checkpoint };
+        FollowedLine line = new() { Bytes = _joined.Join(bytes), HasLineEnd = hasLineEnd, IsAfterGap = _isAfterGap, Checkpoint = Checkpoint };
         _isAfterGap = false;
         return line;
     }

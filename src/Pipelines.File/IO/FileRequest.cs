@@ -411,7 +411,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     {
         _continuation = continuation;
         _continuationState = state;
-        FilePipeMetrics.HandedOver(Kind);
+        FilePipeMetrics.ReadsHandedOver.Add(Kind == FileRequestKind.Read ? 1 : 0);
         _runner!.Start(this);
     }
 

@@ -8,6 +8,9 @@ namespace Pipelines.File.Lines;
 internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
     : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
 {
+    // Of lines that cross segments.
+    private readonly ArrayBufferWriter<byte> _joined = new();
+
     private CancellationTokenSource? _linkedTokens;
     private bool _isStarted;
     private bool _isEnded;
@@ -21,9 +24,6 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     // Lines of earlier batches, and those of the current one where its walk has come to the end.
     private long _linesBefore;
     private long? _linesOfBatch;
-
-    // Of lines that cross segments.
-    private JoinedLine _joined;
 
     public LineBatch Current => new(this, Number);
 
@@ -105,28 +105,16 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         return true;
     }
 
-    public async ValueTask DisposeAsync()
+    public ValueTask DisposeAsync()
     {
         Number++;
         _isEnded = true;
         _linkedTokens?.Dispose();
-        _joined.Return();
 
-        try
-        {
-            Advance(_buffer.GetPosition(Used - Offset));
-        }
-        catch (Exception e) when (!leaveOpen && e is (InvalidOperationException or ArgumentOutOfRangeException))
-        {
-            // The reader was completed within the loop, and has its memory; one over a stream has emptied the buffer, too.
-        }
-        finally
-        {
-            if (!leaveOpen)
-            {
-                await reader.CompleteAsync().ConfigureAwait(false);
-            }
-        }
+        // What is behind does not count as examined, so that the next read gives it without waiting for more.
+        bool isAdvanced = _hasBuffer && (leaveOpen || !_buffer.IsEmpty);
+        _hasBuffer = false;
+        return PipeReaderRecordExtensions.LeaveAsync(reader, isAdvanced ? _buffer : null, Used - Offset, leaveOpen);
     }
 
     /// <summary>Somebody has walked through the whole batch, and knows how many lines there are.</summary>
@@ -137,7 +125,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         => _tooLong = new(_linesBefore + CountLineFeeds(Bytes.Slice(0, Used - Offset)) + 1, MaxLength);
 
     /// <summary>The bytes of a line that crosses segments, in one piece until the next such line.</summary>
-    internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line) => _joined.Of(line).Span;
+    internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line) => _joined.Join(line).Span;
 
     /// <summary>Counts the current batch, and tells the reader that it was used, and that the rest is searched.</summary>
     private void EndBatch()
@@ -158,26 +146,15 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         }
 
         _isEnded = _isLastBuffer;
-        Advance(end);
-    }
-
-    private void Advance(SequencePosition consumed)
-    {
-        if (!_hasBuffer)
-        {
-            return;
-        }
-
         _hasBuffer = false;
         if (!_isEnded)
         {
-            reader.AdvanceTo(consumed, _buffer.End);
+            reader.AdvanceTo(end, _buffer.End);
         }
         else if (leaveOpen || !_buffer.IsEmpty)
         {
-            // What is behind does not count as examined, so that the next read gives it without waiting for more.
             // PipeReader.Create(ReadOnlySequence<byte>) takes no position of an empty buffer; a reader that is completed next needs none.
-            reader.AdvanceTo(consumed);
+            reader.AdvanceTo(end);
         }
     }
 

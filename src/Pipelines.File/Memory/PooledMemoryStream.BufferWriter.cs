@@ -26,12 +26,7 @@ public sealed partial class PooledMemoryStream
     public Span<byte> GetSpan(int sizeHint = 0)
     {
         int room = _limit - _index;
-        if (room > 0 && (uint)sizeHint <= (uint)room)
-        {
-            return new Span<byte>(_array, _index, room);
-        }
-
-        return GetMemory(sizeHint).Span;
+        return room > 0 && (uint)sizeHint <= (uint)room ? new Span<byte>(_array, _index, room) : GetMemory(sizeHint).Span;
     }
 
     /// <summary>

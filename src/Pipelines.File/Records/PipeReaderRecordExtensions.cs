@@ -87,23 +87,33 @@ public static class PipeReaderRecordExtensions
         }
         finally
         {
-            try
+            await LeaveAsync(reader, hasBuffer ? rest : null, used: 0, leaveOpen).ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>Ends a loop over what a reader gives.</summary>
+    /// <param name="reader">The reader.</param>
+    /// <param name="buffer">What it was not advanced over; <see langword="null"/>: there is nothing to tell it.</param>
+    /// <param name="used">How many bytes of it the loop has used.</param>
+    /// <param name="leaveOpen">Whether somebody else goes on with the rest; else the reader is completed.</param>
+    internal static async ValueTask LeaveAsync(PipeReader reader, ReadOnlySequence<byte>? buffer, long used, bool leaveOpen)
+    {
+        try
+        {
+            if (buffer is { } bytes)
             {
-                if (hasBuffer)
-                {
-                    reader.AdvanceTo(rest.Start);
-                }
+                reader.AdvanceTo(bytes.GetPosition(used));
             }
-            catch (InvalidOperationException) when (!leaveOpen)
+        }
+        catch (Exception e) when (!leaveOpen && e is (InvalidOperationException or ArgumentOutOfRangeException))
+        {
+            // The reader was completed within the loop, and has its memory; one over a stream has emptied the buffer, too.
+        }
+        finally
+        {
+            if (!leaveOpen)
             {
-                // The reader was completed within the loop, and has its memory.
-            }
-            finally
-            {
-                if (!leaveOpen)
-                {
-                    await reader.CompleteAsync().ConfigureAwait(false);
-                }
+                await reader.CompleteAsync().ConfigureAwait(false);
             }
         }
     }
