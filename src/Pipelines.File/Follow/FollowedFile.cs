@@ -330,7 +330,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         long length = FileWatches.TryAdd(_watch) ? LengthOrMost() : offset;
         lock (_lock)
         {
-            if (request.CanceledGeneration == request.Generation)
+            if (request.IsCancelWanted)
             {
                 request.FinishCanceled();
                 return new ValueTask<bool>(false);

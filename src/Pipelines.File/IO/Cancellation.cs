@@ -4,16 +4,10 @@ namespace Pipelines.File.IO;
 /// One use of one operation that is to be given up: decided under its owner's lock, requested without it. The operation may serve another
 /// purpose by then, which the generation tells.
 /// </summary>
-internal readonly struct Cancellation
+internal readonly struct Cancellation(FileRequest operation)
 {
-    private readonly FileRequest? _operation;
-    private readonly int _generation;
-
-    internal Cancellation(FileRequest operation)
-    {
-        _operation = operation;
-        _generation = operation.Generation;
-    }
+    private readonly FileRequest? _operation = operation;
+    private readonly int _generation = operation.Generation;
 
     /// <summary>The default value asks for nothing.</summary>
     internal void Request(OpenedFile backend)

@@ -146,8 +146,6 @@ internal sealed unsafe class DirectFile : OpenedFile
     internal static NotSupportedException NotSupported(string? path)
         => new($"The file system has no direct I/O (O_DIRECT), which {nameof(FileCaching)}.{nameof(FileCaching.Direct)} needs: '{path}'");
 
-    internal override FileRequest Rent() => _file.Rent();
-
     internal override bool TryPerform(FileRequest operation, bool mayWait)
         => operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write) && _file.TryPerform(operation, mayWait);
 

@@ -118,7 +118,7 @@ internal readonly struct FileProperties
             case Libc.S_IFREG:
                 // A file that says 0 may be one of /proc that cannot seek.
                 bool isOnDevice = status.DeviceMajor != 0;
-                bool canSeek = status.Size > 0 || isOnDevice || Libc.LSeek(handle, 0, Libc.SEEK_CUR) >= 0;
+                bool canSeek = status.Size > 0 || isOnDevice || Libc.LSeek(handle, 0, SeekOrigin.Current) >= 0;
                 return new FileProperties
                 {
                     CanSeek = canSeek,

@@ -25,7 +25,7 @@ internal enum FileRequestKind
 /// there before the call is made, and always runs on the thread that has performed the call: no race is to be settled, and no thread of the
 /// application's pool is needed.
 /// </remarks>
-internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource, IDescriptorWaiter
+internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 {
     /// <summary>The buffers of an operation that goes back to a pool as it is; one that had more lets go of them.</summary>
     internal const int MaxPooledBuffers = 256;
@@ -46,7 +46,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
     private bool _needsPins;
-    private DescriptorWait? _descriptorWait;
 
     // The segments that a read fills, first to last.
     private FileSegment? _firstSegment;
@@ -58,12 +57,18 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// </summary>
     public int Generation => Volatile.Read(ref _generation);
 
-    /// <summary>Where it waits for its descriptor, if it has one that can block; the poller guards it.</summary>
-    internal DescriptorWait DescriptorWait
-        => _descriptorWait ?? Interlocked.CompareExchange(ref _descriptorWait, new DescriptorWait(this), null) ?? _descriptorWait;
-
-    /// <summary>The use of it that was canceled, for a file that ends such waits by itself. Guarded by the lock of that file.</summary>
+    /// <summary>
+    /// The use of it that was canceled, for a file that ends such waits by itself. Guarded by the lock of that file, or of its poller.
+    /// </summary>
     internal int CanceledGeneration { get; set; } = -1;
+
+    /// <summary>Whether this use of it is canceled. Guarded likewise.</summary>
+    internal bool IsCancelWanted => CanceledGeneration == Generation;
+
+    /// <summary>
+    /// The file whose readiness it waits for, held open until then; <see langword="null"/> while it does not wait. The poller guards it.
+    /// </summary>
+    internal SafeFileHandle? Polled { get; set; }
 
     internal FileRequestKind Kind { get; private set; }
 
@@ -260,7 +265,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
             {
                 buffer.Handle = buffer.Memory.Pin();
                 buffer.Address = (nint)buffer.Handle.Pointer;
-                buffer.IsPinned = true;
             }
         }
     }
@@ -287,16 +291,13 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         {
             foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, count))
             {
-                if (buffer.IsPinned)
+                try
                 {
-                    try
-                    {
-                        buffer.Handle.Dispose();
-                    }
-                    catch (Exception)
-                    {
-                        // The other buffers are to be unpinned all the same.
-                    }
+                    buffer.Handle.Dispose();
+                }
+                catch (Exception)
+                {
+                    // The other buffers are to be unpinned all the same.
                 }
             }
         }
@@ -417,7 +418,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     void IWaitingCall.Perform() => _runner!.Perform(this);
 
-    void IDescriptorWaiter.OnReady() => _runner!.OnReady(this);
+    /// <summary>What it waits for outside of the waiting threads may be there: called once for each such wait that is not canceled.</summary>
+    internal virtual void OnReady() => _runner!.OnReady(this);
 
     /// <summary>Gives it back. Only its owner may, and only while no back end performs it.</summary>
     internal void Return()
@@ -460,9 +462,6 @@ internal struct TransferBuffer
     /// <summary>Where it is; 0 until it is pinned.</summary>
     internal nint Address;
 
-    /// <summary>Keeps it there while the operation runs, where nothing else does.</summary>
+    /// <summary>Keeps it there while the operation runs, where nothing else does; else the default, whose disposal does nothing.</summary>
     internal System.Buffers.MemoryHandle Handle;
-
-    /// <summary>Whether <see cref="Handle"/> is to be disposed when the operation ends.</summary>
-    internal bool IsPinned;
 }

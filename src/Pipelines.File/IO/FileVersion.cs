@@ -5,28 +5,9 @@ namespace Pipelines.File.IO;
 /// its names, makes another version. Two changes within one tick of the file system's clock may share the times of one version; they never
 /// share it with another file, as no inode number is given anew while its file is open.
 /// </summary>
-internal readonly record struct FileVersion
+internal readonly record struct FileVersion(ulong Device, ulong Number, long Length, (long, uint) Written, (long, uint) Changed)
 {
     private const uint Wanted = Libc.STATX_TYPE | Libc.STATX_INO | Libc.STATX_SIZE | Libc.STATX_MTIME | Libc.STATX_CTIME;
-
-    private readonly ulong _device;
-    private readonly ulong _inode;
-    private readonly long _writeSeconds;
-    private readonly long _changeSeconds;
-    private readonly ulong _nanoseconds;
-
-    private FileVersion(in Libc.FileStatus status)
-    {
-        _device = status.Device;
-        _inode = status.Number;
-        Length = status.Size;
-        _writeSeconds = status.WriteSeconds;
-        _changeSeconds = status.ChangeSeconds;
-        _nanoseconds = ((ulong)status.WriteNanoseconds << 32) | status.ChangeNanoseconds;
-    }
-
-    /// <summary>Bytes.</summary>
-    internal long Length { get; }
 
     /// <summary>Whether this system tells it.</summary>
     internal static bool IsKnown => FileOpening.IsLinux;
@@ -59,7 +40,8 @@ internal readonly record struct FileVersion
     private static bool TryTake(bool isTold, in Libc.FileStatus status, out FileVersion version)
     {
         isTold = isTold && (status.Mask & Wanted) == Wanted && (status.Mode & Libc.S_IFMT) == Libc.S_IFREG;
-        version = isTold ? new FileVersion(status) : default;
+        version = !isTold ? default : new FileVersion(status.Device, status.Number, status.Size,
+            (status.WriteSeconds, status.WriteNanoseconds), (status.ChangeSeconds, status.ChangeNanoseconds));
         return isTold;
     }
 }

@@ -7,24 +7,15 @@ namespace Pipelines.File.IO;
 /// The seam between the contract and the operating system: one open file, and how its bytes are moved. It knows neither reader nor writer,
 /// only operations.
 /// </summary>
-internal abstract class OpenedFile
+internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
 {
-    private readonly string? _path;
-
-    protected OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
-    {
-        Handle = handle;
-        _path = path;
-        Properties = properties;
-    }
-
-    internal SafeFileHandle Handle { get; }
+    internal SafeFileHandle Handle { get; } = handle;
 
     /// <summary>The path that it was opened by; <see langword="null"/> for a handle of the caller's.</summary>
-    internal string? GivenPath => _path;
+    internal string? GivenPath { get; } = path;
 
     /// <summary>What the file was when it was opened.</summary>
-    internal FileProperties Properties { get; }
+    internal FileProperties Properties { get; } = properties;
 
     /// <summary>Whether opening has made the file, so that its name is as new as its bytes.</summary>
     internal bool IsNew { get; set; }
@@ -53,7 +44,7 @@ internal abstract class OpenedFile
     internal virtual FileIdentity Identity => Properties.IdentityOf(Handle);
 
     /// <summary>The path for messages: as given, or as the system tells it; <see langword="null"/> where nobody knows.</summary>
-    internal string? Path => _path ?? FileProperties.PathOf(Handle);
+    internal string? Path => GivenPath ?? FileProperties.PathOf(Handle);
 
     /// <summary>How many of an operation's buffers one call moves; the others stay as they are.</summary>
     internal abstract int MaxBuffersPerOperation { get; }
@@ -194,38 +185,10 @@ internal abstract class OpenedFile
     /// <summary>
     /// Moves the position that the open file shares with other processes, for standard input and output. A file that cannot seek has none.
     /// </summary>
-    internal void SetPosition(long position)
-    {
-        if (!CanSeek)
-        {
-            return;
-        }
-
-        if (OperatingSystem.IsWindows())
-        {
-            _ = Kernel32.SetFilePointerEx(Handle, position, out _, Kernel32.FILE_BEGIN);
-        }
-        else if (Environment.Is64BitProcess)
-        {
-            _ = Libc.LSeek(Handle, position, Libc.SEEK_SET);
-        }
-    }
+    internal void SetPosition(long position) => _ = Seek(position, SeekOrigin.Begin);
 
     /// <summary>The position that the open file shares with other processes; 0 where it has none.</summary>
-    internal long GetPosition()
-    {
-        long position = 0;
-        if (CanSeek && OperatingSystem.IsWindows())
-        {
-            _ = Kernel32.SetFilePointerEx(Handle, 0, out position, Kernel32.FILE_CURRENT);
-        }
-        else if (CanSeek && Environment.Is64BitProcess)
-        {
-            position = Libc.LSeek(Handle, 0, Libc.SEEK_CUR);
-        }
-
-        return Math.Max(0, position);
-    }
+    internal long GetPosition() => Math.Max(0, Seek(0, SeekOrigin.Current));
 
     /// <summary>Releases what the back end holds, and closes the file if that is asked for. No operation is under way.</summary>
     internal virtual void Release(bool closeHandle)
@@ -234,5 +197,21 @@ internal abstract class OpenedFile
         {
             Handle.Dispose();
         }
+    }
+
+    // The numbers of SeekOrigin are those of lseek(2) and of SetFilePointerEx.
+    private long Seek(long offset, SeekOrigin origin)
+    {
+        long position = 0;
+        if (CanSeek && OperatingSystem.IsWindows())
+        {
+            _ = Kernel32.SetFilePointerEx(Handle, offset, out position, origin);
+        }
+        else if (CanSeek && Environment.Is64BitProcess)
+        {
+            position = Libc.LSeek(Handle, offset, origin);
+        }
+
+        return position;
     }
 }

@@ -6,8 +6,8 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal static class Option
 {
-    /// <summary>FILE_FLAG_NO_BUFFERING, which FileStream takes, too: opening refuses it by name.</summary>
-    private const FileOptions NoBuffering = (FileOptions)0x20000000;
+    /// <summary>FILE_FLAG_NO_BUFFERING, which has no name in the enum and FileStream takes, too: opening refuses it.</summary>
+    internal const FileOptions NoBuffering = (FileOptions)0x20000000;
 
     internal static T Within<T>(T value, T least, T most, [CallerMemberName] string option = "")
         where T : IComparable<T>

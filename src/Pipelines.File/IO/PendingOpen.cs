@@ -7,27 +7,15 @@ namespace Pipelines.File.IO;
 /// between. A cancellation ends the wait at once; what is opened all the same is closed again.
 /// </summary>
 /// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
-internal sealed class PendingOpen<T> : IWaitingCall
+internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
+    : IWaitingCall
     where T : class
 {
-    private readonly Func<OpenedFile?, T> _open;
-    private readonly Action<T> _close;
-    private readonly CancellationToken _cancellationToken;
-
-    // Owned by the waiting thread.
-    private readonly FifoOpening? _fifo;
+    // Owned by the waiting thread, as the FIFO is.
     private bool _isFifo;
 
     // Interlocked: whoever sets it to null completes it.
     private PendingResult<T>? _pending;
-
-    private PendingOpen(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
-    {
-        _fifo = fifo;
-        _open = open;
-        _close = close;
-        _cancellationToken = cancellationToken;
-    }
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Open;
 
@@ -71,14 +59,14 @@ internal sealed class PendingOpen<T> : IWaitingCall
             error = e;
         }
 
-        _fifo?.Dispose();
+        fifo?.Dispose();
         if (Take() is { } pending)
         {
             pending.CompleteOnPool(opened!, error);
         }
         else if (opened is not null)
         {
-            _close(opened);
+            close(opened);
         }
     }
 
@@ -86,16 +74,16 @@ internal sealed class PendingOpen<T> : IWaitingCall
     private bool TryOpen(out T? opened)
     {
         opened = null;
-        if (_fifo is null || !(_isFifo = _isFifo || _fifo.IsForFifo))
+        if (fifo is null || !(_isFifo = _isFifo || fifo.IsForFifo))
         {
-            opened = _open(null);
+            opened = open(null);
             return true;
         }
 
-        OpenedFile? side = _fifo.TryOpen(out bool isForOrdinaryWay);
+        OpenedFile? side = fifo.TryOpen(out bool isForOrdinaryWay);
         if (side is not null || isForOrdinaryWay)
         {
-            opened = _open(side);
+            opened = open(side);
             return true;
         }
 
@@ -113,13 +101,13 @@ internal sealed class PendingOpen<T> : IWaitingCall
             return;
         }
 
-        if (_fifo is not null && DescriptorPoller.Shared.TryTakeBack(this))
+        if (fifo is not null && DescriptorPoller.Shared.TryTakeBack(this))
         {
             // At once, so that nobody on the other side takes this for a reader. A look that is under way does it itself.
-            _fifo.Dispose();
+            fifo.Dispose();
         }
 
         // Last, as it throws what the awaiter's SynchronizationContext throws.
-        pending.CompleteNow(null!, new OperationCanceledException(_cancellationToken));
+        pending.CompleteNow(null!, new OperationCanceledException(cancellationToken));
     }
 }

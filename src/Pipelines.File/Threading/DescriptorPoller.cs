@@ -23,7 +23,7 @@ internal sealed unsafe class DescriptorPoller
     // Guards everything below and the waits, and is held for moments only, never while the thread waits.
     private readonly Lock _gate = new();
 
-    // By descriptor.
+    // By descriptor. One that was made stays: there are never more of them than the process has had files open at once.
     private readonly Dictionary<int, Registration> _registrations = [];
 
     // What is queued for the waiting threads at the next moment, Environment.TickCount64, which counts where there is something.
@@ -104,37 +104,41 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Calls <see cref="IDescriptorWaiter.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless
+    /// Calls <see cref="FileRequest.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless
     /// <see cref="TryCancel"/> comes first. <see langword="false"/>: it came already, and nothing waits here.
     /// </summary>
     /// <param name="wait">What waits.</param>
     /// <param name="file">The descriptor.</param>
     /// <param name="events">POLLIN or POLLOUT.</param>
     /// <exception cref="IOException">The system has no descriptor, or no thread, to wait with, or does not wait for such a file; nothing waits here.</exception>
-    internal bool TryAdd(DescriptorWait wait, SafeFileHandle file, short events)
+    internal bool TryAdd(FileRequest wait, SafeFileHandle file, short events)
     {
         Prepare();
         lock (_gate)
         {
-            if (wait.CanceledGeneration == wait.Waiter.Generation)
+            if (wait.IsCancelWanted)
             {
                 return false;
             }
 
             bool isHeld = false;
             file.DangerousAddRef(ref isHeld);
-            wait.File = file;
-            wait.Descriptor = (int)file.DangerousGetHandle();
-            wait.Events = events;
-            ref Registration registration = ref CollectionsMarshal.GetValueRefOrAddDefault(_registrations, wait.Descriptor, out _);
-            wait.NextOfDescriptor = registration.First;
-            registration.First = wait;
+            wait.Polled = file;
+            int descriptor = (int)file.DangerousGetHandle();
+            if (!_registrations.TryGetValue(descriptor, out Registration? registration))
+            {
+                _registrations.Add(descriptor, registration = new Registration());
+            }
+
+            registration.Waits.Add(wait);
+            registration.Armed |= (ushort)events;
 
             // Added whoever waits already: the number may mean another file by now, where the handle of an earlier wait does not own it and
             // its owner has closed it. A file that is registered (EEXIST) may have had that number before, too.
-            if (ArmLocked(ref registration, wait.Descriptor, events, Libc.EPOLL_CTL_ADD) != 0
+            uint armed = registration.Armed | Libc.EPOLLONESHOT;
+            if (Libc.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, descriptor, armed, (uint)descriptor) != 0
                 && (Marshal.GetLastPInvokeError() != Libc.EEXIST
-                    || ArmLocked(ref registration, wait.Descriptor, events, Libc.EPOLL_CTL_MOD) != 0))
+                    || Libc.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, descriptor, armed, (uint)descriptor) != 0))
             {
                 IOException error = LastError();
                 EndLocked(wait);
@@ -150,17 +154,17 @@ internal sealed unsafe class DescriptorPoller
     /// its way here, or past it; if it does come, <see cref="TryAdd"/> refuses it. Or the object serves another purpose by now, and is left
     /// alone.
     /// </summary>
-    internal bool TryCancel(DescriptorWait wait, int generation)
+    internal bool TryCancel(FileRequest wait, int generation)
     {
         lock (_gate)
         {
-            if (wait.Waiter.Generation != generation)
+            if (wait.Generation != generation)
             {
                 return false;
             }
 
             wait.CanceledGeneration = generation;
-            if (wait.File is null)
+            if (wait.Polled is null)
             {
                 return false;
             }
@@ -176,48 +180,28 @@ internal sealed unsafe class DescriptorPoller
         return new IOException(Marshal.GetPInvokeErrorMessage(error), error);
     }
 
-    private void EndLocked(DescriptorWait wait)
+    private void EndLocked(FileRequest wait)
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
-        ref Registration registration = ref CollectionsMarshal.GetValueRefOrNullRef(_registrations, wait.Descriptor);
-        if (registration.First == wait)
+        SafeFileHandle file = wait.Polled!;
+        int descriptor = (int)file.DangerousGetHandle();
+        Registration registration = _registrations[descriptor];
+        registration.Waits.Remove(wait);
+        if (registration.Waits.Count == 0)
         {
-            registration.First = wait.NextOfDescriptor;
-        }
-        else
-        {
-            DescriptorWait before = registration.First!;
-            while (before.NextOfDescriptor != wait)
-            {
-                before = before.NextOfDescriptor!;
-            }
-
-            before.NextOfDescriptor = wait.NextOfDescriptor;
-        }
-
-        wait.NextOfDescriptor = null;
-        if (registration.First is null)
-        {
-            _registrations.Remove(wait.Descriptor);
-            _ = Libc.EpollControl(_epoll, Libc.EPOLL_CTL_DEL, wait.Descriptor, 0, 0);
+            registration.Armed = 0;
+            _ = Libc.EpollControl(_epoll, Libc.EPOLL_CTL_DEL, descriptor, 0, 0);
         }
 
         // Releasing the last reference to a file that was closed meanwhile closes it: a moment.
-        wait.File!.DangerousRelease();
-        wait.File = null;
-    }
-
-    /// <summary>Makes the kernel tell of these events, too: the same bits as poll(2)'s.</summary>
-    private int ArmLocked(ref Registration registration, int descriptor, short events, int operation)
-    {
-        registration.Armed |= (ushort)events;
-        return Libc.EpollControl(_epoll, operation, descriptor, registration.Armed | Libc.EPOLLONESHOT, (uint)descriptor);
+        wait.Polled = null;
+        file.DangerousRelease();
     }
 
     private void Run(object? epoll)
     {
         byte* events = stackalloc byte[MaxEvents * Libc.EpollEventSize];
-        List<DescriptorWait> ended = [];
+        List<FileRequest> ended = [];
         List<IWaitingCall> due = [];
         while (true)
         {
@@ -242,9 +226,9 @@ internal sealed unsafe class DescriptorPoller
                 }
             }
 
-            foreach (DescriptorWait wait in ended)
+            foreach (FileRequest wait in ended)
             {
-                wait.Waiter.OnReady();
+                wait.OnReady();
             }
 
             due.ForEach(WaitingThreads.Shared.Queue);
@@ -257,24 +241,25 @@ internal sealed unsafe class DescriptorPoller
     /// The kernel has told of a descriptor: all who wait for it look. Who has waited for something else, or for another file of that
     /// number, finds nothing, and waits anew.
     /// </summary>
-    private void TakeLocked(int descriptor, List<DescriptorWait> ended)
+    private void TakeLocked(int descriptor, List<FileRequest> ended)
     {
-        ref Registration registration = ref CollectionsMarshal.GetValueRefOrNullRef(_registrations, descriptor);
-        DescriptorWait? next = Unsafe.IsNullRef(ref registration) ? null : registration.First;
-        while (next is { } wait)
+        if (_registrations.TryGetValue(descriptor, out Registration? registration))
         {
-            next = wait.NextOfDescriptor;
-            EndLocked(wait);
-            ended.Add(wait);
+            // Removing leaves the enumerator valid.
+            foreach (FileRequest wait in registration.Waits)
+            {
+                EndLocked(wait);
+                ended.Add(wait);
+            }
         }
     }
 
-    /// <summary>One descriptor in the epoll instance.</summary>
-    private struct Registration
+    /// <summary>One descriptor, which is in the epoll instance while somebody waits for it.</summary>
+    private sealed class Registration
     {
-        internal DescriptorWait? First;
+        internal HashSet<FileRequest> Waits { get; } = [];
 
-        /// <summary>The events that the kernel tells of, once.</summary>
-        internal uint Armed;
+        /// <summary>The events that the kernel tells of, once: the same bits as poll(2)'s.</summary>
+        internal uint Armed { get; set; }
     }
 }

@@ -1,5 +1,3 @@
-using Pipelines.File.Diagnostics;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>

@@ -238,7 +238,7 @@ internal sealed class WaitingThreads
     {
         if (called is null || called.IsStarted)
         {
-            called?.Wake();
+            called?.Woken.Set();
             return;
         }
 
@@ -283,7 +283,7 @@ internal sealed class WaitingThreads
             }
         }
 
-        called?.Wake();
+        called?.Woken.Set();
         foreach (IWaitingCall call in left)
         {
             ThreadPool.UnsafeQueueUserWorkItem(Perform, call, preferLocal: false);
@@ -292,6 +292,7 @@ internal sealed class WaitingThreads
 
     private void Run(WaitingThread thread)
     {
+        using AutoResetEvent woken = thread.Woken;
         s_current = (this, thread);
         WaitingShare? share = null;
         bool isWoken = true;
@@ -333,7 +334,7 @@ internal sealed class WaitingThreads
     /// <summary>Sleeps as an idle thread. <see langword="false"/>: it was idle for so long that it ends.</summary>
     private bool Sleep(WaitingThread thread)
     {
-        if (thread.Sleep(IdleMilliseconds))
+        if (thread.Woken.WaitOne(IdleMilliseconds))
         {
             return true;
         }
@@ -348,7 +349,7 @@ internal sealed class WaitingThreads
         }
 
         // It was taken from the idle ones just now, so that its wake-up is on its way.
-        return thread.Sleep(Timeout.Infinite);
+        return thread.Woken.WaitOne();
     }
 
     private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
@@ -434,6 +435,18 @@ internal sealed class WaitingThreads
         WaitingThread idle = _idle[^1];
         _idle.RemoveAt(_idle.Count - 1);
         return idle;
+    }
+
+    /// <summary>One thread: where it sleeps while there is nothing to do, and what it performs next.</summary>
+    private sealed class WaitingThread
+    {
+        internal bool IsStarted { get; set; }
+
+        /// <summary>Set once for each time that it was taken from the idle ones.</summary>
+        internal AutoResetEvent Woken { get; } = new(initialState: false);
+
+        /// <summary>What was queued by the call that this thread performs. Owned by the thread.</summary>
+        internal IWaitingCall? Next { get; set; }
     }
 
     /// <summary>The calls of one <see cref="WaitKind"/>.</summary>

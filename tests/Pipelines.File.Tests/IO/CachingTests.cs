@@ -286,7 +286,7 @@ public sealed class CachingTests : IDisposable
     {
         using SafeFileHandle handle = System.IO.File.OpenHandle(path);
         Libc.IoVector none = default;
-        return UnixCalls.Default.ReadUncached(handle, &none, 0, 0, mayWait: true) >= 0;
+        return UnixCalls.Default.Read(handle, &none, 0, 0, Libc.RWF_DONTCACHE) >= 0;
     }
 
     private static long Cached(string path, long offset, long length)

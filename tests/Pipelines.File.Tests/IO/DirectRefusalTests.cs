@@ -167,9 +167,9 @@ public sealed class DirectRefusalTests : IDisposable
     {
         private bool _hasGrown;
 
-        internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+        internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         {
-            long read = base.Read(file, vectors, count, offset);
+            long read = base.Read(file, vectors, count, offset, flags);
             if (!_hasGrown)
             {
                 _hasGrown = true;

@@ -55,22 +55,16 @@ internal sealed unsafe class DirectScript : UnixCalls
         return TellsBlocks && HasDirect && isTold;
     }
 
-    internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+    internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
     {
         Interlocked.Increment(ref _directReads);
-        return Scripted(isWrite: false, vectors, ref count, offset) ?? base.Read(file, vectors, count, offset);
+        return Scripted(isWrite: false, vectors, ref count, offset) ?? base.Read(file, vectors, count, offset, flags);
     }
 
-    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
     {
         Interlocked.Increment(ref _isDirect ? ref _directWrites : ref _bufferedWrites);
-        return (_isDirect ? Scripted(isWrite: true, vectors, ref count, offset) : null) ?? base.Write(file, vectors, count, offset);
-    }
-
-    internal override long WriteUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-    {
-        Interlocked.Increment(ref _bufferedWrites);
-        return base.WriteUncached(file, vectors, count, offset);
+        return (_isDirect ? Scripted(isWrite: true, vectors, ref count, offset) : null) ?? base.Write(file, vectors, count, offset, flags);
     }
 
     private long? Scripted(bool isWrite, Libc.IoVector* vectors, ref int count, long offset)

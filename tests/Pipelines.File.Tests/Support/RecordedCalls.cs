@@ -92,11 +92,11 @@ internal sealed unsafe class RecordedCalls : UnixCalls
 
     internal override long MakeNew(string path, int flags, uint mode) => Made(base.MakeNew(path, flags, mode), path);
 
-    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
+    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
     {
         lock (_lock)
         {
-            long answer = base.Write(file, vectors, count, offset);
+            long answer = base.Write(file, vectors, count, offset, flags);
             if (answer > 0)
             {
                 byte[] bytes = new byte[answer];

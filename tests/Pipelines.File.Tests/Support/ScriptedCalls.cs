@@ -63,23 +63,16 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     public FilePipeReader Read(SafeFileHandle handle, FilePipeReaderOptions? options = null)
         => FilePipeReader.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false);
 
-    internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Scripted(OnRead, ref _reads, vectors, ref count) ?? base.Read(file, vectors, count, offset);
+    internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
+        => ((flags & Libc.RWF_DONTCACHE) != 0 ? Scripted(OnUncached, ref _uncached, vectors, ref count)
+                : flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count)
+                : Scripted(OnRead, ref _reads, vectors, ref count))
+            ?? base.Read(file, vectors, count, offset, flags);
 
-    internal override long ReadNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count) ?? base.ReadNoWait(file, vectors, count, offset);
-
-    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Scripted(OnWrite, ref _writes, vectors, ref count) ?? Count(base.Write(file, vectors, count, offset));
-
-    internal override long WriteNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => !KnowsWriteNoWait ? -Libc.EOPNOTSUPP : Scripted(OnWrite, ref _writes, vectors, ref count) ?? base.WriteNoWait(file, vectors, count, offset);
-
-    internal override long ReadUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, bool mayWait)
-        => Scripted(OnUncached, ref _uncached, vectors, ref count) ?? base.ReadUncached(file, vectors, count, offset, mayWait);
-
-    internal override long WriteUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Scripted(OnUncached, ref _uncached, vectors, ref count) ?? Count(base.WriteUncached(file, vectors, count, offset));
+    internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
+        => flags == Libc.RWF_NOWAIT && !KnowsWriteNoWait ? -Libc.EOPNOTSUPP
+            : ((flags & Libc.RWF_DONTCACHE) != 0 ? Scripted(OnUncached, ref _uncached, vectors, ref count) : Scripted(OnWrite, ref _writes, vectors, ref count))
+                ?? Count(base.Write(file, vectors, count, offset, flags));
 
     internal override long CountCached(SafeFileHandle file, long offset, long length) => OnCountCached?.Invoke(offset) ?? base.CountCached(file, offset, length);
 

@@ -24,16 +24,16 @@ public sealed partial class DescriptorWaitTests : IDisposable
         using SafeFileHandle other = File.OpenHandle(later.Path);
         using SafeFileHandle borrowed = new(owner.DangerousGetHandle(), ownsHandle: false);
         Waiter first = new();
-        Assert.True(poller.TryAdd(first.Wait, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(first, borrowed, Libc.POLLIN));
 
         // The owner's close(2) and somebody's open(2) that gets the same number.
         Assert.True(Duplicate((int)other.DangerousGetHandle(), (int)owner.DangerousGetHandle()) >= 0);
         using SafeFileHandle reused = new(owner.DangerousGetHandle(), ownsHandle: false);
         Waiter second = new();
-        Assert.True(poller.TryAdd(second.Wait, reused, Libc.POLLIN));
+        Assert.True(poller.TryAdd(second, reused, Libc.POLLIN));
         later.Write([1]);
         await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
-        _ = poller.TryCancel(first.Wait, 0);
+        _ = poller.TryCancel(first, 0);
     }
 
     [Fact]
@@ -48,9 +48,9 @@ public sealed partial class DescriptorWaitTests : IDisposable
         using SafeFileHandle idleHandle = File.OpenHandle(idle.Path);
         DescriptorPoller poller = new();
         Waiter[] waiters = [.. Enumerable.Range(0, most + 1).Select(_ => new Waiter())];
-        Assert.All(waiters, waiter => Assert.True(poller.TryAdd(waiter.Wait, idleHandle, Libc.POLLIN)));
+        Assert.All(waiters, waiter => Assert.True(poller.TryAdd(waiter, idleHandle, Libc.POLLIN)));
         Waiter last = new();
-        Assert.True(poller.TryAdd(last.Wait, handle, Libc.POLLIN));
+        Assert.True(poller.TryAdd(last, handle, Libc.POLLIN));
         fifo.Write([1]);
         await last.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         idle.Write([1]);
@@ -70,11 +70,11 @@ public sealed partial class DescriptorWaitTests : IDisposable
         DescriptorPoller poller = new();
         Waiter first = new();
         Waiter second = new();
-        Assert.True(poller.TryAdd(first.Wait, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(first, borrowed, Libc.POLLIN));
         Assert.Equal(0, Libc.Close(Number));
-        Assert.Throws<IOException>(() => poller.TryAdd(second.Wait, borrowed, Libc.POLLIN));
-        Assert.True(poller.TryCancel(first.Wait, 0));
-        Assert.False(poller.TryCancel(second.Wait, 0));
+        Assert.Throws<IOException>(() => poller.TryAdd(second, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryCancel(first, 0));
+        Assert.False(poller.TryCancel(second, 0));
     }
 
     /// <summary>As where a program lends its standard input's number to another file for a while.</summary>
@@ -88,12 +88,12 @@ public sealed partial class DescriptorWaitTests : IDisposable
         DescriptorPoller poller = new();
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter first = new();
-        Assert.True(poller.TryAdd(first.Wait, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(first, borrowed, Libc.POLLIN));
         Assert.Equal(0, Libc.Close(Number));
-        Assert.True(poller.TryCancel(first.Wait, 0));
+        Assert.True(poller.TryCancel(first, 0));
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter second = new();
-        Assert.True(poller.TryAdd(second.Wait, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(second, borrowed, Libc.POLLIN));
         fifo.Write([1]);
         await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(0, first.Times);
@@ -113,10 +113,10 @@ public sealed partial class DescriptorWaitTests : IDisposable
             {
                 foreach (Waiter waiter in waiters)
                 {
-                    Assert.True(poller.TryAdd(waiter.Wait, handle, Libc.POLLIN));
+                    Assert.True(poller.TryAdd(waiter, handle, Libc.POLLIN));
                 }
 
-                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter.Wait, 0) && waiter.End());
+                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter, 0) && waiter.End());
             });
             Thread.SpinWait(round * 10);
             fifo.Write([1]);
@@ -132,21 +132,15 @@ public sealed partial class DescriptorWaitTests : IDisposable
     [LibraryImport("libc", EntryPoint = "dup2", SetLastError = true)]
     private static partial int Duplicate(int descriptor, int number);
 
-    private sealed class Waiter : IDescriptorWaiter
+    private sealed class Waiter : FileRequest
     {
         private int _times;
-
-        public Waiter() => Wait = new DescriptorWait(this);
-
-        public DescriptorWait Wait { get; }
 
         public TaskCompletionSource Ready { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
         public int Times => Volatile.Read(ref _times);
 
-        int IDescriptorWaiter.Generation => 0;
-
-        void IDescriptorWaiter.OnReady() => End();
+        internal override void OnReady() => End();
 
         public bool End()
         {

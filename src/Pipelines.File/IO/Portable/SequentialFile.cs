@@ -67,7 +67,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         bool starts = false;
         lock (_gate)
         {
-            isCanceled = operation.CanceledGeneration == operation.Generation;
+            isCanceled = operation.IsCancelWanted;
             if (!isCanceled)
             {
                 _request = operation;
@@ -241,7 +241,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             return false;
         }
 
-        if (_error is not null && request.CanceledGeneration == request.Generation)
+        if (_error is not null && request.IsCancelWanted)
         {
             request.FinishCanceled();
         }

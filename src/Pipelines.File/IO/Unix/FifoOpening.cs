@@ -7,16 +7,12 @@ namespace Pipelines.File.IO;
 /// The reading side is opened at once and then waits until it can be read, or until somebody has it open for writing, which nothing tells:
 /// that is asked from time to time. The writing side cannot be opened before there is a reader (ENXIO), and is tried from time to time.
 /// </remarks>
-internal sealed unsafe class FifoOpening : IDisposable
+internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 {
-    private readonly FileToOpen _file;
-
     // The reading side, which is open and waits.
     private SafeFileHandle? _handle;
 
-    private FifoOpening(in FileToOpen file) => _file = file;
-
-    internal bool IsForFifo => IsFifo(_file.Path);
+    internal bool IsForFifo => IsFifo(file.Path);
 
     /// <summary>
     /// For a path that may be a FIFO's; <see langword="null"/>: on other systems. What the options ask
@@ -43,9 +39,9 @@ internal sealed unsafe class FifoOpening : IDisposable
     /// <exception cref="NotSupportedException">It is to be deleted when it is closed.</exception>
     internal OpenedFile? TryOpen(out bool isForOrdinaryWay)
     {
-        if ((_file.Options & FileOptions.DeleteOnClose) != 0)
+        if ((file.Options & FileOptions.DeleteOnClose) != 0)
         {
-            throw new NotSupportedException($"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{_file.Path}'");
+            throw new NotSupportedException($"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{file.Path}'");
         }
 
         isForOrdinaryWay = false;
@@ -58,7 +54,7 @@ internal sealed unsafe class FifoOpening : IDisposable
                 descriptor = SpareDescriptors.TryRelease() ? Open(out errno) : descriptor;
                 if (errno is Libc.EMFILE or Libc.ENFILE)
                 {
-                    throw FileErrors.FromErrno(errno, _file.Path);
+                    throw FileErrors.FromErrno(errno, file.Path);
                 }
             }
 
@@ -69,7 +65,7 @@ internal sealed unsafe class FifoOpening : IDisposable
             }
 
             _handle = new SafeFileHandle(descriptor, ownsHandle: true);
-            if (!FileProperties.Of(_handle, _file.Path).IsFifo)
+            if (!FileProperties.Of(_handle, file.Path).IsFifo)
             {
                 // The name means another file by now, which this way of opening would neither truncate nor append to.
                 Dispose();
@@ -77,7 +73,7 @@ internal sealed unsafe class FifoOpening : IDisposable
                 return null;
             }
 
-            FileOpening.Lock(_handle, _file.Path, _file.Share);
+            FileOpening.Lock(_handle, file.Path, file.Share);
         }
 
         if (Reads && !HasWriter())
@@ -85,7 +81,7 @@ internal sealed unsafe class FifoOpening : IDisposable
             return null;
         }
 
-        if (_file.Backend == FilePipeBackend.Portable)
+        if (file.Backend == FilePipeBackend.Portable)
         {
             // The runtime's calls wait.
             _ = Libc.ChangeFlags(_handle, cleared: Libc.O_NONBLOCK);
@@ -93,7 +89,7 @@ internal sealed unsafe class FifoOpening : IDisposable
 
         SafeFileHandle handle = _handle;
         _handle = null;
-        return FileOpening.ChooseOrClose(_file, handle);
+        return FileOpening.ChooseOrClose(file, handle);
     }
 
     public void Dispose()
@@ -102,12 +98,12 @@ internal sealed unsafe class FifoOpening : IDisposable
         _handle = null;
     }
 
-    private bool Reads => _file.Access == FileAccess.Read;
+    private bool Reads => file.Access == FileAccess.Read;
 
     private int Open(out int errno)
     {
-        int closedOnExec = (_file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
-        int descriptor = Libc.Open(_file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
+        int closedOnExec = (file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
+        int descriptor = Libc.Open(file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
         errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
         return descriptor;
     }

@@ -16,30 +16,11 @@ internal static unsafe partial class Libc
     internal const uint SYNC_FILE_RANGE_WRITE = 2;
     internal const uint SYNC_FILE_RANGE_WAIT_AFTER = 4;
 
-    // The same on every architecture. No C library declares the call yet.
-    private const nint CacheStatNumber = 451;
+    /// <summary>cachestat(2). The same on every architecture.</summary>
+    internal const nint CacheStatNumber = 451;
 
-    /// <summary>struct cachestat_range of cachestat(2), bytes.</summary>
-    [StructLayout(LayoutKind.Sequential)]
-    internal struct CacheRange
-    {
-        internal long Offset;
-        internal long Length;
-    }
-
-    /// <summary>struct cachestat of cachestat(2), pages.</summary>
-    [StructLayout(LayoutKind.Sequential)]
-    internal struct CacheStatus
-    {
-        internal long Cached;
-        internal long Dirty;
-        internal long UnderWriteback;
-        internal long Evicted;
-        internal long RecentlyEvicted;
-    }
-
-    internal static nint CacheStat(SafeFileHandle file, CacheRange* range, CacheStatus* status)
-        => SystemCall(CacheStatNumber, file, range, status, 0);
+    /// <summary>struct cachestat: how many pages are cached, dirty, under writeback, evicted, and evicted recently.</summary>
+    internal const int CacheStatusMembers = 5;
 
     /// <summary>posix_fadvise(2): answers an errno, and sets none.</summary>
     [LibraryImport(Library, EntryPoint = "posix_fadvise")]
@@ -48,6 +29,7 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "sync_file_range", SetLastError = true)]
     internal static partial int SyncFileRange(SafeFileHandle file, long offset, long length, uint flags);
 
+    /// <summary>cachestat(2), which no C library declares yet, of that offset and length.</summary>
     [LibraryImport(Library, EntryPoint = "syscall", SetLastError = true)]
-    private static partial nint SystemCall(nint number, SafeFileHandle file, CacheRange* range, CacheStatus* status, nuint flags);
+    internal static partial nint CacheStat(nint number, SafeFileHandle file, long* range, long* pages, nuint flags);
 }

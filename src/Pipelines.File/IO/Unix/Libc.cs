@@ -38,6 +38,9 @@ internal static unsafe partial class Libc
     internal const int EFD_CLOEXEC = 0x80000;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
+    /// <summary>The number of descriptors (getrlimit(2)).</summary>
+    internal const int RLIMIT_NOFILE = 7;
+
     internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
@@ -54,9 +57,6 @@ internal static unsafe partial class Libc
     internal const int S_IFDIR = 0x4000;
     internal const int S_IFBLK = 0x6000;
     internal const int S_IFREG = 0x8000;
-
-    internal const int SEEK_SET = 0;
-    internal const int SEEK_CUR = 1;
 
     internal const int O_RDONLY = 0;
     internal const int O_WRONLY = 1;
@@ -155,6 +155,10 @@ internal static unsafe partial class Libc
         return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
     }
 
+    /// <summary>getrlimit(2): the soft limit, and the hard one behind it.</summary>
+    [LibraryImport(Library, EntryPoint = "getrlimit", SetLastError = true)]
+    internal static partial int GetResourceLimit(int resource, ulong* limits);
+
     [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
     internal static partial int EpollCreate(int flags);
 
@@ -164,12 +168,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
     internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
 
+    /// <summary>open(2). The mode, which is for O_CREAT, on Linux only: elsewhere a variable argument is passed another way.</summary>
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Open(string path, int flags);
-
-    /// <summary>open(2) with its third argument. Linux only: elsewhere a variable argument is passed another way.</summary>
-    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Open(string path, int flags, uint mode);
+    internal static partial int Open(string path, int flags, uint mode = 0);
 
     [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
     internal static partial int FCntl(SafeFileHandle file, int command, int argument);
@@ -212,7 +213,7 @@ internal static unsafe partial class Libc
     internal static partial int FDataSync(SafeFileHandle file);
 
     [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
-    internal static partial long LSeek(SafeFileHandle file, long offset, int whence);
+    internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
     internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);

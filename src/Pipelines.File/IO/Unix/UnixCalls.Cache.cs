@@ -3,24 +3,16 @@ namespace Pipelines.File.IO;
 // The page cache. Linux only.
 internal unsafe partial class UnixCalls
 {
-    /// <summary>preadv2(2) with RWF_DONTCACHE, and with RWF_NOWAIT where it may not wait.</summary>
-    internal virtual long ReadUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, bool mayWait)
-        => ReadWith(Libc.RWF_DONTCACHE | (mayWait ? 0 : Libc.RWF_NOWAIT), file, vectors, count, offset);
-
-    /// <summary>pwritev2(2) with RWF_DONTCACHE; a negative offset is the file's own position.</summary>
-    internal virtual long WriteUncached(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => WriteWith(Libc.RWF_DONTCACHE, file, vectors, count, offset);
-
     /// <summary>
     /// cachestat(2): bytes of whole pages of that part of the file that the page cache holds. Linux 6.5, and EPERM for a file that the
     /// caller neither owns nor may write.
     /// </summary>
     internal virtual long CountCached(SafeFileHandle file, long offset, long length)
     {
-        Libc.CacheRange range = new() { Offset = offset, Length = length };
-        Libc.CacheStatus status;
-        long answer = Answer(Libc.CacheStat(file, &range, &status));
-        return answer < 0 ? answer : status.Cached * Environment.SystemPageSize;
+        long* range = stackalloc long[] { offset, length };
+        long* pages = stackalloc long[Libc.CacheStatusMembers];
+        long answer = Answer(Libc.CacheStat(Libc.CacheStatNumber, file, range, pages, 0));
+        return answer < 0 ? answer : pages[0] * Environment.SystemPageSize;
     }
 
     /// <summary>

@@ -11,27 +11,14 @@ internal unsafe partial class UnixCalls
     internal virtual long MakeNew(string path, int flags, uint mode)
         => Answer(Libc.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_WRONLY | Libc.O_CLOEXEC | flags, mode));
 
-    /// <summary>linkat(2): gives a file without a name its first one, unless there is a file of that name.</summary>
+    /// <summary>linkat(2): gives a file without a name, which is the library's own and open, its first one, unless there is a file of that name.</summary>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
     {
-        bool held = false;
-        try
-        {
-            file.DangerousAddRef(ref held);
-
-            // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
-            long answer = Answer(Libc.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path,
-                Libc.AT_SYMLINK_FOLLOW));
-            return answer != -Libc.ENOENT ? answer
-                : Answer(Libc.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
-        }
-        finally
-        {
-            if (held)
-            {
-                file.DangerousRelease();
-            }
-        }
+        // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
+        long answer = Answer(Libc.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path,
+            Libc.AT_SYMLINK_FOLLOW));
+        return answer != -Libc.ENOENT ? answer
+            : Answer(Libc.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
     }
 
     /// <summary>link(2): a second name, unless there is a file of that name.</summary>

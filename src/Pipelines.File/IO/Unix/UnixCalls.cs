@@ -8,44 +8,32 @@ internal unsafe partial class UnixCalls
 {
     internal static UnixCalls Default { get; } = new();
 
-    /// <summary>preadv2(2) with RWF_NOWAIT; a negative offset is the file's own position, for files that cannot seek.</summary>
-    internal virtual long ReadNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => ReadWith(Libc.RWF_NOWAIT, file, vectors, count, offset);
+    /// <summary>
+    /// preadv(2), or readv(2) for an offset of -1, which is the file's own position, for files that cannot seek; with flags (RWF_NOWAIT,
+    /// RWF_DONTCACHE) preadv2(2), which not every system and file knows.
+    /// </summary>
+    internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
+        => Answer(flags != 0 ? Libc.PReadV2(file, vectors, count, offset, flags)
+            : offset < 0 ? Libc.ReadV(file, vectors, count)
+            : Libc.PReadV(file, vectors, count, offset));
 
-    /// <summary>preadv(2), or readv(2) for a negative offset.</summary>
-    internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Answer(offset < 0 ? Libc.ReadV(file, vectors, count) : Libc.PReadV(file, vectors, count, offset));
-
-    /// <summary>pwritev2(2) with RWF_NOWAIT; a negative offset is the file's own position.</summary>
-    internal virtual long WriteNoWait(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => WriteWith(Libc.RWF_NOWAIT, file, vectors, count, offset);
-
-    /// <summary>pwritev(2), or writev(2) for a negative offset.</summary>
-    internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Answer(offset < 0 ? Libc.WriteV(file, vectors, count) : Libc.PWriteV(file, vectors, count, offset));
+    /// <summary>pwritev(2), writev(2) and pwritev2(2), likewise.</summary>
+    internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
+        => Answer(flags != 0 ? Libc.PWriteV2(file, vectors, count, offset, flags)
+            : offset < 0 ? Libc.WriteV(file, vectors, count)
+            : Libc.PWriteV(file, vectors, count, offset));
 
     /// <summary>fdatasync(2).</summary>
     internal virtual long Sync(SafeFileHandle file) => Answer(Libc.FDataSync(file));
 
     /// <summary>
-    /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready: the call itself tells.
+    /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready: the call itself tells, also
+    /// where the caller has closed the file meanwhile.
     /// </summary>
     internal virtual bool IsReady(SafeFileHandle file, short events)
     {
-        bool held = false;
-        try
-        {
-            file.DangerousAddRef(ref held);
-            Libc.PollDescriptor descriptor = new() { Descriptor = (int)file.DangerousGetHandle(), Events = events };
-            return Libc.Poll(&descriptor, 1, 0) > 0;
-        }
-        finally
-        {
-            if (held)
-            {
-                file.DangerousRelease();
-            }
-        }
+        Libc.PollDescriptor descriptor = new() { Descriptor = (int)file.DangerousGetHandle(), Events = events };
+        return Libc.Poll(&descriptor, 1, 0) > 0;
     }
 
     /// <summary>
@@ -109,12 +97,6 @@ internal unsafe partial class UnixCalls
         (ofOffset, ofMemory) = isTold ? ((int)status.DirectOffsetBlock, (int)status.DirectMemoryBlock) : default;
         return isTold;
     }
-
-    private static long ReadWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Answer(Libc.PReadV2(file, vectors, count, Math.Max(offset, -1), flags));
-
-    private static long WriteWith(int flags, SafeFileHandle file, Libc.IoVector* vectors, int count, long offset)
-        => Answer(Libc.PWriteV2(file, vectors, count, Math.Max(offset, -1), flags));
 
     private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
 }

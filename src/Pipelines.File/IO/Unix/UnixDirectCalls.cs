@@ -4,15 +4,10 @@ namespace Pipelines.File.IO;
 /// Linux: O_DIRECT of open(2). It is a flag of the open file description, set for whole blocks and taken away for the rest of a writer's.
 /// So the description has to be this file's alone: a handle of the caller's, which may be in use elsewhere, is opened a second time.
 /// </summary>
-internal sealed unsafe class UnixDirectCalls : DirectCalls
+internal sealed unsafe class UnixDirectCalls(UnixCalls calls, SafeFileHandle handle, bool closesHandle, string? path) : DirectCalls
 {
     // How far behind the position pages are dropped that were still on their way to the device when it was their turn, bytes.
     private const long DropDistance = 1024 * 1024;
-
-    private readonly UnixCalls _calls;
-    private readonly SafeFileHandle _handle;
-    private readonly bool _closesHandle;
-    private readonly string? _path;
 
     // Threads that make direct calls at once set the same.
     private volatile bool _isDirect;
@@ -21,14 +16,6 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
     // makes such calls, one at a time.
     private long _firstFilled = -1;
     private long _filledEnd;
-
-    private UnixDirectCalls(UnixCalls calls, SafeFileHandle handle, bool closesHandle, string? path)
-    {
-        _calls = calls;
-        _handle = handle;
-        _closesHandle = closesHandle;
-        _path = path;
-    }
 
     /// <inheritdoc cref="OpenedFile.BeginDirect"/>
     internal static UnixDirectCalls Begin(UnixFile file, UnixCalls calls, bool isWriter, bool isOwn)
@@ -66,8 +53,8 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
         long result;
         do
         {
-            result = kind == FileRequestKind.Read ? _calls.Read(_handle, vectors, count, offset)
-                : _calls.Write(_handle, vectors, count, offset);
+            result = kind == FileRequestKind.Read ? calls.Read(handle, vectors, count, offset, flags: 0)
+                : calls.Write(handle, vectors, count, offset, flags: 0);
         }
         while (result == -Libc.EINTR);
         if (result > 0 && !isDirect && (offset + result) % DirectFile.LeastBlock == 0)
@@ -75,22 +62,22 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
             OnPageFilled(offset + result);
         }
 
-        return result >= 0 ? result : throw (isDirect && result == -Libc.EINVAL ? UnixFile.NotWhole(_path)
-            : FileErrors.FromErrno((int)-result, _path));
+        return result >= 0 ? result : throw (isDirect && result == -Libc.EINVAL ? UnixFile.NotWhole(path)
+            : FileErrors.FromErrno((int)-result, path));
     }
 
     internal override Exception? TellCloseError()
     {
-        long answer = _closesHandle ? _calls.CloseCopy(_handle) : 0;
-        return answer < 0 ? FileErrors.FromErrno((int)-answer, _path) : null;
+        long answer = closesHandle ? calls.CloseCopy(handle) : 0;
+        return answer < 0 ? FileErrors.FromErrno((int)-answer, path) : null;
     }
 
     public override void Dispose()
     {
         DropFilled();
-        if (_closesHandle)
+        if (closesHandle)
         {
-            _handle.Dispose();
+            handle.Dispose();
         }
     }
 
@@ -110,14 +97,14 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
         DropFilled();
         _filledEnd = end;
         _firstFilled = _firstFilled < 0 ? end - DirectFile.LeastBlock : Math.Max(_firstFilled, end - DropDistance);
-        _calls.WriteCached(_handle, end - DirectFile.LeastBlock, DirectFile.LeastBlock, waits: false);
+        calls.WriteCached(handle, end - DirectFile.LeastBlock, DirectFile.LeastBlock, waits: false);
     }
 
     private void DropFilled()
     {
         if (_firstFilled >= 0)
         {
-            _calls.DropCached(_handle, _firstFilled, _filledEnd - _firstFilled);
+            calls.DropCached(handle, _firstFilled, _filledEnd - _firstFilled);
         }
     }
 
@@ -128,10 +115,10 @@ internal sealed unsafe class UnixDirectCalls : DirectCalls
             return;
         }
 
-        long answer = _calls.SetDirect(_handle, isDirect);
+        long answer = calls.SetDirect(handle, isDirect);
         if (answer < 0)
         {
-            throw answer == -Libc.EINVAL ? DirectFile.NotSupported(_path) : FileErrors.FromErrno((int)-answer, _path);
+            throw answer == -Libc.EINVAL ? DirectFile.NotSupported(path) : FileErrors.FromErrno((int)-answer, path);
         }
 
         _isDirect = isDirect;

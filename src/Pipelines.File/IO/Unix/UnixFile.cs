@@ -108,7 +108,7 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     internal override void Cancel(FileRequest operation, int generation)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation.DescriptorWait, generation))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation, generation))
         {
             operation.FinishCanceled();
             operation.Complete();
@@ -192,7 +192,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     /// <summary>Waits for the descriptor. <see langword="false"/>: the operation was canceled.</summary>
     private bool TryWait(FileRequest operation)
     {
-        bool waits = DescriptorPoller.Shared.TryAdd(operation.DescriptorWait, Handle, EventsOf(operation));
+        bool waits = DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation));
         if (!waits)
         {
             operation.FinishCanceled();
@@ -335,7 +335,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         if (operation.Kind == FileRequestKind.Write)
         {
             // writev(2) has moved the position of the open file to behind its bytes, wherever it has put them.
-            _endOfLastWrite = WritesSequentially && result > 0 ? Libc.LSeek(Handle, 0, Libc.SEEK_CUR) : _endOfLastWrite;
+            _endOfLastWrite = WritesSequentially && result > 0 ? Libc.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
             return result;
         }
 
@@ -387,15 +387,8 @@ internal sealed unsafe class UnixFile : OpenedFile
         long result;
         do
         {
-            result = (isRead, mayWait) switch
-            {
-                (true, _) when isUncached => _calls.ReadUncached(Handle, vectors, count, offset, mayWait),
-                (false, _) when isUncached => _calls.WriteUncached(Handle, vectors, count, offset),
-                (true, false) => _calls.ReadNoWait(Handle, vectors, count, offset),
-                (true, true) => _calls.Read(Handle, vectors, count, offset),
-                (false, false) => _calls.WriteNoWait(Handle, vectors, count, offset),
-                (false, true) => _calls.Write(Handle, vectors, count, offset),
-            };
+            int flags = (mayWait ? 0 : Libc.RWF_NOWAIT) | (isUncached ? Libc.RWF_DONTCACHE : 0);
+            result = isRead ? _calls.Read(Handle, vectors, count, offset, flags) : _calls.Write(Handle, vectors, count, offset, flags);
             if (isUncached && IsUnknownCall(result))
             {
                 _behind!.GiveUpFlag((int)-result);

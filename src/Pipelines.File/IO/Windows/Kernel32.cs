@@ -33,8 +33,6 @@ internal static unsafe partial class Kernel32
     internal const uint GENERIC_READ = 0x80000000;
     internal const uint GENERIC_WRITE = 0x40000000;
     internal const uint FILE_FLAG_OVERLAPPED = 0x40000000;
-    internal const uint FILE_BEGIN = 0;
-    internal const uint FILE_CURRENT = 1;
     internal const int STD_INPUT_HANDLE = -10;
     internal const int STD_OUTPUT_HANDLE = -11;
     internal const uint DELETE = 0x00010000;
@@ -47,20 +45,17 @@ internal static unsafe partial class Kernel32
     internal const uint FILE_READ_ATTRIBUTES = 0x80;
     internal const int FileStandardInfo = 1;
     internal const int FileIdInfo = 18;
-    internal const int FileBasicInfo = 0;
     internal const uint FILE_FLAG_NO_BUFFERING = 0x20000000;
     internal const uint FILE_FLAG_WRITE_THROUGH = 0x80000000;
     internal const uint THREAD_TERMINATE = 1;
 
     /// <summary>FILE_STANDARD_INFO.</summary>
-    [StructLayout(LayoutKind.Sequential)]
+    [StructLayout(LayoutKind.Explicit, Size = 24)]
     internal struct FileStandardInformation
     {
-        internal long AllocatedLength;
-        internal long Length;
-        internal uint Links;
-        internal byte IsDeletePending;
-        internal byte IsFolder;
+        [FieldOffset(8)] internal long Length;
+        [FieldOffset(16)] internal uint Links;
+        [FieldOffset(20)] internal byte IsDeletePending;
     }
 
     /// <summary>FILE_ID_INFO.</summary>
@@ -91,17 +86,6 @@ internal static unsafe partial class Kernel32
         internal char Name;
     }
 
-    /// <summary>FILE_BASIC_INFO.</summary>
-    [StructLayout(LayoutKind.Sequential)]
-    internal struct FileBasicInformation
-    {
-        internal long CreationTime;
-        internal long LastAccessTime;
-        internal long LastWriteTime;
-        internal long ChangeTime;
-        internal uint FileAttributes;
-    }
-
     [LibraryImport(Library, EntryPoint = "CreateFileW", SetLastError = true, StringMarshalling = StringMarshalling.Utf16)]
     internal static partial SafeFileHandle CreateFile(string path, uint access, uint share, void* security, uint disposition, uint flags,
         nint template);
@@ -122,7 +106,7 @@ internal static unsafe partial class Kernel32
     internal static partial int SetFileInformationByHandle(SafeFileHandle file, int kind, void* information, uint size);
 
     [LibraryImport(Library, EntryPoint = "SetFilePointerEx", SetLastError = true)]
-    internal static partial int SetFilePointerEx(SafeFileHandle file, long distance, out long position, uint method);
+    internal static partial int SetFilePointerEx(SafeFileHandle file, long distance, out long position, SeekOrigin origin);
 
     [LibraryImport(Library, EntryPoint = "GetStdHandle", SetLastError = true)]
     internal static partial nint GetStdHandle(int which);

@@ -8,6 +8,9 @@ internal static unsafe partial class NtDll
     internal const uint FILE_NO_INTERMEDIATE_BUFFERING = 8;
     internal const uint FLUSH_FLAGS_FILE_DATA_SYNC_ONLY = 4;
 
+    /// <summary>IO_STATUS_BLOCK: the status, and what it says more of.</summary>
+    internal const int StatusMembers = 2;
+
     internal const int STATUS_NOT_IMPLEMENTED = unchecked((int)0xC0000002);
 
     private const string Library = "ntdll.dll";
@@ -16,17 +19,9 @@ internal static unsafe partial class NtDll
     internal static bool HasFlushBuffersFileEx { get; } = NativeLibrary.TryLoad(Library, out nint library)
         && NativeLibrary.TryGetExport(library, "NtFlushBuffersFileEx", out _);
 
-    /// <summary>IO_STATUS_BLOCK.</summary>
-    [StructLayout(LayoutKind.Sequential)]
-    internal struct IoStatusBlock
-    {
-        internal nint Status;
-        internal nint Information;
-    }
-
     [LibraryImport(Library, EntryPoint = "NtFlushBuffersFileEx")]
-    internal static partial int FlushBuffersFileEx(SafeFileHandle file, uint flags, void* parameters, uint size, IoStatusBlock* status);
+    internal static partial int FlushBuffersFileEx(SafeFileHandle file, uint flags, void* parameters, uint size, nint* status);
 
     [LibraryImport(Library, EntryPoint = "NtQueryInformationFile")]
-    internal static partial int QueryInformationFile(SafeFileHandle file, IoStatusBlock* status, void* information, uint size, int kind);
+    internal static partial int QueryInformationFile(SafeFileHandle file, nint* status, void* information, uint size, int kind);
 }

@@ -1,4 +1,5 @@
 using Pipelines.File.Diagnostics;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
 
@@ -24,13 +25,16 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     private readonly WindowsCalls _calls;
 
+    // Of the one operation under way, for the life of the file. Its address never changes.
+    private readonly NativeOverlapped[] _overlapped = GC.AllocateArray<NativeOverlapped>(1, pinned: true);
+
+    // Its call is under way, and nobody waits for its end yet. Owned as the operation is.
+    private bool _isBegun;
+
     // Written by whoever performs the one operation under way: whether the next sync has to cover a name, too; whether NtFlushBuffersFileEx
     // has not failed for this file.
     private bool _hasSynced;
     private bool _syncsData = true;
-
-    // Interlocked: the operation that waits to be rented again.
-    private OverlappedRequest? _idle;
 
     /// <param name="handle">Open with FILE_FLAG_OVERLAPPED.</param>
     /// <param name="path">The path that it was opened by; <see langword="null"/> for a handle of the caller's.</param>
@@ -41,6 +45,9 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     internal override FilePipeBackend Kind => FilePipeBackend.Overlapped;
 
+    /// <summary>Is set when a call ends.</summary>
+    internal ManualResetEvent Ended { get; } = new(initialState: false);
+
     // ReadFileScatter would take many, but only pages of memory, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
 
@@ -50,48 +57,48 @@ internal sealed unsafe class OverlappedFile : OpenedFile
 
     internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => WindowsDirectCalls.Begin(this, _calls, isWriter);
 
-    internal override FileRequest Rent() => Interlocked.Exchange(ref _idle, null) ?? new OverlappedRequest(this);
-
-    /// <summary>Takes an operation that is given back.</summary>
-    internal void Keep(OverlappedRequest operation) => Volatile.Write(ref _idle, operation);
-
     internal override bool TryPerform(FileRequest operation, bool mayWait)
         => operation.Kind == FileRequestKind.Read
-            ? !Properties.IsReadWithinTheCall && TryFinish((OverlappedRequest)operation, waits: false)
-            : mayWait && CanSeek && TryFinish((OverlappedRequest)operation, waits: true);
+            ? !Properties.IsReadWithinTheCall && TryFinish(operation, waits: false)
+            : mayWait && CanSeek && TryFinish(operation, waits: true);
 
     internal override void Start(FileRequest operation)
     {
-        OverlappedRequest started = (OverlappedRequest)operation;
         if (CanSeek || operation.Kind != FileRequestKind.Read)
         {
-            started.Queue();
+            operation.Queue();
         }
-        else if (started.IsBegun)
+        else if (_isBegun)
         {
-            AwaitEnd(started);
+            AwaitEnd(operation);
         }
         else
         {
             // Not within this call, whose caller may start the next one; and the threads of the pool do not end while a read that they have
             // begun waits.
-            ThreadPool.UnsafeQueueUserWorkItem(static started => started.File.Perform(started), started, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(static started => ((IWaitingCall)started).Perform(), operation, preferLocal: false);
         }
     }
 
     internal override void Cancel(FileRequest operation, int generation)
     {
-        OverlappedRequest canceled = (OverlappedRequest)operation;
-        if (canceled.TryCancel(generation))
+        lock (_overlapped)
         {
-            CancelCall(canceled);
+            if (operation.Generation != generation)
+            {
+                return;
+            }
+
+            operation.CanceledGeneration = generation;
         }
+
+        CancelCall();
     }
 
     internal override void Release(bool closeHandle)
     {
         // The event would be the finalizer's, and many files have as many.
-        Interlocked.Exchange(ref _idle, null)?.Ended.Dispose();
+        Ended.Dispose();
         base.Release(closeHandle);
     }
 
@@ -101,46 +108,44 @@ internal sealed unsafe class OverlappedFile : OpenedFile
     /// </summary>
     internal override void Perform(FileRequest request)
     {
-        OverlappedRequest operation = (OverlappedRequest)request;
-        if (TryFinish(operation, waits: CanSeek || operation.Kind != FileRequestKind.Read))
+        if (TryFinish(request, waits: CanSeek || request.Kind != FileRequestKind.Read))
         {
-            operation.Complete();
+            request.Complete();
         }
         else
         {
-            AwaitEnd(operation);
+            AwaitEnd(request);
         }
     }
 
+    internal override void OnReady(FileRequest request)
+    {
+        TryFinish(request, waits: true);
+        request.Complete();
+    }
+
+    private NativeOverlapped* Overlapped => (NativeOverlapped*)Unsafe.AsPointer(ref _overlapped[0]);
+
     /// <summary>Has a read that is under way completed by a thread of the pool when it ends.</summary>
-    private static void AwaitEnd(OverlappedRequest operation)
+    private void AwaitEnd(FileRequest operation)
         => ThreadPool.UnsafeRegisterWaitForSingleObject(
-            operation.Ended,
-            static (state, _) =>
-            {
-                OverlappedRequest ended = (OverlappedRequest)state!;
-                ended.File.TryFinish(ended, waits: true);
-                ended.Complete();
-            },
-            operation,
-            Timeout.Infinite,
-            executeOnlyOnce: true);
+            Ended, static (read, _) => ((FileRequest)read!).OnReady(), operation, Timeout.Infinite, executeOnlyOnce: true);
 
     /// <summary>
     /// Makes the call, unless that was done, and records what came of it. <see langword="false"/>: it is under way, and is not waited for.
     /// </summary>
-    private bool TryFinish(OverlappedRequest operation, bool waits)
+    private bool TryFinish(FileRequest operation, bool waits)
     {
         try
         {
-            int error = operation.IsBegun ? Kernel32.ERROR_IO_PENDING : Begin(operation);
-            operation.IsBegun = error == Kernel32.ERROR_IO_PENDING && !waits;
-            if (operation.IsBegun)
+            int error = _isBegun ? Kernel32.ERROR_IO_PENDING : Begin(operation);
+            _isBegun = error == Kernel32.ERROR_IO_PENDING && !waits;
+            if (_isBegun)
             {
                 return false;
             }
 
-            Finish(operation, error == Kernel32.ERROR_IO_PENDING ? _calls.Wait(Handle, operation.Overlapped) : error);
+            Finish(operation, error == Kernel32.ERROR_IO_PENDING ? _calls.Wait(Handle, Overlapped) : error);
         }
         catch (ObjectDisposedException e)
         {
@@ -151,9 +156,9 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         return true;
     }
 
-    private int Begin(OverlappedRequest operation)
+    private int Begin(FileRequest operation)
     {
-        operation.Overlapped->InternalHigh = 0;
+        Overlapped->InternalHigh = 0;
         if (operation.IsCancelWanted)
         {
             return Kernel32.ERROR_OPERATION_ABORTED;
@@ -167,22 +172,21 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         // All ones is the end of the file (WriteFile).
         long offset = !CanSeek ? 0 : Appends && operation.Kind == FileRequestKind.Write ? -1 : operation.Offset;
         ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
-        int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, operation.Overlapped,
-            operation.Ended);
+        int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, Overlapped, Ended);
         if (error == Kernel32.ERROR_IO_PENDING && operation.IsCancelWanted)
         {
-            // Whoever canceled it may have found no call.
-            CancelCall(operation);
+            // Whoever canceled it may have found no call: it looks for one only after it has said so.
+            CancelCall();
         }
 
         return error;
     }
 
     /// <summary>Records what the answer of a call means.</summary>
-    private void Finish(OverlappedRequest operation, int error)
+    private void Finish(FileRequest operation, int error)
     {
         bool reads = operation.Kind == FileRequestKind.Read;
-        long transferred = operation.Overlapped->InternalHigh;
+        long transferred = Overlapped->InternalHigh;
         switch (error)
         {
             case Kernel32.ERROR_SUCCESS when operation.Kind == FileRequestKind.Step:
@@ -236,11 +240,11 @@ internal sealed unsafe class OverlappedFile : OpenedFile
         return error;
     }
 
-    private void CancelCall(OverlappedRequest operation)
+    private void CancelCall()
     {
         try
         {
-            _calls.Cancel(Handle, operation.Overlapped);
+            _calls.Cancel(Handle, Overlapped);
         }
         catch (ObjectDisposedException)
         {

@@ -11,11 +11,6 @@ internal static class OverlappedOpening
     private const int DevicePrefixLength = 4;
 
     /// <summary>
-    /// FILE_FLAG_NO_BUFFERING, which <see cref="FileOptions"/> has no name for and <see cref="FileStream"/> lets through.
-    /// </summary>
-    private const FileOptions NoBuffering = (FileOptions)0x20000000;
-
-    /// <summary>
     /// Whether a file that is opened by path is opened for overlapped I/O. Where the choice is the library's it is not a device by itself
     /// (\\.\PhysicalDrive0, \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, tells their length. And
     /// it is not inheritable: a child process makes ordinary calls, which an overlapped handle answers before the bytes have moved.
@@ -32,7 +27,7 @@ internal static class OverlappedOpening
     /// <exception cref="NotSupportedException">The file would be opened without the system's cache, so that every offset, length and address had to be a multiple of its sector.</exception>
     internal static void ThrowIfUnbuffered(FileOptions options)
     {
-        if ((options & NoBuffering) != 0)
+        if ((options & Option.NoBuffering) != 0)
         {
             throw UnbufferedException();
         }

@@ -58,8 +58,8 @@ internal unsafe class WindowsCalls
     /// </summary>
     internal virtual int SyncData(SafeFileHandle file)
     {
-        NtDll.IoStatusBlock status;
-        return NtDll.HasFlushBuffersFileEx ? NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, &status)
+        nint* status = stackalloc nint[NtDll.StatusMembers];
+        return NtDll.HasFlushBuffersFileEx ? NtDll.FlushBuffersFileEx(file, NtDll.FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, null, 0, status)
             : NtDll.STATUS_NOT_IMPLEMENTED;
     }
 
@@ -100,11 +100,14 @@ internal unsafe class WindowsCalls
     /// <summary>GetFileInformationByHandleEx with FileBasicInfo; 0 for what has no attributes.</summary>
     internal virtual FileAttributes AttributesOf(SafeFileHandle file)
     {
-        Kernel32.FileBasicInformation information;
-        return Kernel32.GetFileInformationByHandleEx(file, Kernel32.FileBasicInfo, &information,
-            (uint)sizeof(Kernel32.FileBasicInformation)) != 0
-            ? (FileAttributes)information.FileAttributes
-            : 0;
+        try
+        {
+            return System.IO.File.GetAttributes(file);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            return 0;
+        }
     }
 
     /// <summary>NtQueryInformationFile with FileModeInformation: whether it was opened with FILE_FLAG_NO_BUFFERING.</summary>
@@ -126,9 +129,9 @@ internal unsafe class WindowsCalls
     /// <summary>How it was opened; 0 where the system does not tell.</summary>
     private static uint ModeOf(SafeFileHandle file)
     {
-        NtDll.IoStatusBlock status;
+        nint* status = stackalloc nint[NtDll.StatusMembers];
         uint mode;
-        return NtDll.QueryInformationFile(file, &status, &mode, sizeof(uint), NtDll.FileModeInformation) == 0 ? mode : 0;
+        return NtDll.QueryInformationFile(file, status, &mode, sizeof(uint), NtDll.FileModeInformation) == 0 ? mode : 0;
     }
 
     // A call that fails and names no error would look like success.

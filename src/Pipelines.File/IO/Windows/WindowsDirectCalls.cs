@@ -5,24 +5,12 @@ namespace Pipelines.File.IO;
 /// to the first handle. So each of the two has to let others do what the other one does: <see cref="FileOpening.ShareFor"/>.
 /// </summary>
 [SupportedOSPlatform("windows")]
-internal sealed unsafe class WindowsDirectCalls : DirectCalls
+internal sealed unsafe class WindowsDirectCalls(WindowsCalls calls, SafeFileHandle cached, SafeFileHandle direct, string? path)
+    : DirectCalls
 {
     // Set when a call of this thread ends.
     [ThreadStatic]
     private static ManualResetEvent? s_ended;
-
-    private readonly WindowsCalls _calls;
-    private readonly SafeFileHandle _cached;
-    private readonly SafeFileHandle _direct;
-    private readonly string? _path;
-
-    private WindowsDirectCalls(WindowsCalls calls, SafeFileHandle cached, SafeFileHandle direct, string? path)
-    {
-        _calls = calls;
-        _cached = cached;
-        _direct = direct;
-        _path = path;
-    }
 
     /// <inheritdoc cref="OpenedFile.BeginDirect"/>
     internal static WindowsDirectCalls Begin(OverlappedFile file, WindowsCalls calls, bool isWriter)
@@ -40,7 +28,7 @@ internal sealed unsafe class WindowsDirectCalls : DirectCalls
 
     internal override long Transfer(FileRequestKind kind, bool isDirect, Libc.IoVector* vectors, int count, long offset)
     {
-        SafeFileHandle handle = isDirect ? _direct : _cached;
+        SafeFileHandle handle = isDirect ? direct : cached;
         s_ended ??= new ManualResetEvent(initialState: false);
 
         // ReadFileScatter would take many pieces, but only of a page each.
@@ -48,11 +36,11 @@ internal sealed unsafe class WindowsDirectCalls : DirectCalls
         for (int i = 0; i < count; i++)
         {
             NativeOverlapped overlapped;
-            int error = _calls.Begin(kind, handle, vectors[i].Base, (uint)vectors[i].Length, offset + moved, &overlapped, s_ended);
-            error = error == Kernel32.ERROR_IO_PENDING ? _calls.Wait(handle, &overlapped) : error;
+            int error = calls.Begin(kind, handle, vectors[i].Base, (uint)vectors[i].Length, offset + moved, &overlapped, s_ended);
+            error = error == Kernel32.ERROR_IO_PENDING ? calls.Wait(handle, &overlapped) : error;
             if (error is not (Kernel32.ERROR_SUCCESS or Kernel32.ERROR_HANDLE_EOF) && moved == 0)
             {
-                throw FileErrors.FromWin32(error, _path);
+                throw FileErrors.FromWin32(error, path);
             }
 
             moved += error == Kernel32.ERROR_SUCCESS ? overlapped.InternalHigh : 0;
@@ -65,5 +53,5 @@ internal sealed unsafe class WindowsDirectCalls : DirectCalls
         return moved;
     }
 
-    public override void Dispose() => _direct.Dispose();
+    public override void Dispose() => direct.Dispose();
 }

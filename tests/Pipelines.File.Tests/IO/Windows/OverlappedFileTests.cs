@@ -299,9 +299,7 @@ public sealed class OverlappedFileTests : IDisposable
         SafeFileHandle handle = File.OpenHandle(
             path, FileMode.Open, isWriter ? FileAccess.Write : FileAccess.Read, FileShare.ReadWrite, FileOptions.Asynchronous);
         OverlappedFile file = new(handle, path, FileProperties.Of(handle, path));
-        OverlappedRequest request = (OverlappedRequest)file.Rent();
-        SafeWaitHandle ended = request.Ended.SafeWaitHandle;
-        request.Return();
+        SafeWaitHandle ended = file.Ended.SafeWaitHandle;
         if (isWriter)
         {
             FilePipeWriter writer = FilePipeWriter.Create(file, new(), leaveOpen: false, isOpenedByPath: true);
