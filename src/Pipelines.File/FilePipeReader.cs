@@ -388,7 +388,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             _request = OpenedFile.Rent();
             _request.ResumesOnPool = _buffer.HasCallersPool;
-            _request.Slides = OpenedFile.SlidesReads;
+            _request.Slides = OpenedFile is DirectFile;
         }
 
         _buffer.BeginReadLocked(_request, minimumSize);

@@ -71,8 +71,6 @@ internal sealed unsafe class DirectFile : OpenedFile
 
     internal override int ReadAlignment => Block;
 
-    internal override bool SlidesReads => !IsWriter;
-
     // So many calls are under way, and as many wait for their turn, so that the device does not.
     internal override int BytesPerRead => 2 * _inFlight * BytesPerCall;
 

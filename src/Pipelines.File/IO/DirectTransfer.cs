@@ -38,12 +38,7 @@ internal sealed class DirectTransfer
     internal DirectTransfer(DirectFile file, int inFlight)
     {
         _file = file;
-        _workers = new Worker[inFlight];
-        for (int i = 0; i < inFlight; i++)
-        {
-            _workers[i] = new Worker(this);
-        }
-
+        _workers = [.. Enumerable.Range(0, inFlight).Select(_ => new Worker(this))];
         _idle = new Stack<Worker>(_workers);
     }
 

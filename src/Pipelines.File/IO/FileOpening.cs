@@ -167,11 +167,7 @@ internal static class FileOpening
         }
 
         RequireAccess(handle, access);
-        if (OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle))
-        {
-            throw OverlappedOpening.UnbufferedException();
-        }
-
+        OverlappedOpening.ThrowIfUnbuffered(OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle));
         if (requested == FilePipeBackend.Overlapped && !handle.IsAsync)
         {
             throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
@@ -200,7 +196,7 @@ internal static class FileOpening
     [SupportedOSPlatform("windows")]
     private static OpenedFile OpenWindows(in FileToOpen file)
     {
-        OverlappedOpening.ThrowIfUnbuffered(file.Options);
+        OverlappedOpening.ThrowIfUnbuffered((file.Options & Option.NoBuffering) != 0);
         bool isOverlapped = OverlappedOpening.IsFor(file);
 
         // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so

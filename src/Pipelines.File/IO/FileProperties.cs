@@ -110,32 +110,26 @@ internal readonly struct FileProperties
             return OfAny(handle);
         }
 
-        FileIdentity identity = FileStatus.IdentityOf(status);
-        switch (status.Mode & Libc.S_IFMT)
+        int type = status.Mode & Libc.S_IFMT;
+        if (type == Libc.S_IFDIR)
         {
-            case Libc.S_IFDIR:
-                throw FileErrors.FromErrno(Libc.EACCES, path ?? PathOf(handle));
-            case Libc.S_IFREG:
-                // A file that says 0 may be one of /proc that cannot seek.
-                bool isOnDevice = status.DeviceMajor != 0;
-                bool canSeek = status.Size > 0 || isOnDevice || Libc.LSeek(handle, 0, SeekOrigin.Current) >= 0;
-                return new FileProperties
-                {
-                    CanSeek = canSeek,
-                    IsRegular = true,
-                    Length = status.Size,
-                    IsLengthKnown = canSeek && (isOnDevice || !IsMadeUp(handle, status.Size)),
-                    Identity = identity,
-                };
-            case Libc.S_IFBLK:
-                return new FileProperties { CanSeek = true, Identity = identity };
-            case Libc.S_IFIFO:
-                return new FileProperties { IsFifo = true, Identity = identity };
-            case Libc.S_IFCHR:
-                return new FileProperties { IsCharacterDevice = true, Identity = identity };
-            default:
-                return new FileProperties { Identity = identity };
+            throw FileErrors.FromErrno(Libc.EACCES, path ?? PathOf(handle));
         }
+
+        // A file that says 0 may be one of /proc that cannot seek.
+        bool isRegular = type == Libc.S_IFREG;
+        bool isOnDevice = status.DeviceMajor != 0;
+        bool canSeek = isRegular && (status.Size > 0 || isOnDevice || Libc.LSeek(handle, 0, SeekOrigin.Current) >= 0);
+        return new FileProperties
+        {
+            CanSeek = canSeek || type == Libc.S_IFBLK,
+            IsRegular = isRegular,
+            IsFifo = type == Libc.S_IFIFO,
+            IsCharacterDevice = type == Libc.S_IFCHR,
+            Length = isRegular ? status.Size : 0,
+            IsLengthKnown = canSeek && (isOnDevice || !IsMadeUp(handle, status.Size)),
+            Identity = FileStatus.IdentityOf(status),
+        };
     }
 
     /// <summary>

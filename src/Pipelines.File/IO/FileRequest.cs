@@ -45,7 +45,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
-    private bool _needsPins;
 
     // The segments that a read fills, first to last.
     private FileSegment? _firstSegment;
@@ -194,7 +193,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         buffer.Memory = memory;
         buffer.Address = address;
         Length += memory.Length;
-        _needsPins |= address == 0;
     }
 
     /// <summary>Adds a part of a segment.</summary>
@@ -254,11 +252,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// </summary>
     internal unsafe void Pin()
     {
-        if (!_needsPins)
-        {
-            return;
-        }
-
         foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
         {
             if (buffer.Address == 0 && buffer.Memory.Length > 0)
@@ -287,18 +280,15 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
             }
         }
 
-        if (_needsPins)
+        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, count))
         {
-            foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, count))
+            try
             {
-                try
-                {
-                    buffer.Handle.Dispose();
-                }
-                catch (Exception)
-                {
-                    // The other buffers are to be unpinned all the same.
-                }
+                buffer.Handle.Dispose();
+            }
+            catch (Exception)
+            {
+                // The other buffers are to be unpinned all the same.
             }
         }
 
@@ -309,14 +299,13 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
 
         Array.Clear(_buffers, BufferCount, count);
-        _needsPins &= BufferCount > 0;
         Step = null;
     }
 
     /// <summary>Records success. Called by whoever performs it, once, when the system no longer uses the memory.</summary>
     internal void Finish(long transferred)
     {
-        Finish(transferred, error: null, isCanceled: false);
+        (Transferred, Error, IsCanceled) = (transferred, null, false);
         switch (Kind)
         {
             case FileRequestKind.Read when transferred > 0:
@@ -333,10 +322,10 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     }
 
     /// <summary>Records failure, as <see cref="Finish(long)"/> does success.</summary>
-    internal void Finish(Exception error) => Finish(0, error, isCanceled: false);
+    internal void Finish(Exception error) => (Transferred, Error, IsCanceled) = (0, error, false);
 
     /// <summary>Records that it was given up before anything moved.</summary>
-    internal void FinishCanceled() => Finish(0, error: null, isCanceled: true);
+    internal void FinishCanceled() => (Transferred, Error, IsCanceled) = (0, null, true);
 
     /// <summary>Has it performed by a waiting thread.</summary>
     internal virtual void Queue() => WaitingThreads.Shared.Queue(this);
@@ -397,13 +386,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    void IValueTaskSource.GetResult(short token)
-    {
-        if (_runner is not null)
-        {
-            throw new InvalidOperationException("The request is not completed.");
-        }
-    }
+    void IValueTaskSource.GetResult(short token) => Debug.Assert(_runner is null);
 
     ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _runner is null ? ValueTaskSourceStatus.Succeeded
         : ValueTaskSourceStatus.Pending;
@@ -446,12 +429,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    private void Finish(long transferred, Exception? error, bool isCanceled)
-    {
-        Transferred = transferred;
-        Error = error;
-        IsCanceled = isCanceled;
-    }
 }
 
 /// <summary>One piece of memory of an operation.</summary>

@@ -71,9 +71,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual bool IsDirect => false;
 
-    /// <summary>Whether a read may be told of in parts: <see cref="FileRequest.Slides"/>.</summary>
-    internal virtual bool SlidesReads => false;
-
     /// <summary>Bytes that one read asks for where the file has as many. Chosen by measurement: docs/tuning.md.</summary>
     internal virtual int BytesPerRead => ReadBuffer.BytesPerRead;
 

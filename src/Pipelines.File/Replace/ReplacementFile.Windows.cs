@@ -24,7 +24,7 @@ internal abstract partial class ReplacementFile
             string temporary = NewTemporaryPath();
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
             FileShare share = FileOpening.ShareFor(options.Caching, FileShare.Read | FileShare.Delete, FileAccess.Write);
-            OverlappedOpening.ThrowIfUnbuffered(options.FileOptions);
+            OverlappedOpening.ThrowIfUnbuffered((options.FileOptions & Option.NoBuffering) != 0);
             FileOptions hints = isOverlapped ? options.FileOptions | FileOptions.Asynchronous
                 : options.FileOptions & ~FileOptions.Asynchronous;
             SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, share, hints,

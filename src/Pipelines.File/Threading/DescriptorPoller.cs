@@ -34,7 +34,8 @@ internal sealed unsafe class DescriptorPoller
     // yet. They and the thread are there for the life of the process, as a wait may begin when no descriptor is left, without which the
     // runtime starts no thread either.
     private int _epoll = -1;
-    private int _ready;
+    private int _ready = -1;
+    private bool _hasThread;
 
     internal static DescriptorPoller Shared { get; } = new();
 
@@ -47,31 +48,29 @@ internal sealed unsafe class DescriptorPoller
     {
         lock (_gate)
         {
-            if (_epoll >= 0)
+            if (_hasThread)
             {
                 return;
             }
 
-            int epoll = Libc.EpollCreate(Libc.EPOLL_CLOEXEC);
-            int ready = epoll < 0 ? -1 : Libc.EventDescriptor(1, Libc.EFD_CLOEXEC);
+            // What was made stays where the next is not to be had, for the next try.
+            _epoll = _epoll < 0 ? Libc.EpollCreate(Libc.EPOLL_CLOEXEC) : _epoll;
+            _ready = _ready < 0 && _epoll >= 0 ? Libc.EventDescriptor(1, Libc.EFD_CLOEXEC) : _ready;
+            if (_ready < 0 || (Libc.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, _ready, Libc.EPOLLONESHOT, (uint)_ready) != 0
+                && Marshal.GetLastPInvokeError() != Libc.EEXIST))
+            {
+                throw LastError();
+            }
+
             try
             {
-                if (ready < 0 || Libc.EpollControl(epoll, Libc.EPOLL_CTL_ADD, ready, Libc.EPOLLONESHOT, (uint)ready) != 0)
-                {
-                    throw LastError();
-                }
-
-                new Thread(Run, StackBytes) { IsBackground = true, Name = ThreadName }.UnsafeStart(epoll);
+                new Thread(Run, StackBytes) { IsBackground = true, Name = ThreadName }.UnsafeStart();
+                _hasThread = true;
             }
-            catch (Exception e) when (e is IOException or OutOfMemoryException or ThreadStartException)
+            catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
             {
-                _ = epoll < 0 ? 0 : Libc.Close(epoll);
-                _ = ready < 0 ? 0 : Libc.Close(ready);
-                throw e is IOException ? e : new IOException("The system could not start the thread that waits for the file.", e);
+                throw new IOException("The system could not start the thread that waits for the file.", e);
             }
-
-            _epoll = epoll;
-            _ready = ready;
         }
     }
 
@@ -198,7 +197,7 @@ internal sealed unsafe class DescriptorPoller
         file.DangerousRelease();
     }
 
-    private void Run(object? epoll)
+    private void Run()
     {
         byte* events = stackalloc byte[MaxEvents * Libc.EpollEventSize];
         List<FileRequest> ended = [];
@@ -211,7 +210,7 @@ internal sealed unsafe class DescriptorPoller
                 timeout = _later.Count == 0 ? -1 : (int)Math.Max(0, _nextMoment - Environment.TickCount64);
             }
 
-            int ready = Libc.EpollWait((int)epoll!, events, MaxEvents, timeout);
+            int ready = Libc.EpollWait(_epoll, events, MaxEvents, timeout);
             lock (_gate)
             {
                 for (int i = 0; i < ready; i++)

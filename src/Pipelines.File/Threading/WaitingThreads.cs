@@ -89,32 +89,14 @@ internal sealed class WaitingThreads
 
     internal static WaitingThreads Shared { get; } = new(ConfiguredLimit());
 
-    /// <summary>Threads there are. May be asked from any thread, as the two below.</summary>
+    /// <summary>Threads there are. May be asked from any thread, as the two below, and be outdated.</summary>
     internal int ThreadCount => Volatile.Read(ref _threads);
 
     /// <summary>Calls that wait for a thread.</summary>
-    internal int QueuedCount
-    {
-        get
-        {
-            lock (_gate)
-            {
-                return _shares.Sum(static share => share.Queued.Count);
-            }
-        }
-    }
+    internal int QueuedCount => _shares.Sum(static share => share.Queued.Count);
 
     /// <summary>Calls that a thread performs, the application's pool included.</summary>
-    internal int UnderWayCount
-    {
-        get
-        {
-            lock (_gate)
-            {
-                return _shares.Sum(static share => share.UnderWay) + s_poolWriters - _poolWriters.Count;
-            }
-        }
-    }
+    internal int UnderWayCount => _shares.Sum(static share => share.UnderWay) + s_poolWriters - _poolWriters.Count;
 
     /// <summary>
     /// Has the call performed by a thread that may wait, in its turn. Never performs it on the caller's stack, and never waits.
@@ -365,27 +347,27 @@ internal sealed class WaitingThreads
             share.UnderWay--;
         }
 
-        IWaitingCall? call = thread.Next;
-        thread.Next = null;
-        share = call is null ? null : ShareOf(call);
-        if (call is not null && (share!.Queued.Count > 0 || RoomLocked(share) <= 0))
+        if (thread.Next is { } next)
         {
-            share.Queued.Enqueue(call);
-            call = null;
+            thread.Next = null;
+            share = ShareOf(next);
+            if (share.Queued.Count == 0 && RoomLocked(share) > 0)
+            {
+                share.UnderWay++;
+                return next;
+            }
+
+            share.Queued.Enqueue(next);
         }
 
-        if (call is null)
+        share = FindWorkLocked();
+        if (share is null)
         {
-            share = FindWorkLocked();
-            call = share?.Queued.Dequeue();
+            return null;
         }
 
-        if (share is not null)
-        {
-            share.UnderWay++;
-        }
-
-        return call;
+        share.UnderWay++;
+        return share.Queued.Dequeue();
     }
 
     /// <summary>The share whose oldest call may be performed and has waited longest.</summary>

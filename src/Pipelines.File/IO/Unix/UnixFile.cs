@@ -78,31 +78,27 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     internal override void Start(FileRequest operation)
     {
-        bool isCanceled = false;
+        bool isReady = true;
+        bool waits = false;
         try
         {
-            if (!CanSeek && operation.Kind is FileRequestKind.Read or FileRequestKind.Write && !_calls.IsReady(Handle, EventsOf(operation)))
-            {
-                if (TryWait(operation))
-                {
-                    return;
-                }
-
-                isCanceled = true;
-            }
+            isReady = CanSeek || operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write)
+                || _calls.IsReady(Handle, EventsOf(operation));
+            waits = !isReady && TryWait(operation);
         }
         catch (Exception e) when (e is IOException or ObjectDisposedException)
         {
             // The system has no thread to wait with, or the file is closed: who performs the operation meets the same and reports it.
+            isReady = true;
         }
 
-        if (isCanceled)
-        {
-            operation.Complete();
-        }
-        else
+        if (isReady)
         {
             operation.Queue();
+        }
+        else if (!waits)
+        {
+            operation.Complete();
         }
     }
 

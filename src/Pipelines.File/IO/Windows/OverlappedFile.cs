@@ -14,8 +14,13 @@ namespace Pipelines.File.IO;
 /// (GetQueuedCompletionStatus): the end is always waited for, once, and by one thread. Windows cancels what a thread has begun when that
 /// thread ends. Whoever asked for a read that was canceled so asks again, and no thread ends before a write of its own does.
 /// </remarks>
+/// <param name="handle">Open with FILE_FLAG_OVERLAPPED.</param>
+/// <param name="path">The path that it was opened by; <see langword="null"/> for a handle of the caller's.</param>
+/// <param name="properties">What it is.</param>
+/// <param name="calls">Other calls than the system's, for tests.</param>
 [SupportedOSPlatform("windows")]
-internal sealed unsafe class OverlappedFile : OpenedFile
+internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path, FileProperties properties, WindowsCalls? calls = null)
+    : OpenedFile(handle, path, properties)
 {
     /// <summary>Bytes of one view of the system's cache: a read that crosses two costs more.</summary>
     private const int CacheView = 256 * 1024;
@@ -23,7 +28,7 @@ internal sealed unsafe class OverlappedFile : OpenedFile
     /// <summary>Bytes of a write that more would make no faster.</summary>
     private const int LargestWrite = 512 * 1024;
 
-    private readonly WindowsCalls _calls;
+    private readonly WindowsCalls _calls = calls ?? WindowsCalls.Default;
 
     // Of the one operation under way, for the life of the file. Its address never changes.
     private readonly NativeOverlapped[] _overlapped = GC.AllocateArray<NativeOverlapped>(1, pinned: true);
@@ -35,13 +40,6 @@ internal sealed unsafe class OverlappedFile : OpenedFile
     // has not failed for this file.
     private bool _hasSynced;
     private bool _syncsData = true;
-
-    /// <param name="handle">Open with FILE_FLAG_OVERLAPPED.</param>
-    /// <param name="path">The path that it was opened by; <see langword="null"/> for a handle of the caller's.</param>
-    /// <param name="properties">What it is.</param>
-    /// <param name="calls">Other calls than the system's, for tests.</param>
-    internal OverlappedFile(SafeFileHandle handle, string? path, FileProperties properties, WindowsCalls? calls = null)
-        : base(handle, path, properties) => _calls = calls ?? WindowsCalls.Default;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Overlapped;
 

@@ -25,16 +25,13 @@ internal static class OverlappedOpening
             && fullPath.AsSpan(DevicePrefixLength).IndexOfAny('\\', '/') < 0;
 
     /// <exception cref="NotSupportedException">The file would be opened without the system's cache, so that every offset, length and address had to be a multiple of its sector.</exception>
-    internal static void ThrowIfUnbuffered(FileOptions options)
+    internal static void ThrowIfUnbuffered(bool isUnbuffered)
     {
-        if ((options & Option.NoBuffering) != 0)
+        if (isUnbuffered)
         {
-            throw UnbufferedException();
+            throw new NotSupportedException("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or written here: its reads and writes have to be of whole sectors. Open it without.");
         }
     }
-
-    internal static NotSupportedException UnbufferedException()
-        => new("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or written here: its reads and writes have to be of whole sectors. Open it without.");
 
     /// <summary>
     /// Opens or makes a file that every write is appended to, without FILE_FLAG_OVERLAPPED: a handle without the right to write elsewhere
