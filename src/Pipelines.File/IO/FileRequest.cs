@@ -401,7 +401,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     void IWaitingCall.Perform() => _runner!.Perform(this);
 
-    /// <summary>What it waits for outside of the waiting threads may be there: called once for each such wait that is not canceled.</summary>
+    /// <summary>What it waits for without a thread may be there: called once for each such wait that is not canceled.</summary>
     internal virtual void OnReady() => _runner!.OnReady(this);
 
     /// <summary>Gives it back. Only its owner may, and only while no back end performs it.</summary>
