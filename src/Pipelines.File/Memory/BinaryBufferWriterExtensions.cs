@@ -11,13 +11,13 @@ namespace Pipelines.File;
 /// </remarks>
 public static class BinaryBufferWriterExtensions
 {
-    /// <summary>The most bytes of a 64-bit integer written seven bits at a time.</summary>
+    /// <summary>The maximum number of bytes of a 64-bit integer, written seven bits at a time.</summary>
     private const int Max7BitEncodedInt64 = 10;
 
-    /// <summary>The most UTF-8 bytes of one UTF-16 code unit.</summary>
+    /// <summary>The maximum number of UTF-8 bytes of one UTF-16 code unit.</summary>
     private const int MaxBytesPerChar = 3;
 
-    /// <summary>Up to so many characters the length of a string surely takes one byte.</summary>
+    /// <summary>The length of a string of at most this many characters fits into one byte.</summary>
     private const int ShortString = 127 / MaxBytesPerChar;
 
     private const int GuidSize = 16;

@@ -3,14 +3,14 @@ using System.Buffers.Binary;
 namespace Pipelines.File.Memory;
 
 /// <summary>
-/// Turns the order of the bytes within values of 2, 4 or 8 bytes. Only the branch of the type's size is left of each method.
+/// Reverses the order of the bytes within values of 2, 4 or 8 bytes. The JIT compiler removes the branches of the other sizes.
 /// </summary>
 internal static class BinaryOrder
 {
-    /// <summary>Whether values whose lowest byte comes first are turned on this processor.</summary>
+    /// <summary>Whether little-endian values have to be reversed on this processor.</summary>
     internal static bool Little => !BitConverter.IsLittleEndian;
 
-    /// <summary>Whether values whose highest byte comes first are turned on this processor.</summary>
+    /// <summary>Whether big-endian values have to be reversed on this processor.</summary>
     internal static bool Big => BitConverter.IsLittleEndian;
 
     internal static T Reverse<T>(T value)

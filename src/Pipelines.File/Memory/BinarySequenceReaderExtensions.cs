@@ -14,7 +14,7 @@ public static class BinarySequenceReaderExtensions
     /// <summary>How many values are copied at a time: their bytes fit into a span.</summary>
     private const int ValuesAtATime = 1 << 24;
 
-    // What a decimal's last part may have set: its sign, and the scale, 0 to 28.
+    // The bits that the last part of a decimal may have: its sign, and the scale, 0 to 28.
     private const int DecimalSign = int.MinValue;
     private const int DecimalScale = 0x00FF0000;
     private const int MaxDecimalScale = 28 << 16;
@@ -337,7 +337,7 @@ public static class BinarySequenceReaderExtensions
     private static bool TryTakeAll<T>(ref SequenceReader<byte> reader, scoped Span<T> values, bool isReversed)
         where T : unmanaged
     {
-        // Compared first, since so many values may have more bytes than a span can.
+        // Checked before the cast to bytes, because a span may be too short for the bytes of so many values.
         if (reader.Remaining / Unsafe.SizeOf<T>() < values.Length)
         {
             return false;
@@ -360,7 +360,7 @@ public static class BinarySequenceReaderExtensions
         return true;
     }
 
-    /// <summary>Takes an integer; where there is none the reader stays where it was.</summary>
+    /// <summary>Reads an integer. If that fails, the reader does not move.</summary>
     private static OperationStatus Decode7Bits(ref SequenceReader<byte> reader, int bits, out ulong value)
     {
         SequenceReader<byte> start = reader;

@@ -1,18 +1,18 @@
 namespace Pipelines.File.Memory;
 
 /// <summary>
-/// One piece of memory in a chain of bytes. It belongs to the pool, to one chain, or to the operation that a chain has lent it to; only its
-/// owner writes its fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
+/// One piece of memory in a chain of bytes. Its owner is the pool, one chain, or the request that reads or writes it; only the owner writes
+/// its fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
 /// </summary>
 internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 {
     /// <summary>
-    /// What the memory of the own pool is aligned to, bytes: a cache line. A large read into memory that starts anywhere else is a fifth
-    /// slower (docs/tuning.md), and the runtime aligns arrays to 8 only.
+    /// The alignment of the library's own memory, bytes: a cache line. A large read into memory with another alignment is a fifth slower
+    /// (docs/tuning.md), and the runtime aligns arrays to 8 only.
     /// </summary>
     internal const int Alignment = 64;
 
-    /// <summary>Segments of that many bytes and more begin with a page, for direct I/O.</summary>
+    /// <summary>A segment of the library's own pool with at least this many bytes begins with a page, for direct I/O.</summary>
     internal const int LeastWholePages = 64 * 1024;
 
     private const int Page = 4096;
@@ -26,7 +26,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     private MemoryHandle _pin;
 
     /// <summary>
-    /// A segment of the library's own pool, <paramref name="size"/> bytes on the pinned object heap, so that its address never changes.
+    /// A segment of the library's own pool: <paramref name="size"/> bytes on the pinned object heap, so their address never changes.
     /// </summary>
     internal unsafe FileSegment(int size)
     {
@@ -38,7 +38,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         PooledSize = size;
     }
 
-    /// <summary>A segment without memory, for that of a caller's pool.</summary>
+    /// <summary>A segment without memory, for memory of a caller's pool.</summary>
     internal FileSegment()
     {
     }
@@ -53,17 +53,19 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 
     internal int Room => Buffer.Length - End;
 
-    /// <summary>The size of the own pool's memory, bytes, which decides the bucket that it goes back to; 0 for a caller's memory.</summary>
+    /// <summary>
+    /// The size of the library's own memory, bytes, which decides its bucket in the pool; 0 for memory of a caller's pool.
+    /// </summary>
     internal int PooledSize { get; }
 
-    /// <summary>The address of <see cref="Buffer"/>'s first byte where it is pinned, else 0.</summary>
+    /// <summary>The address of the first byte of <see cref="Buffer"/>; 0 if it is not pinned.</summary>
     internal nint Address => _address;
 
-    /// <summary>The whole memory of a pinned segment, without the code of the pool that it is from.</summary>
+    /// <summary>The whole memory of a pinned segment. Runs no code of a caller's pool.</summary>
     internal unsafe Span<byte> PinnedSpan => new((void*)_address, Buffer.Length);
 
     /// <summary>
-    /// The chain that holds this segment or has lent it to an operation; a position with another one is foreign to that chain.
+    /// The chain that holds this segment, or whose request does. A position in a segment of another chain is foreign.
     /// </summary>
     internal object? Chain { get; set; }
 
@@ -73,7 +75,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         set => Next = value;
     }
 
-    /// <summary>Readies a segment of the own pool for use, with at most <paramref name="limit"/> of its bytes.</summary>
+    /// <summary>Prepares a segment of the library's own pool for use, with at most <paramref name="limit"/> of its bytes.</summary>
     internal void Rent(int limit)
     {
         Debug.Assert(_pinned is not null && Chain is null);
@@ -86,7 +88,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         SetEnd(0);
     }
 
-    /// <summary>Readies a segment without memory for that of a caller's pool, with at most <paramref name="limit"/> of its bytes.</summary>
+    /// <summary>
+    /// Gives a segment without memory that of a caller's pool, at most <paramref name="limit"/> bytes. Runs the caller's code.
+    /// </summary>
     internal void Rent(IMemoryOwner<byte> owner, int limit)
     {
         Memory<byte> memory = owner.Memory;
@@ -100,7 +104,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         SetEnd(0);
     }
 
-    /// <summary>Pins a caller's memory until it is given back; the own pool's always is. Runs the caller's code.</summary>
+    /// <summary>
+    /// Pins memory of a caller's pool until it is released, which runs the caller's code. The library's own memory is always pinned.
+    /// </summary>
     internal unsafe void Pin()
     {
         if (_address == 0)
@@ -111,7 +117,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     }
 
     /// <summary>
-    /// Makes the first <paramref name="end"/> bytes visible. A reader of the earlier ones may run meanwhile: only the length changes.
+    /// Makes the first <paramref name="end"/> bytes visible. Another thread may read the earlier ones meanwhile: only the length changes.
     /// </summary>
     internal void SetEnd(int end)
     {
@@ -123,10 +129,10 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         }
     }
 
-    /// <summary>Places this segment in its chain: the chain's bytes before it.</summary>
+    /// <summary>Sets the number of bytes of the chain before this segment.</summary>
     internal void SetRunningIndex(long runningIndex) => RunningIndex = runningIndex;
 
-    /// <summary>Gives a caller's memory back to its pool.</summary>
+    /// <summary>Returns memory to a caller's pool. Runs the caller's code.</summary>
     internal void ReleaseOwner()
     {
         using IMemoryOwner<byte>? owner = _owner;
@@ -140,7 +146,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// <summary>Fills the memory with a pattern that <see cref="CheckPoison"/> looks for.</summary>
     internal void Poison() => _pinned.AsSpan(_start, PooledSize).Fill(PoisonByte);
 
-    /// <summary>Ends the process where somebody has written to the memory since <see cref="Poison"/>.</summary>
+    /// <summary>Ends the process if anything has written to the memory since <see cref="Poison"/>.</summary>
     internal void CheckPoison()
     {
         int touched = _pinned.AsSpan(_start, PooledSize).IndexOfAnyExcept(PoisonByte);

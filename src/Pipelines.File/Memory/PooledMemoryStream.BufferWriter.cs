@@ -5,8 +5,8 @@ namespace Pipelines.File;
 /// <content>The stream as an <see cref="IBufferWriter{T}"/>.</content>
 public sealed partial class PooledMemoryStream
 {
-    // What GetMemory has given out while Position was not Length: Advance copies it to its place, so that bytes it does not count stay as
-    // they are.
+    // The memory that GetMemory has returned while Position was not Length; else null. Advance copies it to its place, so that bytes that
+    // are not advanced over do not overwrite the content.
     private FileSegment? _scratch;
 
     /// <summary>
@@ -52,7 +52,8 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Writes a value as it lies in memory; <see langword="false"/>, and nothing, where that takes more than an append to the tail.
+    /// Appends the bytes of a value, as they are in memory. Returns <see langword="false"/>, and writes nothing, if they do not fit into
+    /// the tail or <see cref="Position"/> is not <see cref="Length"/>.
     /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryAppend<T>(T value)
@@ -97,7 +98,7 @@ public sealed partial class PooledMemoryStream
 
         if (count > 0)
         {
-            // Taken out first, so that the write does not give it back while it reads from it.
+            // Taken out first: the write would return it to the pool while it reads from it.
             FileSegment scratch = _scratch!;
             _scratch = null;
             WriteSlowly(scratch.Buffer.Span[..count]);

@@ -3,7 +3,7 @@ using Pipelines.File.Writing;
 
 namespace Pipelines.File;
 
-/// <content>What goes out of the stream: to other streams and to pipes.</content>
+/// <content>Copies the content to other streams and to pipes.</content>
 public sealed partial class PooledMemoryStream
 {
     /// <summary>Writes the whole content to a stream, whatever <see cref="Position"/> is.</summary>
@@ -14,7 +14,7 @@ public sealed partial class PooledMemoryStream
         ArgumentNullException.ThrowIfNull(stream);
         ThrowIfDisposed();
 
-        // Writing to itself changes the bytes that are still to be written.
+        // A stream that writes to itself would change the bytes that are still to be written: it writes a copy.
         Write(stream == this ? new ReadOnlySequence<byte>(ToArray()) : Sequence, stream);
     }
 
@@ -75,7 +75,7 @@ public sealed partial class PooledMemoryStream
 
     private async Task CopyToFileAsync(FilePipeWriter destination, CancellationToken cancellationToken)
     {
-        // From here on the memory is not given back before the copy is over: the system may have it.
+        // The memory is not returned to the pool before the copy is over, because the system may use it.
         Interlocked.Increment(ref _copies);
         try
         {
@@ -87,8 +87,8 @@ public sealed partial class PooledMemoryStream
             }
             finally
             {
-                // What the file's writer has taken it writes once: a second copy goes on behind it. It may have taken more since, from
-                // others.
+                // The bytes that the file's writer has taken are written once, so a second copy begins after them. The writer may have
+                // taken more from others meanwhile, so the position is limited.
                 MoveTo(Math.Clamp(position + destination.Taken, start, Math.Max(start, End)));
             }
         }
@@ -105,7 +105,7 @@ public sealed partial class PooledMemoryStream
     {
         while (Place < End)
         {
-            // What the pipe was advanced over it has, however its flush ends.
+            // The pipe has the bytes that it was advanced over, even if the flush fails.
             MoveTo(Place + FilePump.Write(destination, At(Place, int.MaxValue)));
             if (!FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false)))
             {
@@ -114,7 +114,7 @@ public sealed partial class PooledMemoryStream
         }
     }
 
-    /// <summary>What lies between <see cref="Position"/> and the end; moves Position to the end.</summary>
+    /// <summary>Returns the content from <see cref="Position"/> to the end, and moves Position to the end.</summary>
     private ReadOnlySequence<byte> TakeRest()
     {
         long position = Place;
@@ -122,7 +122,7 @@ public sealed partial class PooledMemoryStream
         return position < End ? Sequence.Slice(position) : default;
     }
 
-    // Nothing is a sequence without a piece: a write of no bytes is not always nothing.
+    // An empty sequence makes no write: a write of 0 bytes may have an effect on the destination.
     private static void Write(ReadOnlySequence<byte> content, Stream destination)
     {
         foreach (ReadOnlyMemory<byte> memory in content)

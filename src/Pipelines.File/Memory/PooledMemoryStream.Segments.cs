@@ -2,23 +2,23 @@ using Pipelines.File.Memory;
 
 namespace Pipelines.File;
 
-/// <content>The chain of segments: it grows, is cut, and is searched.</content>
+/// <content>The chain of segments: growing, cutting, searching.</content>
 public sealed partial class PooledMemoryStream
 {
-    // All of a pooled piece is used; what is larger than any of them is as large as it has to be.
+    // A pooled segment is used to its whole size. One that is too large for the pool is exactly as large as it has to be.
     private static FileSegment Rent(int size) => SegmentPool.Shared.Rent(size <= SegmentPool.MaxSize ? SegmentPool.SizeOf(size) : size);
 
-    // Memory of the own pool: giving it back does not throw.
+    // Memory of the library's own pool: returning it does not throw.
     private static void Return(FileSegment? list) => _ = SegmentPool.Shared.Return(list);
 
-    // Exchanged, so that even two calls at once give it back once.
+    // An exchange, so that two calls at the same time return it once.
     private void ReturnAll() => Return(Interlocked.Exchange(ref _head, null));
 
     private int LengthOf(FileSegment segment) => segment == _tail ? _index - _arrayStart : segment.End;
 
     /// <summary>
-    /// The bytes from <paramref name="position"/> on that lie in one segment: at most <paramref name="count"/>, and at least one, which
-    /// there is.
+    /// The bytes from <paramref name="position"/> on that are in one segment: at least one and at most <paramref name="count"/>. The
+    /// position is before the end.
     /// </summary>
     private Span<byte> At(long position, int count)
     {
@@ -28,8 +28,8 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Makes the stream longer by bytes that the caller writes: at most <paramref name="count"/>, and at least one. The caller sets the
-    /// position afterwards.
+    /// Makes the stream longer by at least one and at most <paramref name="count"/> bytes, and returns their memory. The caller fills it,
+    /// and sets the position afterwards.
     /// </summary>
     private Span<byte> Append(long count)
     {
@@ -43,7 +43,7 @@ public sealed partial class PooledMemoryStream
         return new Span<byte>(_array, _index - length, length);
     }
 
-    /// <summary>Makes the stream longer, or, where memory runs out, leaves it as it was. The caller sets the position afterwards.</summary>
+    /// <summary>Appends zeros; if memory runs out, the stream is left as it was. The caller sets the position afterwards.</summary>
     private void AppendZeros(long count)
     {
         if (count > SurelyAvailable && count > GC.GetGCMemoryInfo().TotalAvailableMemoryBytes)
@@ -75,8 +75,8 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Makes a new tail, of at least <paramref name="size"/> bytes, and in any case one that makes this stream as large again, up to a
-    /// limit.
+    /// Appends a new tail of at least <paramref name="size"/> bytes. It is also at least as large as the content, up to
+    /// <see cref="LargestSegmentSize"/>.
     /// </summary>
     private void AppendSegment(int size)
     {
@@ -85,7 +85,7 @@ public sealed partial class PooledMemoryStream
         FileSegment segment = Rent(size);
         segment.SetRunningIndex(end);
 
-        // A tail without bytes is too small for what was asked for, and is replaced.
+        // A tail without bytes is too small for the request, and is replaced.
         FileSegment? empty = _index == _arrayStart ? _tail : null;
         FileSegment? last = end == 0 ? null : empty is null ? _tail : Find(end - 1);
         if (last is null)
@@ -114,8 +114,8 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Makes the segment that holds the last of <paramref name="length"/> bytes the tail, and gives those behind it back. The first one
-    /// stays.
+    /// Makes the segment with the last of <paramref name="length"/> bytes the tail, and returns the segments after it to the pool. The
+    /// first segment stays, even without bytes.
     /// </summary>
     private void Cut(long length)
     {
@@ -130,7 +130,7 @@ public sealed partial class PooledMemoryStream
         }
     }
 
-    /// <summary>The segment that holds the byte at <paramref name="position"/>, which there is.</summary>
+    /// <summary>The segment with the byte at <paramref name="position"/>, which is before the end.</summary>
     private FileSegment Find(long position)
     {
         if (position >= _tail!.RunningIndex)

@@ -3,49 +3,51 @@ using Pipelines.File.Memory;
 namespace Pipelines.File;
 
 /// <summary>
-/// A stream in memory, as <see cref="MemoryStream"/> is, that uses pooled segments. It grows without copying its content, can be longer
-/// than 2 GiB, and gives its memory back when it is disposed. Its content is available without a copy as <see cref="Sequence"/>, and as an
+/// A stream in memory, like <see cref="MemoryStream"/>, that uses pooled segments. It grows without copying its content, can be longer than
+/// 2 GiB, and returns its memory when it is disposed. Its content is available without a copy as <see cref="Sequence"/>, and as an
 /// <see cref="IBufferWriter{T}"/> it takes content without a copy.
 /// </summary>
 /// <remarks>
 /// One caller uses it at a time. After it was disposed, every member except <see cref="Stream.Dispose()"/>, <see cref="CanRead"/>,
-/// <see cref="CanSeek"/> and <see cref="CanWrite"/> throws <see cref="ObjectDisposedException"/>, also <see cref="ToArray"/>, unlike
-/// <see cref="MemoryStream.ToArray"/>. The asynchronous members complete at once, and their tasks hold the exceptions. A stream that is not
-/// disposed is left to the garbage collector.
+/// <see cref="CanSeek"/> and <see cref="CanWrite"/> throws <see cref="ObjectDisposedException"/>. This includes <see cref="ToArray"/>,
+/// unlike <see cref="MemoryStream.ToArray"/>. The asynchronous members complete at once, and their tasks hold the exceptions. The memory of
+/// a stream that is not disposed is left to the garbage collector.
 /// </remarks>
 [SuppressMessage("Naming", "CA1711:Identifiers should not have incorrect suffix", Justification = "It is a Stream.")]
 public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
 {
-    /// <summary>The first segment, bytes: the size that every thread has one of.</summary>
+    /// <summary>The size of the first segment, bytes: every thread keeps one of this size.</summary>
     private const int FirstSegmentSize = SegmentPool.ThreadSize;
 
-    /// <summary>The largest segment unless more is asked for, bytes. Up to here each is as large as all before it.</summary>
+    /// <summary>
+    /// The maximum size of a segment unless a caller asks for more, bytes. Up to it, each segment is as large as all before it.
+    /// </summary>
     private const int LargestSegmentSize = 256 * 1024;
 
-    /// <summary>A growth by more than this is refused at once where the process cannot have the memory, bytes.</summary>
+    /// <summary>Growth by more than this, bytes, is refused at once if the process cannot have that much memory.</summary>
     private const long SurelyAvailable = 1 << 30;
 
-    // The chain holds the bytes from 0 to Length and no segment behind them. All segments but the tail know where they end; the tail's end
-    // is _index.
+    // The chain of the bytes from 0 to Length, with no segment after them. Every segment except the tail has its End; that of the tail is
+    // given by _index.
     private FileSegment? _head;
     private FileSegment? _tail;
 
-    // The tail's memory, where it begins there, and where the next byte goes; all three 0 without a tail.
+    // The array of the tail, the index of the tail's first byte in it, and that of the next byte to append. Null and 0 without a tail.
     private byte[]? _array;
     private int _arrayStart;
     private int _index;
 
-    // Where the tail's memory ends while Position is Length and bytes may be appended without further ado; else 0, which sends every write
-    // the long way.
+    // If Position is Length and there is a tail: the index in _array after the tail's last byte, up to which writes append. Otherwise 0,
+    // which sends every write to WriteSlowly.
     private int _limit;
 
-    // Position, except while _limit is set: it is Length then.
+    // Position, unless _limit is set: Position is Length then.
     private long _position;
 
-    // The segment that was read or overwritten last, where the search for the next one begins.
+    // The segment that was read or overwritten last. The next search begins there.
     private FileSegment? _current;
 
-    // Interlocked: copies to files that are under way, which the system reads the segments for.
+    // Interlocked: the number of running copies to files, for which the system reads the segments.
     private int _copies;
 
     private Task<int>? _lastRead;
@@ -117,7 +119,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         }
     }
 
-    // What Length and Position are; of a disposed stream, 0.
+    // Length and Position without a check; 0 after the stream was disposed.
     private long End => _tail is null ? 0 : _tail.RunningIndex + (_index - _arrayStart);
 
     private long Place => _limit > 0 ? End : _position;
@@ -228,7 +230,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
             return ReadAsync(new Memory<byte>(buffer, offset, count), cancellationToken).AsTask();
         }
 
-        // Reads in a loop give the same number again and again.
+        // Reads in a loop often return the same number: its task is reused.
         int read = Read(new Span<byte>(buffer, offset, count));
         return _lastRead is { } last && last.Result == read ? last : _lastRead = Task.FromResult(read);
     }
@@ -276,8 +278,8 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     }
 
     /// <summary>
-    /// Cuts the stream, which gives memory back, or extends it with zeros. <see cref="Position"/> moves back to the end if it would lie
-    /// after it.
+    /// Cuts the stream, which returns memory, or extends it with zeros. <see cref="Position"/> moves back to the end if it would be after
+    /// it.
     /// </summary>
     /// <param name="value">The new length, in bytes.</param>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="value"/> is negative.</exception>
@@ -362,7 +364,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
 
         if (position > End)
         {
-            // As MemoryStream does, even where there is nothing to write.
+            // As MemoryStream does, even if there is nothing to write.
             AppendZeros(position - End);
         }
 

@@ -3,9 +3,9 @@ using Pipelines.File.Diagnostics;
 namespace Pipelines.File.Memory;
 
 /// <summary>
-/// The library's own pool: segments with their memory, which is allocated on the pinned object heap once and reused. Sizes are powers of
-/// two, so that odd sizes share. The whole pool never keeps more than <see cref="MaxRetainedBytes"/>, and after a full garbage collection
-/// it lets go of what lay idle, or of everything where memory is short. What it lets go of is the garbage collector's.
+/// The library's own pool of segments. Their memory is allocated once on the pinned object heap, and reused. Sizes are powers of two, so
+/// that similar sizes share segments. The pool never keeps more than <see cref="MaxRetainedBytes"/>. After a full garbage collection it
+/// drops the segments that were idle, or all of them if memory is short. Dropped segments are left to the garbage collector.
 /// </summary>
 internal sealed class SegmentPool
 {
@@ -13,31 +13,33 @@ internal sealed class SegmentPool
     internal const int MaxSize = 1024 * 1024;
 
     /// <summary>
-    /// Of this size every thread keeps one segment for itself, bytes: what a small stream needs costs no interlocked operation then, which
-    /// would be most of its time.
+    /// Every thread keeps one segment of this size for itself, bytes. So a small stream needs no interlocked operation, which would take
+    /// most of its time.
     /// </summary>
     internal const int ThreadSize = 4096;
 
-    /// <summary>The most that <see cref="Shared"/> keeps unless told otherwise, bytes.</summary>
-    private const long MostByDefault = 1L << 30;
+    /// <summary>By default <see cref="Shared"/> keeps at most this many bytes.</summary>
+    private const long DefaultMaxRetainedBytes = 1L << 30;
 
-    /// <summary>The share of the process's memory that it keeps at most unless told otherwise.</summary>
-    private const int ShareByDefault = 4;
+    /// <summary>By default <see cref="Shared"/> keeps at most the memory that the process may use, divided by this.</summary>
+    private const int DefaultMemoryDivisor = 4;
 
-    /// <summary>Memory is short from this share of the garbage collector's own threshold on, as it is for ArrayPool.Shared.</summary>
+    /// <summary>
+    /// Memory is short if the load exceeds this part of the garbage collector's high-memory threshold, as for ArrayPool.Shared.
+    /// </summary>
     private const double ShortMemory = 0.9;
 
     /// <summary>
-    /// For tests: memory that is given back is filled with a pattern, and has to have it still when it is rented again. Whoever wrote to it
-    /// meanwhile used memory that was not his any more, and ends the process.
+    /// For tests: returned memory is filled with a pattern, which is checked when it is rented again. The process ends if anything has
+    /// written to the memory in between.
     /// </summary>
     private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
 
-    // What the current thread keeps of the shared pool, which nobody else sees.
+    // The segment of the shared pool that the current thread keeps. No other thread sees it.
     [ThreadStatic]
     private static FileSegment? s_ofThread;
 
-    // The last one has segments without memory, for that of callers' pools.
+    // One for each size. The last bucket has segments without memory, for memory of callers' pools.
     private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 2];
 
     // Interlocked: bytes in all buckets together.
@@ -46,7 +48,7 @@ internal sealed class SegmentPool
     // Volatile: set by the application at any time.
     private long _maxRetainedBytes;
 
-    // Written by Trim only, which one thread calls: the finalizer's, or a test's for a pool of its own.
+    // Written by Trim only, which one thread calls: the finalizer thread, or a test for a pool of its own.
     private long _idleSince = Environment.TickCount64;
 
     internal SegmentPool(long maxRetainedBytes)
@@ -60,11 +62,11 @@ internal sealed class SegmentPool
 
     internal static SegmentPool Shared { get; } = MakeShared();
 
-    /// <summary>Bytes that the pool keeps while nobody uses them, beside one segment a thread.</summary>
+    /// <summary>The number of unused bytes that the pool keeps, without the one segment of each thread.</summary>
     internal long RetainedBytes => Volatile.Read(ref _retainedBytes);
 
     /// <summary>
-    /// The most memory that the pool keeps while nobody uses it, bytes, beside one segment a thread. Lowering it lets go of what is over at
+    /// The maximum number of unused bytes that the pool keeps, without the one segment of each thread. A lower value drops the excess at
     /// once.
     /// </summary>
     internal long MaxRetainedBytes
@@ -83,10 +85,12 @@ internal sealed class SegmentPool
         }
     }
 
-    /// <summary>How long memory has to lie unused until a full garbage collection makes the pool let go of it. Default: 30 s.</summary>
+    /// <summary>
+    /// The interval in which memory has to be unused until a full garbage collection makes the pool drop it. Default: 30 s.
+    /// </summary>
     internal TimeSpan IdleTime { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>A segment of at least one and at most <paramref name="size"/> usable bytes: exactly <paramref name="size"/>.</summary>
+    /// <summary>A segment of exactly <paramref name="size"/> bytes.</summary>
     internal FileSegment Rent(int size)
     {
         FileSegment? segment = null;
@@ -118,7 +122,8 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer where that pool has no such piece.
+    /// A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer if that pool provides fewer. Runs the
+    /// caller's code, and throws what it throws.
     /// </summary>
     internal FileSegment Rent(int size, MemoryPool<byte> pool)
     {
@@ -137,9 +142,9 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may touch
-    /// them any more. The memory of a caller's pool is disposed here, so no lock is held. Returns what the first of them threw; the others
-    /// are given back all the same.
+    /// Takes back a list of segments, linked by <see cref="FileSegment.NextSegment"/>. Nobody, the operating system included, may use them
+    /// any more. Called without a lock, because memory of a caller's pool is disposed of here. Returns the first exception of that pool;
+    /// the other segments are returned all the same.
     /// </summary>
     internal Exception? Return(FileSegment? list)
     {
@@ -171,8 +176,8 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// Lets go of everything where memory is short, else, once every <see cref="IdleTime"/>, of what was not needed since the last time: as
-    /// many of each size as were there at every moment since.
+    /// Drops everything if memory is short. Otherwise it drops, once every <see cref="IdleTime"/>, the segments that nobody has needed
+    /// since the last time: of each size, the smallest number that the pool has held meanwhile.
     /// </summary>
     internal void Trim(long now, bool isMemoryShort)
     {
@@ -203,7 +208,7 @@ internal sealed class SegmentPool
 
     private static SegmentPool MakeShared()
     {
-        SegmentPool pool = new(Math.Min(MostByDefault, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / ShareByDefault));
+        SegmentPool pool = new(Math.Min(DefaultMaxRetainedBytes, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / DefaultMemoryDivisor));
         CollectionWatch.Begin(pool);
         return pool;
     }
@@ -236,14 +241,16 @@ internal sealed class SegmentPool
         FilePipeMetrics.PoolReleased.Add(segment.PooledSize);
     }
 
-    /// <summary>Segments of one size. The one that came last is the first to go, as its memory is in the processor's caches.</summary>
+    /// <summary>
+    /// Segments of one size, last in, first out, because the memory of the last one is probably in the processor's caches.
+    /// </summary>
     private sealed class Bucket
     {
         // Guards the fields below.
         private readonly Lock _gate = new();
         private readonly Stack<FileSegment> _segments = new();
 
-        // The fewest that there were since the last BeginInterval: so many nobody has needed since.
+        // The smallest number of segments since the last BeginInterval: nobody has needed that many.
         private int _idle;
 
         internal FileSegment? Pop()
@@ -267,7 +274,7 @@ internal sealed class SegmentPool
             }
         }
 
-        /// <summary>How many nobody has needed since the last call.</summary>
+        /// <summary>Begins an interval. Returns how many segments nobody has needed in the last one.</summary>
         internal int BeginInterval()
         {
             lock (_gate)
@@ -280,8 +287,8 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// An object that nobody refers to and whose finalizer puts it back: so it runs after every collection of the generation it is in,
-    /// which soon is the oldest. ArrayPool.Shared learns of full collections the same way.
+    /// Trims the pool after garbage collections: nobody refers to the object, and its finalizer registers it again. So the finalizer runs
+    /// after every collection of the object's generation, which soon is the oldest. ArrayPool.Shared does the same.
     /// </summary>
     private sealed class CollectionWatch(SegmentPool pool)
     {
