@@ -2,8 +2,8 @@ namespace Pipelines.File;
 
 /// <summary>A file of that name exists already and was not replaced. The file is as it was.</summary>
 /// <remarks>
-/// It has a type of its own, so that a program can answer it with HTTP status 409. A full or failing disk throws another
-/// <see cref="IOException"/>.
+/// It is a type of its own, so that a program can tell it from a full or failing disk, which throws another <see cref="IOException"/>, and
+/// can answer it with HTTP status 409.
 /// </remarks>
 public sealed class FileExistsException : IOException
 {

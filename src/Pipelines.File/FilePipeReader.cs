@@ -148,7 +148,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             if (isCompleted)
             {
                 // This call ends the caller's use of its last buffer, so the segments can be reused.
-                after.Freed = _buffer.TakeBackLocked();
+                after.Freed = _buffer.EndCallersUseLocked();
             }
             else if (_stage == Stage.Pumping)
             {

@@ -38,8 +38,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Gives up at once: bytes that are not written are dropped, and pending flushes end with <see cref="OperationCanceledException"/>. Any
-    /// thread may call it, and it does not throw.
+    /// Ends the writer at once: bytes that are not written are dropped, and pending flushes end with
+    /// <see cref="OperationCanceledException"/>. Any thread may call it, and it does not throw.
     /// </summary>
     /// <remarks>
     /// The file is closed when the last system call has ended. A pending <see cref="CompleteAsync"/> throws
@@ -77,15 +77,15 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Completes the writer if it is not completed. With <see cref="FilePipeWriterOptions.Replace"/> it gives up instead, as
-    /// <see cref="Abort"/> does, so only <see cref="CompleteAsync"/> makes the file appear.
+    /// Completes the writer if it is not completed. With <see cref="FilePipeWriterOptions.Replace"/> it calls <see cref="Abort"/> first, so
+    /// only <see cref="CompleteAsync"/> makes the file appear.
     /// </summary>
     /// <inheritdoc cref="Complete"/>
     public void Dispose()
     {
         if (!IsCompleted)
         {
-            GiveUpUnfinished();
+            AbortUnfinished();
             Complete();
         }
     }
@@ -99,13 +99,13 @@ public sealed partial class FilePipeWriter
             return;
         }
 
-        GiveUpUnfinished();
+        AbortUnfinished();
         await CompleteAsync().ConfigureAwait(false);
     }
 
     internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
 
-    private void GiveUpUnfinished()
+    private void AbortUnfinished()
     {
         if (_file.IsUnfinished)
         {

@@ -23,9 +23,9 @@ public sealed partial class FilePipeWriter
     /// </summary>
     /// <remarks>
     /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. A source of up to 1 MiB, or up
-    /// to <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> if that is less, is kept whole. Of a larger one, the call keeps the
-    /// bytes that are written when the running system call ends, and of the rest as many as that threshold allows, unflushed.
-    /// <see cref="Position"/> and <see cref="UnflushedBytes"/> tell how many bytes these are.
+    /// to <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> if that is less, is kept whole. Of a larger source, the call keeps the
+    /// bytes that are written when the running system call ends, and as many of the following bytes as that threshold allows; these are not
+    /// flushed. <see cref="Position"/> and <see cref="UnflushedBytes"/> tell how many bytes these are.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>

@@ -27,7 +27,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     private readonly FilePipeWriterOptions _options;
     private readonly WriterFile _file;
 
-    // WriteQueue says what of it the lock guards.
+    // Guarded in part by the lock: see WriteQueue.
     private readonly WriteQueue _queue;
     private readonly FlushWaiters _flushes = new();
 

@@ -35,9 +35,9 @@ public sealed record FilePipeWriterOptions
     /// a handle only <see cref="FileMode.Append"/> can be set: the writer then begins at the end of the file.
     /// </summary>
     /// <remarks>
-    /// With <see cref="FileMode.Append"/> every write goes to the end of the file, whoever else appends to it (O_APPEND, FILE_APPEND_DATA).
-    /// The bytes of one flush, up to 65,536, go out in one write; small flushes share writes of up to 4,096 bytes. A process that is killed
-    /// may leave a part of a write.
+    /// With <see cref="FileMode.Append"/> every write goes to the end of the file, even if other programs append to it, too (O_APPEND,
+    /// FILE_APPEND_DATA). The bytes of one flush, up to 65,536, go out in one write; small flushes share writes of up to 4,096 bytes. A
+    /// process that is killed may leave a part of a write.
     /// </remarks>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileMode"/>.</exception>
     public FileMode Mode { get; init => field = Option.Defined(value); } = FileMode.Create;

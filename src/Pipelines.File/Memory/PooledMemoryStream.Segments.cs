@@ -46,7 +46,7 @@ public sealed partial class PooledMemoryStream
     /// <summary>Appends zeros; if memory runs out, the stream is left as it was. The caller sets the position afterwards.</summary>
     private void AppendZeros(long count)
     {
-        if (count > SurelyAvailable && count > GC.GetGCMemoryInfo().TotalAvailableMemoryBytes)
+        if (count > MaxUncheckedGrowth && count > GC.GetGCMemoryInfo().TotalAvailableMemoryBytes)
         {
             throw new InsufficientMemoryException($"The stream would grow by {count} bytes, which is more than all the memory that this process may use.");
         }

@@ -25,7 +25,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     private const int LargestSegmentSize = 256 * 1024;
 
     /// <summary>Growth by more than this, bytes, is refused at once if the process cannot have that much memory.</summary>
-    private const long SurelyAvailable = 1 << 30;
+    private const long MaxUncheckedGrowth = 1 << 30;
 
     // The chain of the bytes from 0 to Length, with no segment after them. Every segment except the tail has its End; that of the tail is
     // given by _index.

@@ -37,7 +37,7 @@ internal sealed class SegmentPool
 
     // The segment of the shared pool that the current thread keeps. No other thread sees it.
     [ThreadStatic]
-    private static FileSegment? s_ofThread;
+    private static FileSegment? s_threadSegment;
 
     // One for each size. The last bucket has segments without memory, for memory of callers' pools.
     private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 2];
@@ -94,10 +94,10 @@ internal sealed class SegmentPool
     internal FileSegment Rent(int size)
     {
         FileSegment? segment = null;
-        if (size == ThreadSize && this == Shared && s_ofThread is not null)
+        if (size == ThreadSize && this == Shared && s_threadSegment is not null)
         {
-            segment = s_ofThread;
-            s_ofThread = null;
+            segment = s_threadSegment;
+            s_threadSegment = null;
         }
         else if (size <= MaxSize)
         {
@@ -221,9 +221,9 @@ internal sealed class SegmentPool
             segment.Poison();
         }
 
-        if (size == ThreadSize && this == Shared && s_ofThread is null && MaxRetainedBytes > 0)
+        if (size == ThreadSize && this == Shared && s_threadSegment is null && MaxRetainedBytes > 0)
         {
-            s_ofThread = segment;
+            s_threadSegment = segment;
         }
         else if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes)
         {

@@ -66,7 +66,7 @@ internal sealed class FilePump : IDisposable
     internal static int Write(PipeWriter destination, ReadOnlySpan<byte> bytes)
     {
         Span<byte> room = destination.GetSpan(Math.Min(bytes.Length, MaxStep));
-        ThrowIfNone(room.Length);
+        ThrowIfEmpty(room.Length);
         bytes = bytes[..Math.Min(bytes.Length, room.Length)];
         bytes.CopyTo(room);
         destination.Advance(bytes.Length);
@@ -157,7 +157,7 @@ internal sealed class FilePump : IDisposable
 
         // FilePipeWriter returns all the room of its segment, however small the hint: short reads then share a segment.
         Memory<byte> memory = destination.GetMemory(destination is FilePipeWriter ? Math.Min(count, LastStep) : count);
-        ThrowIfNone(memory.Length);
+        ThrowIfEmpty(memory.Length);
         _request.Begin(FileRequestKind.Read, _offset + _copied);
         _request.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);
         try
@@ -167,7 +167,7 @@ internal sealed class FilePump : IDisposable
         catch
         {
             _request.Clear();
-            GiveMemoryBack(destination);
+            EndMemoryUse(destination);
             throw;
         }
 
@@ -212,7 +212,7 @@ internal sealed class FilePump : IDisposable
         request.Clear();
         if (request.Error is not null || request.IsCanceled)
         {
-            GiveMemoryBack(destination);
+            EndMemoryUse(destination);
             Error = request.Error;
             ExceptionDispatchInfo.Throw(request.Error ?? _canceled!);
         }
@@ -226,7 +226,7 @@ internal sealed class FilePump : IDisposable
     }
 
     /// <summary>Refuses empty memory: a read of 0 bytes would look like the end of the file.</summary>
-    private static void ThrowIfNone(int length)
+    private static void ThrowIfEmpty(int length)
     {
         if (length == 0)
         {
@@ -238,7 +238,7 @@ internal sealed class FilePump : IDisposable
     /// Ends the use of the destination's memory after a failure, so that a <see cref="FilePipeWriter"/> returns it to its pool when it is
     /// completed.
     /// </summary>
-    private static void GiveMemoryBack(PipeWriter destination) => (destination as FilePipeWriter)?.Advance(0);
+    private static void EndMemoryUse(PipeWriter destination) => (destination as FilePipeWriter)?.Advance(0);
 
     private void OnTokenCanceled(CancellationToken token) => Cancel(new OperationCanceledException(token)).Request(_source);
 

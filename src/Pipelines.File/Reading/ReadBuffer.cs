@@ -25,7 +25,7 @@ internal sealed class ReadBuffer
     /// The minimum size of a segment of the library's own pool, bytes, unless <see cref="FilePipeReaderOptions.BufferSize"/> is less than
     /// <see cref="ExactBelow"/>: docs/tuning.md.
     /// </summary>
-    private const int LeastSegmentSize = 64 * 1024;
+    private const int MinSegmentSize = 64 * 1024;
 
     /// <summary>A smaller BufferSize, bytes, is the maximum size of a segment, for tests of parsers.</summary>
     private const int ExactBelow = 512;
@@ -42,11 +42,11 @@ internal sealed class ReadBuffer
     private const int MaxSegmentsPerRead = 128;
 
     /// <summary>The minimum room of the tail, bytes, that a read uses if it fills only one segment.</summary>
-    private const int MinRoomOfOnly = 2 * 1024;
+    private const int MinTailRoom = 2 * 1024;
 
     private readonly FilePipeReaderOptions _options;
     private readonly byte _maxSegments;
-    private readonly bool _asksBehindEnd;
+    private readonly bool _asksPastEnd;
 
     // The caller's pool; null for the library's own.
     private readonly MemoryPool<byte>? _pool;
@@ -80,7 +80,7 @@ internal sealed class ReadBuffer
         _pool = options.Pool;
         _maxSegments = (byte)Math.Min(file.MaxBuffersPerOperation, MaxSegmentsPerRead);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
-        _asksBehindEnd = !options.Follow && file is { ReadGranularity: 1, Properties.KnownLength: not null } && Alignment == 1;
+        _asksPastEnd = !options.Follow && file is { ReadGranularity: 1, Properties.KnownLength: not null } && Alignment == 1;
     }
 
     /// <summary>What is known about the end of the file. It can change: a file may grow, and a FIFO may get another writer.</summary>
@@ -134,7 +134,7 @@ internal sealed class ReadBuffer
     // The size of a new segment, bytes. If a call fills only one segment, that is as large as a read.
     private int SegmentSize
         => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1
-            ? (int)RoundUp(Math.Max(_options.BufferSize, File.IsDirect ? DirectFile.BytesPerCall : LeastSegmentSize), File.ReadGranularity)
+            ? (int)RoundUp(Math.Max(_options.BufferSize, File.IsDirect ? DirectFile.BytesPerCall : MinSegmentSize), File.ReadGranularity)
             : Math.Max(_options.BufferSize, _maxSegments == 1 ? File.BytesPerRead : 0);
 
     private int Alignment => _pool is null || File.IsDirect ? File.ReadAlignment : 1;
@@ -213,7 +213,7 @@ internal sealed class ReadBuffer
         request.Unrented = NextReadSize(minimumSize, NextOffset);
 
         // If a read fills only one segment, a small rest of the tail is not worth a call.
-        if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(request.Unrented, MinRoomOfOnly)))
+        if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(request.Unrented, MinTailRoom)))
         {
             _readOfTail = TakeUnrented(request, tail.Room);
             request.Add(tail, tail.End, _readOfTail);
@@ -342,7 +342,7 @@ internal sealed class ReadBuffer
 
     /// <summary>
     /// Drops everything; bytes that were not consumed count as not read. Returns the segments, unless the caller still holds a buffer: its
-    /// segments must not be reused while the caller may read them, so they stay until <see cref="TakeBackLocked"/>, or are left to the
+    /// segments must not be reused while the caller may read them, so they stay until <see cref="EndCallersUseLocked"/>, or are left to the
     /// garbage collector. No read is running.
     /// </summary>
     internal FileSegment? ReleaseLocked()
@@ -361,7 +361,7 @@ internal sealed class ReadBuffer
     /// Returns the segments of a buffer that the caller held over the release and has now advanced over. Before the release it returns
     /// none, because the release will return them.
     /// </summary>
-    internal FileSegment? TakeBackLocked()
+    internal FileSegment? EndCallersUseLocked()
     {
         AssertLocked();
         _callerHasBuffer = false;
@@ -413,7 +413,7 @@ internal sealed class ReadBuffer
     {
         int length = (int)Math.Min(request.Unrented, room);
         request.Unrented -= length;
-        bool isKnownEnd = _asksBehindEnd && request.Unrented == 0 && request.Offset + request.Length + length == File.Properties.Length;
+        bool isKnownEnd = _asksPastEnd && request.Unrented == 0 && request.Offset + request.Length + length == File.Properties.Length;
         return isKnownEnd && room > length && !(Left <= request.Length + length) ? length + 1 : length;
     }
 

@@ -15,23 +15,23 @@ internal sealed partial class WriteLoop
     internal const int BytesPerWrite = 512 * 1024;
 
     /// <summary>The maximum number of syncs without <see cref="Gather"/> between two tries, when nobody comes back.</summary>
-    private const int MostSkipped = 63;
+    private const int MaxSkippedSyncs = 63;
 
     // The maximum duration of Gather, in Stopwatch ticks: 100 µs, in which dozens of continuations run. Half the duration of the sync is
     // the other maximum.
-    private static readonly long s_mostGathering = Stopwatch.Frequency / 10_000;
+    private static readonly long s_maxGatherTicks = Stopwatch.Frequency / 10_000;
 
     // The step that is running, or the last one that ran. None after a canceled step, and while the loop sleeps.
     private Step _step;
 
-    // Whether the folder is still to be synced: the name of a new file is on the device only then. Once, after the file's first sync.
+    // Whether the folder has still to be synced, without which the name of a new file may be lost. Done once, after the file's first sync.
     private bool _isFolderUnsynced = file.Opened.IsNew;
 
     // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
     private long _writtenBefore;
     private int _flushesInQueue;
 
-    // When the last sync began, in Stopwatch ticks; how many of the next syncs have no Gather; and from which number that was counted down.
+    // When the last sync began, in Stopwatch ticks; how many of the next syncs skip Gather; and the value that this countdown began with.
     private long _syncBegan;
     private int _syncsToSkip;
     private int _lastSkip;
@@ -70,7 +70,7 @@ internal sealed partial class WriteLoop
     private Step NextStep
         => GoesOn && _step == Step.Sync && _isFolderUnsynced ? Step.SyncFolder
             : GoesOn && Writes ? Step.Write
-            : GoesOn && IsWhole && (IsDurable || file.IsUnfinished) && file.HasRoomBehind(queue.Written) ? Step.Trim
+            : GoesOn && IsWhole && (IsDurable || file.IsUnfinished) && file.HasPreallocatedRest(queue.Written) ? Step.Trim
             : GoesOn && Syncs ? Step.Sync
             : GoesOn && IsWhole && file.IsUnfinished && _step != Step.TakeName ? Step.TakeName
             : IsCompleted ? Step.Close
@@ -281,7 +281,7 @@ internal sealed partial class WriteLoop
 
         int served = waiting - flushes.Count;
         long now = Stopwatch.GetTimestamp();
-        long end = now + Math.Min((now - _syncBegan) / 2, s_mostGathering);
+        long end = now + Math.Min((now - _syncBegan) / 2, s_maxGatherTicks);
         while (flushes.Count < waiting && GoesOn && !IsCompleted && Stopwatch.GetTimestamp() < end)
         {
             // It yields instead of spinning: a thread that is going to flush may be waiting for this very processor.
@@ -289,7 +289,7 @@ internal sealed partial class WriteLoop
         }
 
         // While fewer than half of them come back, the next tries are further and further apart.
-        _lastSkip = (waiting - flushes.Count) * 2 <= served ? 0 : Math.Min((_lastSkip * 2) + 1, MostSkipped);
+        _lastSkip = (waiting - flushes.Count) * 2 <= served ? 0 : Math.Min((_lastSkip * 2) + 1, MaxSkippedSyncs);
         _syncsToSkip = _lastSkip;
     }
 

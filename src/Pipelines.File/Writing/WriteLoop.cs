@@ -129,7 +129,7 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         Debug.Assert(Monitor.IsEntered(this));
         canceled = default;
 
-        // A file that is getting its name is whole, and one that is being closed has all its bytes.
+        // Too late: a file that gets its name, or is being closed, has all its bytes already.
         if (IsAborted || _step >= Step.TakeName)
         {
             return false;

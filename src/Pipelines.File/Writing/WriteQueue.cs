@@ -110,7 +110,7 @@ internal sealed class WriteQueue
         Volatile.Write(ref _callerHasRoom, true);
         if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
         {
-            // Copies, as ReleaseAllLocked may clear both meanwhile.
+            // Local copies, because ReleaseAllLocked may clear both fields meanwhile.
             Memory<byte> buffer = tail.Buffer;
             int start = _tailEnd;
             if (buffer.Length - start is int length && length > 0 && length >= sizeHint)
@@ -242,12 +242,12 @@ internal sealed class WriteQueue
         long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
         if (Written == ownEnd)
         {
-            AddBorrowed(request, MostOf(request, BorrowedBytesPerWrite));
+            AddBorrowed(request, MaxWriteSize(request, BorrowedBytesPerWrite));
             return;
         }
 
         long position = Written;
-        long end = EndOfWrite(ownEnd, MostOf(request, _file.BytesPerWrite));
+        long end = EndOfWrite(ownEnd, MaxWriteSize(request, _file.BytesPerWrite));
         for (FileSegment segment = _head!; position < end && request.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);
@@ -319,7 +319,7 @@ internal sealed class WriteQueue
     }
 
     /// <summary>Shortens the maximum size of a write so that it ends at a multiple of the block.</summary>
-    private long MostOf(FileRequest request, long bytes) => bytes - ((request.Offset + bytes) % _block);
+    private long MaxWriteSize(FileRequest request, long bytes) => bytes - ((request.Offset + bytes) % _block);
 
     /// <summary>
     /// The end of the write that begins at <see cref="Written"/>. If flushes are kept whole, it is the end of a flush: of the first one, or

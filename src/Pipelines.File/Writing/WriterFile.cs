@@ -203,7 +203,7 @@ internal sealed class WriterFile
         => !_leaveOpen && Opened.CanSeek && written > 0 && !((Opened.IsNew || written <= ShortFile) && IsWrittenToMemory());
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
-    internal bool HasRoomBehind(long written) => _preallocated > EndOf(written);
+    internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);
 
     /// <summary>Cuts off the length that was preallocated and not written. Called on a thread that may wait.</summary>
     internal void Trim(long written)
@@ -239,7 +239,7 @@ internal sealed class WriterFile
         Exception? error = null;
         try
         {
-            if (!IsUnfinished && HasRoomBehind(written))
+            if (!IsUnfinished && HasPreallocatedRest(written))
             {
                 Trim(written);
             }
