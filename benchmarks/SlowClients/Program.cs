@@ -4,7 +4,8 @@ using System.Net;
 using System.Net.Sockets;
 using System.Text;
 
-// What benchmarks/serve.sh loads a server with besides wrk: clients that read little and seldom at first, then to the end, and look at every byte.
+// What benchmarks/serve.sh loads a server with besides wrk: clients that read little and seldom at first, then to the end, and look at
+// every byte.
 //     SlowClients make FILE BYTES                          a file whose every byte is known
 //     SlowClients read PORT TARGET BYTES CLIENTS SECONDS   that file by that many clients at once, slowly for that long
 byte[] pattern = new byte[1_000_003];
@@ -27,7 +28,8 @@ int clients = int.Parse(args[4], CultureInfo.InvariantCulture);
 TimeSpan slow = TimeSpan.FromSeconds(double.Parse(args[5], CultureInfo.InvariantCulture));
 long start = Stopwatch.GetTimestamp();
 bool[] isRight = await Task.WhenAll(Enumerable.Range(0, clients).Select(_ => ReadAsync()));
-Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{isRight.Count(right => right)} of {clients} bodies right, {clients * (double)length / 1e9:0.0} GB in {Stopwatch.GetElapsedTime(start).TotalSeconds:0} s"));
+Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{isRight.Count(right => right)} of {clients} bodies right, "
+    + $"{clients * (double)length / 1e9:0.0} GB in {Stopwatch.GetElapsedTime(start).TotalSeconds:0} s"));
 return isRight.All(right => right) ? 0 : 1;
 
 async Task<bool> ReadAsync()

@@ -3,7 +3,10 @@ using Microsoft.AspNetCore.Http.Features;
 
 namespace StaticFileServer;
 
-/// <summary>The server's own response body, but for files, which it sends out of memory: what UseFilePipelines would cost if opening, comparing and reading a file cost nothing.</summary>
+/// <summary>
+/// The server's own response body, but for files, which it sends out of memory: what UseFilePipelines would cost if opening, comparing and
+/// reading a file cost nothing.
+/// </summary>
 internal sealed class MemoryBody(IHttpResponseBodyFeature inner, Dictionary<string, byte[]> files) : IHttpResponseBodyFeature
 {
     private const int Step = 64 * 1024;
@@ -18,7 +21,8 @@ internal sealed class MemoryBody(IHttpResponseBodyFeature inner, Dictionary<stri
 
     public Task CompleteAsync() => inner.CompleteAsync();
 
-    public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default) => SendAsync(inner, files[path], cancellationToken);
+    public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
+        => SendAsync(inner, files[path], cancellationToken);
 
     /// <summary>Copies all of it into the body, a step and a flush at a time.</summary>
     internal static async Task SendAsync(IHttpResponseBodyFeature body, byte[] content, CancellationToken cancellationToken)

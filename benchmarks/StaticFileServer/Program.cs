@@ -6,8 +6,9 @@ using StaticFileServer;
 
 // What benchmarks/serve.sh measures: Kestrel with UseStaticFiles, with the one line or without it, and without any file.
 //     StaticFileServer ROOT PORT WAY[,WAY...]
-// plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the bytes come out of memory. array: the bytes come out of
-// memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling. noqueue: IOQueueCount 0. segment=BYTES: SegmentSize.
+// plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the
+// bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling.
+// noqueue: IOQueueCount 0. segment=BYTES: SegmentSize.
 string root = Path.GetFullPath(args[0]);
 int port = int.Parse(args[1], CultureInfo.InvariantCulture);
 string[] ways = args[2].Split(',');
@@ -33,12 +34,14 @@ if (ways.Contains("pipelines") || ways.Contains("opens"))
 
 if (ways.Contains("nofile") || ways.Contains("array"))
 {
-    Dictionary<string, byte[]> files = Directory.GetFiles(root).Where(path => new FileInfo(path).Length <= 1 << 20).ToDictionary(path => path, File.ReadAllBytes);
+    Dictionary<string, byte[]> files = Directory.GetFiles(root).Where(path => new FileInfo(path).Length <= 1 << 20)
+        .ToDictionary(path => path, File.ReadAllBytes);
     if (ways.Contains("nofile"))
     {
         app.Use((context, next) =>
         {
-            context.Features.Set<IHttpResponseBodyFeature>(new MemoryBody(context.Features.GetRequiredFeature<IHttpResponseBodyFeature>(), files));
+            context.Features.Set<IHttpResponseBodyFeature>(
+                new MemoryBody(context.Features.GetRequiredFeature<IHttpResponseBodyFeature>(), files));
             return next(context);
         });
     }

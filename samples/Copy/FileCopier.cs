@@ -62,7 +62,8 @@ internal sealed class FileCopier(Settings settings, Totals totals)
         patience.CancelAfter(s_fifoPatience);
         try
         {
-            return await FilePipeReader.OpenAsync(path, new FilePipeReaderOptions { FileOptions = FileOptions.SequentialScan, Caching = settings.Caching }, patience.Token);
+            return await FilePipeReader.OpenAsync(
+                path, new FilePipeReaderOptions { FileOptions = FileOptions.SequentialScan, Caching = settings.Caching }, patience.Token);
         }
         catch (OperationCanceledException) when (!cancellationToken.IsCancellationRequested)
         {

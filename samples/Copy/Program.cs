@@ -57,21 +57,26 @@ try
     {
         double seconds = Stopwatch.GetElapsedTime(start).TotalSeconds;
         string unchanged = totals.Unchanged > 0 ? $", {totals.Unchanged:N0} unchanged" : string.Empty;
-        Console.WriteLine($"{totals.Bytes:N0} bytes in {totals.Files:N0} files{unchanged}, {seconds:0.00} s, {totals.Bytes / seconds / 1e6:N0} MB/s");
+        Console.WriteLine(
+            $"{totals.Bytes:N0} bytes in {totals.Files:N0} files{unchanged}, {seconds:0.00} s, {totals.Bytes / seconds / 1e6:N0} MB/s");
     }
 
     return totals.Failed > 0 ? 1 : 0;
 }
-catch (Exception e) when (e is OperationCanceledException or IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
+catch (Exception e)
+    when (e is OperationCanceledException or IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
 {
-    Console.Error.WriteLine(e is OperationCanceledException ? $"Copy: interrupted, {totals.Files:N0} files are whole" : $"Copy: {e.Message}");
+    Console.Error.WriteLine(
+        e is OperationCanceledException ? $"Copy: interrupted, {totals.Files:N0} files are whole" : $"Copy: {e.Message}");
     return e is OperationCanceledException ? 130 : 2;
 }
 
 async Task CopyStandardAsync()
 {
     FilePipeReaderOptions reading = new() { Caching = settings.Caching };
-    await using FilePipeReader reader = settings.Source == "-" ? FilePipeReader.OpenStandardInput(reading) : FilePipeReader.Create(settings.Source, reading);
+    await using FilePipeReader reader = settings.Source == "-"
+        ? FilePipeReader.OpenStandardInput(reading)
+        : FilePipeReader.Create(settings.Source, reading);
     FilePipeWriter writer = settings.Destination == "-"
         ? FilePipeWriter.OpenStandardOutput(new FilePipeWriterOptions { Caching = settings.Caching })
         : FilePipeWriter.Create(settings.Destination, new FilePipeWriterOptions { Replace = true, Caching = settings.Caching });

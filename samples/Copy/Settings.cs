@@ -10,7 +10,8 @@ namespace CopySample;
 /// <param name="Durable">Whether every file is on the device when it has its name.</param>
 /// <param name="DropBehind">Whether neither the files nor their copies stay in the page cache.</param>
 /// <param name="Jobs">How many files of a folder are copied at once.</param>
-internal sealed record Settings(string Source, string Destination, bool Verify = false, bool Durable = false, bool DropBehind = false, int Jobs = 2)
+internal sealed record Settings(
+    string Source, string Destination, bool Verify = false, bool Durable = false, bool DropBehind = false, int Jobs = 2)
 {
     internal const string Usage = """
         usage: Copy [--verify] [--durable] [--drop-behind] [--jobs N] SOURCE DESTINATION
@@ -47,7 +48,8 @@ internal sealed record Settings(string Source, string Destination, bool Verify =
                 case "--drop-behind":
                     settings = settings with { DropBehind = true };
                     break;
-                case "--jobs" when i + 1 < arguments.Length && int.TryParse(arguments[i + 1], NumberStyles.None, CultureInfo.InvariantCulture, out int jobs) && jobs > 0:
+                case "--jobs" when i + 1 < arguments.Length
+                    && int.TryParse(arguments[i + 1], NumberStyles.None, CultureInfo.InvariantCulture, out int jobs) && jobs > 0:
                     settings = settings with { Jobs = jobs };
                     i++;
                     break;

@@ -2,10 +2,14 @@ using System.Collections.Concurrent;
 
 namespace CopySample;
 
-/// <summary>Copies a folder: folders first, then the files, several at once, then the folders' modes and times, which copying files into them has changed.</summary>
+/// <summary>
+/// Copies a folder: folders first, then the files, several at once, then the folders' modes and times, which copying files into them has
+/// changed.
+/// </summary>
 internal sealed class TreeCopier(Settings settings, Totals totals)
 {
-    private static readonly EnumerationOptions s_everything = new() { RecurseSubdirectories = true, AttributesToSkip = FileAttributes.None, IgnoreInaccessible = false };
+    private static readonly EnumerationOptions s_everything =
+        new() { RecurseSubdirectories = true, AttributesToSkip = FileAttributes.None, IgnoreInaccessible = false };
 
     private readonly FileCopier _copier = new(settings, totals);
     private readonly ConcurrentBag<(string Name, string Hash)> _hashes = [];

@@ -2,7 +2,9 @@ using Microsoft.Extensions.Primitives;
 
 namespace FileServerSample;
 
-/// <summary>The hash that a client sends along, to be compared with that of what has arrived (RFC 9530): <c>Content-Digest: sha-256=:…:</c>.</summary>
+/// <summary>
+/// The hash that a client sends along, to be compared with that of what has arrived (RFC 9530): <c>Content-Digest: sha-256=:…:</c>.
+/// </summary>
 internal static class ContentDigest
 {
     private const string Begin = "sha-256=:";

@@ -17,11 +17,14 @@ internal sealed class CounterTable : IDisposable
         {
             if (instrument.Meter.Name == "Pipelines.File")
             {
-                listener.EnableMeasurementEvents(instrument, _instruments.GetOrAdd(instrument, static _ => new ConcurrentDictionary<string, double>()));
+                listener.EnableMeasurementEvents(
+                    instrument, _instruments.GetOrAdd(instrument, static _ => new ConcurrentDictionary<string, double>()));
             }
         };
-        _listener.SetMeasurementEventCallback<long>(static (_, value, tags, state) => ((ConcurrentDictionary<string, double>)state!)[Labels(tags)] = value);
-        _listener.SetMeasurementEventCallback<double>(static (_, value, tags, state) => ((ConcurrentDictionary<string, double>)state!)[Labels(tags)] = value);
+        _listener.SetMeasurementEventCallback<long>(
+            static (_, value, tags, state) => ((ConcurrentDictionary<string, double>)state!)[Labels(tags)] = value);
+        _listener.SetMeasurementEventCallback<double>(
+            static (_, value, tags, state) => ((ConcurrentDictionary<string, double>)state!)[Labels(tags)] = value);
         _listener.Start();
     }
 
@@ -31,12 +34,15 @@ internal sealed class CounterTable : IDisposable
     {
         _listener.RecordObservableInstruments();
         StringBuilder text = new();
-        foreach ((Instrument instrument, ConcurrentDictionary<string, double> values) in _instruments.OrderBy(pair => pair.Key.Name, StringComparer.Ordinal))
+        foreach ((Instrument instrument, ConcurrentDictionary<string, double> values)
+            in _instruments.OrderBy(pair => pair.Key.Name, StringComparer.Ordinal))
         {
             bool isLevel = instrument is ObservableUpDownCounter<long>;
             string name = instrument.Name.Replace('.', '_') + (isLevel ? string.Empty : "_total");
-            text.Append(CultureInfo.InvariantCulture, $"# HELP {name} {instrument.Description}\n# TYPE {name} {(isLevel ? "gauge" : "counter")}\n");
-            foreach ((string labels, double value) in values.DefaultIfEmpty(new(string.Empty, 0)).OrderBy(pair => pair.Key, StringComparer.Ordinal))
+            text.Append(CultureInfo.InvariantCulture,
+                $"# HELP {name} {instrument.Description}\n# TYPE {name} {(isLevel ? "gauge" : "counter")}\n");
+            foreach ((string labels, double value)
+                in values.DefaultIfEmpty(new(string.Empty, 0)).OrderBy(pair => pair.Key, StringComparer.Ordinal))
             {
                 text.Append(CultureInfo.InvariantCulture, $"{name}{(labels.Length == 0 ? labels : "{" + labels + "}")} {value:R}\n");
             }

@@ -29,7 +29,8 @@ internal static partial class FileServerApplication
         builder.Services.AddSingleton(_ => new CounterTable());
 
         // A start that fails is told in one line by the program.
-        builder.Logging.SetMinimumLevel(LogLevel.Warning).AddFilter("Microsoft.Extensions.Hosting.Internal.Host", LogLevel.None).AddSimpleConsole();
+        builder.Logging.SetMinimumLevel(LogLevel.Warning)
+            .AddFilter("Microsoft.Extensions.Hosting.Internal.Host", LogLevel.None).AddSimpleConsole();
 
         WebApplication app = builder.Build();
         CounterTable counters = app.Services.GetRequiredService<CounterTable>();
@@ -67,7 +68,9 @@ internal static partial class FileServerApplication
 
         if (Directory.Exists(path))
         {
-            return isFolder ? Folder(context, names, path, settings) : Results.Redirect("/files/" + string.Concat(names.Select(name => Uri.EscapeDataString(name) + "/")));
+            return isFolder
+                ? Folder(context, names, path, settings)
+                : Results.Redirect("/files/" + string.Concat(names.Select(name => Uri.EscapeDataString(name) + "/")));
         }
 
         FileInfo file = new(path);
@@ -89,12 +92,14 @@ internal static partial class FileServerApplication
         EntityTagHeaderValue etag = new(TagOf(file));
         return file.Length == 0
             ? TypedResults.Bytes(ReadOnlyMemory<byte>.Empty, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag)
-            : TypedResults.PhysicalFile(path, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag, enableRangeProcessing: true);
+            : TypedResults.PhysicalFile(
+                path, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag, enableRangeProcessing: true);
     }
 
     private static IResult Folder(HttpContext context, string[] names, string path, Settings settings)
     {
-        context.Response.Headers.ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; frame-ancestors 'none'";
+        context.Response.Headers.ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+            + "img-src data:; form-action 'none'; frame-ancestors 'none'";
         context.Response.Headers.CacheControl = "no-store";
         context.Response.Headers.XContentTypeOptions = "nosniff";
         _ = int.TryParse(context.Request.Query["page"], NumberStyles.None, CultureInfo.InvariantCulture, out int page);
@@ -110,7 +115,8 @@ internal static partial class FileServerApplication
 
     private static async Task<IResult> PutAsync(HttpContext context, ServedFolder served, Settings settings)
     {
-        if (NamesOf(context, out bool isFolder) is not { } names || isFolder || served.PathOf(names) is not { } path || !Directory.Exists(Path.GetDirectoryName(path)))
+        if (NamesOf(context, out bool isFolder) is not { } names || isFolder || served.PathOf(names) is not { } path
+            || !Directory.Exists(Path.GetDirectoryName(path)))
         {
             return NotFound();
         }

@@ -16,7 +16,8 @@ internal static class FolderPage
     /// <param name="number">Which part of its names is shown, from 1 on.</param>
     internal static string Render(IReadOnlyList<string> names, string folder, Settings settings, int number)
     {
-        List<FolderEntry> entries = ServedFolder.List(folder, (int)Math.Min(int.MaxValue, (number - 1L) * PageSize), PageSize, out int count);
+        List<FolderEntry> entries = ServedFolder.List(
+            folder, (int)Math.Min(int.MaxValue, (number - 1L) * PageSize), PageSize, out int count);
         StringBuilder page = new();
         string root = Path.GetFileName(settings.Root) is { Length: > 0 } name ? name : settings.Root;
         string title = names.Count == 0 ? root : names[^1];
@@ -110,6 +111,6 @@ internal static class FolderPage
             size /= 1024;
         }
 
-        return string.Create(CultureInfo.InvariantCulture, $"{(unit == 0 || size == Math.Floor(size) ? size.ToString("0", CultureInfo.InvariantCulture) : size.ToString("0.0", CultureInfo.InvariantCulture))} {units[unit]}");
+        return size.ToString(unit == 0 || size == Math.Floor(size) ? "0" : "0.0", CultureInfo.InvariantCulture) + " " + units[unit];
     }
 }

@@ -12,7 +12,8 @@ internal sealed class ReceivedBytes : IProgress<long>
     private long _last;
 
     static ReceivedBytes()
-        => s_meter.CreateObservableCounter("fileserver.received", static () => Volatile.Read(ref s_received), "By", "Bytes of uploads that have come, those of uploads under way included");
+        => s_meter.CreateObservableCounter("fileserver.received", static () => Volatile.Read(ref s_received), "By",
+            "Bytes of uploads that have come, those of uploads under way included");
 
     public void Report(long value)
     {

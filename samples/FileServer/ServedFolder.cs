@@ -4,19 +4,23 @@ using Microsoft.AspNetCore.StaticFiles;
 namespace FileServerSample;
 
 /// <summary>
-/// The folder that is served: the one place where a name that came from outside becomes a path. What begins with a dot is neither served nor written, which takes in
-/// "..", and uploads on the way; symbolic links are neither followed nor shown.
+/// The folder that is served: the one place where a name that came from outside becomes a path. What begins with a dot is neither served
+/// nor written, which takes in "..", and uploads on the way; symbolic links are neither followed nor shown.
 /// </summary>
 internal sealed class ServedFolder
 {
-    private static readonly SearchValues<char> s_refused = SearchValues.Create(['\\', '/', '\0', '\uFFFD', .. Path.GetInvalidFileNameChars()]);
+    private static readonly SearchValues<char> s_refused = SearchValues.Create(
+        ['\\', '/', '\0', '\uFFFD', .. Path.GetInvalidFileNameChars()]);
     private static readonly FileExtensionContentTypeProvider s_contentTypes = new();
 
     private readonly string _root;
 
     internal ServedFolder(string root) => _root = root;
 
-    /// <summary>The path of what <paramref name="names"/> names below the root, whether it is there or not; <see langword="null"/> if that is not served.</summary>
+    /// <summary>
+    /// The path of what <paramref name="names"/> names below the root, whether it is there or not; <see langword="null"/> if that is not
+    /// served.
+    /// </summary>
     internal string? PathOf(IReadOnlyList<string> names)
     {
         string path = _root;
@@ -38,7 +42,10 @@ internal sealed class ServedFolder
         return Path.GetFullPath(path) == path ? path : null;
     }
 
-    /// <summary>The names below /files/ of a request target, each decoded once; <see langword="null"/>: no name is encoded so. The last one is empty where the target is that of a folder.</summary>
+    /// <summary>
+    /// The names below /files/ of a request target, each decoded once; <see langword="null"/>: no name is encoded so. The last one is empty
+    /// where the target is that of a folder.
+    /// </summary>
     internal static string[]? NamesOf(string target)
     {
         // Not the path, which the server has decoded but for slashes: a%2fb is two names there, or one that has a percent sign.

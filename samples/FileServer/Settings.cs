@@ -9,7 +9,8 @@ namespace FileServerSample;
 /// <param name="Overwrite">Whether an upload may replace a file.</param>
 /// <param name="Durable">Whether an upload is on the device before it is acknowledged.</param>
 /// <param name="DropBehind">Whether an upload leaves the page cache to the files that are served.</param>
-internal sealed record Settings(string Root, int Port = 5080, long MaxUpload = 1L << 30, bool Overwrite = false, bool Durable = false, bool DropBehind = false)
+internal sealed record Settings(
+    string Root, int Port = 5080, long MaxUpload = 1L << 30, bool Overwrite = false, bool Durable = false, bool DropBehind = false)
 {
     internal const string Usage = """
         usage: FileServer --root FOLDER [--port N] [--max-upload SIZE] [--overwrite] [--durable] [--drop-behind]
@@ -56,7 +57,8 @@ internal sealed record Settings(string Root, int Port = 5080, long MaxUpload = 1
                 case "--root" when Directory.Exists(value):
                     settings = settings with { Root = Path.TrimEndingDirectorySeparator(Path.GetFullPath(value)) };
                     continue;
-                case "--port" when int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out int port) && port <= ushort.MaxValue:
+                case "--port" when int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out int port)
+                    && port <= ushort.MaxValue:
                     settings = settings with { Port = port };
                     continue;
                 case "--max-upload" when ParseSize(value) is long size:
@@ -81,6 +83,7 @@ internal sealed record Settings(string Root, int Port = 5080, long MaxUpload = 1
     {
         int shift = value.Length == 0 ? 0 : value[^1] switch { 'K' => 10, 'M' => 20, 'G' => 30, _ => 0 };
         string digits = shift == 0 ? value : value[..^1];
-        return long.TryParse(digits, NumberStyles.None, CultureInfo.InvariantCulture, out long number) && number <= long.MaxValue >> shift ? number << shift : null;
+        return long.TryParse(digits, NumberStyles.None, CultureInfo.InvariantCulture, out long number) && number <= long.MaxValue >> shift
+            ? number << shift : null;
     }
 }

@@ -6,14 +6,15 @@ using Pipelines.File;
 namespace JournalSample;
 
 /// <summary>
-/// An append-only journal. Any number of producers append at once, and each waits until its record is on the device: one sync serves all that wait for one. What
-/// <see cref="AppendAsync"/> has completed survives a power failure; what it has not may be there or not, but never half, and never with a gap before it.
+/// An append-only journal. Any number of producers append at once, and each waits until its record is on the device: one sync serves all
+/// that wait for one. What <see cref="AppendAsync"/> has completed survives a power failure; what it has not may be there or not, but never
+/// half, and never with a gap before it.
 /// </summary>
 internal sealed class Journal : IAsyncDisposable
 {
     /// <summary>
-    /// The file is filled with zeros this many bytes ahead, so that a commit changes blocks that the file has already: a sync of those writes the data alone, where one of new blocks
-    /// writes the file system's journal, too.
+    /// The file is filled with zeros this many bytes ahead, so that a commit changes blocks that the file has already: a sync of those
+    /// writes the data alone, where one of new blocks writes the file system's journal, too.
     /// </summary>
     private const int DefaultStep = 1024 * 1024;
 
@@ -32,7 +33,9 @@ internal sealed class Journal : IAsyncDisposable
     /// <param name="write">Puts a writer on it that leaves it open.</param>
     /// <param name="end">Behind the last whole record, where the file ends.</param>
     /// <param name="seed">The CRC of that record.</param>
-    /// <param name="step">How many bytes are preallocated at a time; 0 for a file that only grows, which can be followed while it is written.</param>
+    /// <param name="step">
+    /// How many bytes are preallocated at a time; 0 for a file that only grows, which can be followed while it is written.
+    /// </param>
     internal Journal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
     {
         _zeros = new byte[step];
@@ -60,7 +63,8 @@ internal sealed class Journal : IAsyncDisposable
         if (!File.Exists(path))
         {
             // Whole from the start: there is never a journal without its first bytes.
-            FilePipeWriter empty = FilePipeWriter.Create(path, new FilePipeWriterOptions { Mode = FileMode.CreateNew, Replace = true, FlushGuarantee = FlushGuarantee.Durable });
+            FilePipeWriter empty = FilePipeWriter.Create(
+                path, new FilePipeWriterOptions { Mode = FileMode.CreateNew, Replace = true, FlushGuarantee = FlushGuarantee.Durable });
             empty.Write(JournalRecord.Magic);
             await empty.CompleteAsync();
         }
@@ -86,7 +90,11 @@ internal sealed class Journal : IAsyncDisposable
                 RandomAccess.FlushToDisk(file);
             }
 
-            return new Journal(file, options => FilePipeWriter.Create(file, options), reader.End, reader.Seed, step) { Recovered = records, Cut = cut };
+            return new Journal(file, options => FilePipeWriter.Create(file, options), reader.End, reader.Seed, step)
+            {
+                Recovered = records,
+                Cut = cut,
+            };
         }
         catch
         {
@@ -95,9 +103,13 @@ internal sealed class Journal : IAsyncDisposable
         }
     }
 
-    /// <summary>Appends a record. May be called by many at once; it completes when the record, and all before it, are on the device.</summary>
+    /// <summary>
+    /// Appends a record. May be called by many at once; it completes when the record, and all before it, are on the device.
+    /// </summary>
     /// <param name="record">At most 16 MiB. It is copied: the memory is the caller's again when this returns.</param>
-    /// <exception cref="IOException">A write or a sync has failed, now or earlier: the journal takes nothing more, and recovery tells what it has.</exception>
+    /// <exception cref="IOException">
+    /// A write or a sync has failed, now or earlier: the journal takes nothing more, and recovery tells what it has.
+    /// </exception>
     internal ValueTask<FlushResult> AppendAsync(ReadOnlySpan<byte> record)
     {
         ArgumentOutOfRangeException.ThrowIfGreaterThan(record.Length, JournalRecord.MaxLength);

@@ -46,7 +46,8 @@ internal sealed class JournalReader(PipeReader input) : IAsyncDisposable
     {
         _isStarted = true;
         _buffer = (await input.ReadAtLeastAsync(JournalRecord.Magic.Length)).Buffer;
-        if (_buffer.Length < JournalRecord.Magic.Length || !_buffer.Slice(0, JournalRecord.Magic.Length).ToArray().AsSpan().SequenceEqual(JournalRecord.Magic))
+        if (_buffer.Length < JournalRecord.Magic.Length
+            || !_buffer.Slice(0, JournalRecord.Magic.Length).ToArray().AsSpan().SequenceEqual(JournalRecord.Magic))
         {
             throw new InvalidDataException("This is no journal: it does not begin as one.");
         }

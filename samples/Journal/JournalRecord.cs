@@ -5,8 +5,8 @@ using System.Numerics;
 namespace JournalSample;
 
 /// <summary>
-/// The form of a record: its length (4 bytes, little-endian), a CRC-32C (4 bytes), its bytes. The CRC goes on from the one of the record before, so that an old record behind a torn one
-/// is no continuation of a new one in its place.
+/// The form of a record: its length (4 bytes, little-endian), a CRC-32C (4 bytes), its bytes. The CRC goes on from the one of the record
+/// before, so that an old record behind a torn one is no continuation of a new one in its place.
 /// </summary>
 internal static class JournalRecord
 {
@@ -33,8 +33,8 @@ internal static class JournalRecord
     }
 
     /// <summary>
-    /// Takes one record off the front of <paramref name="input"/>. <see langword="false"/>: it is not all there, or torn, or no record at all; <paramref name="needed"/> bytes would tell more,
-    /// 0 if no more bytes make it one.
+    /// Takes one record off the front of <paramref name="input"/>. <see langword="false"/>: it is not all there, or torn, or no record at
+    /// all; <paramref name="needed"/> bytes would tell more, 0 if no more bytes make it one.
     /// </summary>
     internal static bool TryRead(ref ReadOnlySequence<byte> input, ref uint seed, out ReadOnlySequence<byte> record, out long needed)
     {

@@ -48,7 +48,8 @@ static async Task<int> AppendAsync(string path, bool isFollowed)
 
     // Who follows reads each byte once, so zeros must not stand where records are to come.
     await using Journal journal = isFollowed ? await Journal.OpenAsync(path, step: 0) : await Journal.OpenAsync(path);
-    using FilePipeReader? followed = isFollowed ? FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true, Share = FileShare.ReadWrite }) : null;
+    using FilePipeReader? followed = isFollowed
+        ? FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true, Share = FileShare.ReadWrite }) : null;
     using CancellationTokenSource isAllWritten = new();
     Task following = followed is null ? Task.CompletedTask : FollowAsync(followed, path, isAllWritten.Token);
     if (journal.Cut > 0)
@@ -58,36 +59,37 @@ static async Task<int> AppendAsync(string path, bool isFollowed)
 
     long appended = 0;
     Queue<Task<FlushResult>> waiting = new(MostWaiting);
-    await AnsiConsole.Create(new AnsiConsoleSettings { Out = new AnsiConsoleOutput(Console.Error) }).Status().StartAsync("Appending", async status =>
-    {
-        PipeReader input = PipeReader.Create(Console.OpenStandardInput());
-        while (true)
+    await AnsiConsole.Create(new AnsiConsoleSettings { Out = new AnsiConsoleOutput(Console.Error) }).Status()
+        .StartAsync("Appending", async status =>
         {
-            ReadResult result = await input.ReadAsync();
-            ReadOnlySequence<byte> buffer = result.Buffer;
-            while (TryTakeLine(ref buffer, result.IsCompleted, out ReadOnlySequence<byte> line))
+            PipeReader input = PipeReader.Create(Console.OpenStandardInput());
+            while (true)
             {
-                waiting.Enqueue(journal.AppendAsync(line.IsSingleSegment ? line.FirstSpan : line.ToArray()).AsTask());
-                appended++;
-                if (waiting.Count == MostWaiting)
+                ReadResult result = await input.ReadAsync();
+                ReadOnlySequence<byte> buffer = result.Buffer;
+                while (TryTakeLine(ref buffer, result.IsCompleted, out ReadOnlySequence<byte> line))
                 {
-                    await waiting.Dequeue();
-                    status.Status($"{appended - waiting.Count:N0} records on the device");
+                    waiting.Enqueue(journal.AppendAsync(line.IsSingleSegment ? line.FirstSpan : line.ToArray()).AsTask());
+                    appended++;
+                    if (waiting.Count == MostWaiting)
+                    {
+                        await waiting.Dequeue();
+                        status.Status($"{appended - waiting.Count:N0} records on the device");
+                    }
+                }
+
+                input.AdvanceTo(buffer.Start, buffer.End);
+                if (result.IsCompleted)
+                {
+                    break;
                 }
             }
 
-            input.AdvanceTo(buffer.Start, buffer.End);
-            if (result.IsCompleted)
+            while (waiting.TryDequeue(out Task<FlushResult>? last))
             {
-                break;
+                await last;
             }
-        }
-
-        while (waiting.TryDequeue(out Task<FlushResult>? last))
-        {
-            await last;
-        }
-    });
+        });
     await isAllWritten.CancelAsync();
     followed?.CancelPendingRead();
     await following;
@@ -147,7 +149,8 @@ static async Task<int> ReadAsync(string path)
 
     await output.CompleteAsync();
     long behind = new FileInfo(path).Length - reader.End;
-    Console.Error.WriteLine($"{records:N0} records{(behind > 0 ? $"; {behind:N0} bytes behind the last are torn, or were preallocated" : string.Empty)}");
+    Console.Error.WriteLine(
+        $"{records:N0} records{(behind > 0 ? $"; {behind:N0} bytes behind the last are torn, or were preallocated" : string.Empty)}");
     return 0;
 }
 
@@ -197,7 +200,8 @@ static async Task<int> BenchAsync(string[] options)
 
         Console.WriteLine(string.Create(
             CultureInfo.InvariantCulture,
-            $"{producers} producers: {latencies.Length / seconds:N0} commits/s, p50 {latencies[latencies.Length / 2].TotalMicroseconds:N0} µs, p99 {latencies[(int)(latencies.Length * 0.99)].TotalMicroseconds:N0} µs"));
+            $"{producers} producers: {latencies.Length / seconds:N0} commits/s, p50 {latencies[latencies.Length / 2].TotalMicroseconds:N0} "
+            + $"µs, p99 {latencies[(int)(latencies.Length * 0.99)].TotalMicroseconds:N0} µs"));
         return 0;
     }
     finally

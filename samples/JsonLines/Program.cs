@@ -9,7 +9,8 @@ using Pipelines.File;
 if (args.Length > 1 || args is ["-h" or "--help"])
 {
     TextWriter output = args.Length > 1 ? Console.Error : Console.Out;
-    output.WriteLine("usage: JsonLines [FILE]    adds up the amounts of FILE, one {\"id\":1,\"kind\":\"sale\",\"amount\":2.50} a line, or of 100,000 that it makes itself");
+    output.WriteLine("usage: JsonLines [FILE]    adds up the amounts of FILE, one {\"id\":1,\"kind\":\"sale\",\"amount\":2.50} a line, "
+        + "or of 100,000 that it makes itself");
     return args.Length > 1 ? 2 : 0;
 }
 

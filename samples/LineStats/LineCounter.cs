@@ -3,8 +3,8 @@ using System.Buffers;
 namespace LineStats;
 
 /// <summary>
-/// Counts lines in bytes that come piece by piece: a line may span any number of pieces, ends with LF or CR LF, and the last one may end with the file.
-/// Nothing is decoded and nothing is copied; IndexOf finds each line end with SIMD.
+/// Counts lines in bytes that come piece by piece: a line may span any number of pieces, ends with LF or CR LF, and the last one may end
+/// with the file. Nothing is decoded and nothing is copied; IndexOf finds each line end with SIMD.
 /// </summary>
 public sealed class LineCounter
 {

@@ -8,7 +8,8 @@ using Spectre.Console;
 if (args.Length > 1 || args is ["-h" or "--help"])
 {
     TextWriter output = args.Length > 1 ? Console.Error : Console.Out;
-    output.WriteLine("usage: LineStats [FILE | -]    counts the lines of FILE, of standard input (-), or of 256 MiB that it makes itself, and compares ways to read the file");
+    output.WriteLine("usage: LineStats [FILE | -]    counts the lines of FILE, of standard input (-), or of 256 MiB that it makes itself, "
+        + "and compares ways to read the file");
     return args.Length > 1 ? 2 : 0;
 }
 
@@ -120,7 +121,8 @@ static async Task<long> CountWithStreamReaderAsync(string path, CancellationToke
 
 // Without FileStream's own buffer, and with segments as large as FilePipeReader's.
 static PipeReader CreateTuned(string path)
-    => PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0), new StreamPipeReaderOptions(bufferSize: 64 * 1024));
+    => PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0),
+        new StreamPipeReaderOptions(bufferSize: 64 * 1024));
 
 static async Task<LineCounter> CountWithProgressAsync(string path, CancellationToken cancellationToken)
 {
@@ -141,7 +143,8 @@ static async Task<LineCounter> CountWithProgressAsync(string path, CancellationT
         });
 }
 
-// Each way to read, in turns, since machines have moods: a ratio compares times of the same round, and its quartiles tell how far to believe it.
+// Each way to read, in turns, since machines have moods: a ratio compares times of the same round, and its quartiles tell how far to
+// believe it.
 static async Task CompareAsync(string path, CancellationToken cancellationToken)
 {
     (string Name, Func<Task> Run)[] ways =

@@ -13,7 +13,8 @@ internal static class TextFile
     {
         string path = Path.Combine(Path.GetTempPath(), $"linestats-{Guid.NewGuid():N}.txt");
         FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { PreallocationSize = Length });
-        byte[] words = Encoding.UTF8.GetBytes(string.Concat(Enumerable.Repeat("the quick brown fox jumps over the lazy dog, naïvely; ", 8)));
+        byte[] words = Encoding.UTF8.GetBytes(
+            string.Concat(Enumerable.Repeat("the quick brown fox jumps over the lazy dog, naïvely; ", 8)));
         Random random = new(2019);
         try
         {

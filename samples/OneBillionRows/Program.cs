@@ -71,10 +71,12 @@ try
     Console.WriteLine($"{{{string.Join(", ", stations.Select(station => $"{station.Key}={station.Value}"))}}}");
     Console.Error.WriteLine(string.Create(
         CultureInfo.InvariantCulture,
-        $"{stations.Values.Sum(station => station.Count):N0} rows, {length:N0} bytes in {seconds:0.00} s, {length / seconds / 1e6:N0} MB/s{(isSimple ? " with File.ReadLines" : $" on {threads} threads")}"));
+        $"{stations.Values.Sum(station => station.Count):N0} rows, {length:N0} bytes in {seconds:0.00} s, {length / seconds / 1e6:N0} "
+        + $"MB/s{(isSimple ? " with File.ReadLines" : $" on {threads} threads")}"));
     return 0;
 }
-catch (Exception e) when (e is OperationCanceledException or IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException or FormatException)
+catch (Exception e) when (e is OperationCanceledException or IOException or UnauthorizedAccessException or ArgumentException
+    or NotSupportedException or FormatException)
 {
     Console.Error.WriteLine(e is OperationCanceledException ? "OneBillionRows: interrupted" : $"OneBillionRows: {e.Message}");
     return e is OperationCanceledException ? 130 : 2;
@@ -96,10 +98,11 @@ static async Task ProgressAsync(string what, long most, Func<Action<long>, Task>
         return;
     }
 
-    await AnsiConsole.Progress().Columns(new TaskDescriptionColumn(), new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
-    {
-        ProgressTask task = context.AddTask(what, maxValue: most);
-        await run(done => task.Increment(done));
-        task.Value = most;
-    });
+    await AnsiConsole.Progress().Columns(
+        new TaskDescriptionColumn(), new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
+        {
+            ProgressTask task = context.AddTask(what, maxValue: most);
+            await run(done => task.Increment(done));
+            task.Value = most;
+        });
 }

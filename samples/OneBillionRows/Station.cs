@@ -29,5 +29,6 @@ internal sealed class Station
 
     /// <summary>Minimum, mean and maximum.</summary>
     public override string ToString()
-        => string.Create(CultureInfo.InvariantCulture, $"{_minimum / 10m:0.0}/{Math.Round(_sum / 10m / Count, 1, MidpointRounding.ToPositiveInfinity):0.0}/{_maximum / 10m:0.0}");
+        => string.Create(CultureInfo.InvariantCulture,
+            $"{_minimum / 10m:0.0}/{Math.Round(_sum / 10m / Count, 1, MidpointRounding.ToPositiveInfinity):0.0}/{_maximum / 10m:0.0}");
 }

@@ -18,7 +18,8 @@ internal sealed class StationTable
     }
 
     /// <summary>Reads the file in parts, each with a table of its own, and puts the tables together.</summary>
-    public static async Task<SortedDictionary<string, Station>> ReadAsync(string path, int threads, Action<long> progress, CancellationToken cancellationToken)
+    public static async Task<SortedDictionary<string, Station>> ReadAsync(
+        string path, int threads, Action<long> progress, CancellationToken cancellationToken)
     {
         SortedDictionary<string, Station> all = new(StringComparer.Ordinal);
         await FilePipeReader.ForEachPartitionAsync(

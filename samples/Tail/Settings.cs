@@ -42,7 +42,9 @@ internal sealed record Settings(IReadOnlyList<string> Names, long? Lines = 10, s
                     settings = settings with { Checkpoint = Path.GetFullPath(value) };
                     break;
                 case "-n" or "--checkpoint":
-                    error = value is null ? $"{argument} needs a value; --help tells more." : $"'{value}' is no value for {argument}; --help tells more.";
+                    error = value is null
+                        ? $"{argument} needs a value; --help tells more."
+                        : $"'{value}' is no value for {argument}; --help tells more.";
                     break;
                 case ['-', _, ..]:
                     error = $"'{argument}' is no argument of it; --help tells them.";

@@ -13,7 +13,9 @@ internal sealed record State(ConcurrentDictionary<string, FileCheckpoint> Files,
     {
         try
         {
-            return JsonSerializer.Deserialize(await File.ReadAllBytesAsync(path), StateJson.Default.State) is { Files: not null } loaded ? loaded : throw new JsonException();
+            return JsonSerializer.Deserialize(await File.ReadAllBytesAsync(path), StateJson.Default.State) is { Files: not null } loaded
+                ? loaded
+                : throw new JsonException();
         }
         catch (FileNotFoundException)
         {

@@ -7,7 +7,10 @@ using Pipelines.File;
 namespace TailSample;
 
 /// <summary>Follows the files, writes their lines to standard output, and saves from time to time how far they are there.</summary>
-/// <remarks>An output that is a file is cut back to what the checkpoint knows of, so that a program that was killed goes on with every line once; a pipe gets the last lines again.</remarks>
+/// <remarks>
+/// An output that is a file is cut back to what the checkpoint knows of, so that a program that was killed goes on with every line once; a
+/// pipe gets the last lines again.
+/// </remarks>
 internal sealed class Tailing : IDisposable
 {
     private static readonly TimeSpan s_interval = TimeSpan.FromMilliseconds(200);
@@ -37,7 +40,8 @@ internal sealed class Tailing : IDisposable
 
     internal static async Task RunAsync(Settings settings, CancellationToken cancellationToken)
     {
-        using Tailing tailing = new(settings, settings.Checkpoint is null ? new State(new(), null) : await State.LoadAsync(settings.Checkpoint));
+        using Tailing tailing = new(
+            settings, settings.Checkpoint is null ? new State(new(), null) : await State.LoadAsync(settings.Checkpoint));
         using CancellationTokenSource ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
         try
         {
@@ -76,7 +80,8 @@ internal sealed class Tailing : IDisposable
                 Console.Error.WriteLine($"Tail: waiting for '{given}'");
             }
 
-            foreach (string path in names.Select(Path.GetFullPath).Order(StringComparer.Ordinal).Where(path => !_followed.Keys.Any(known => isPattern ? IsSameLog(known, path) : known == path)))
+            foreach (string path in names.Select(Path.GetFullPath).Order(StringComparer.Ordinal)
+                .Where(path => !_followed.Keys.Any(known => isPattern ? IsSameLog(known, path) : known == path)))
             {
                 string prefix = _settings.HasPrefix ? (isPattern ? Path.Combine(shownFolder, Path.GetFileName(path)) : given) + ": " : "";
                 FileCheckpoint? checkpoint = _files.TryGetValue(path, out FileCheckpoint known) ? known : null;
@@ -86,7 +91,8 @@ internal sealed class Tailing : IDisposable
                     checkpoint = _files[path] = new FileCheckpoint(identity, 0);
                 }
 
-                _followed[path] = Task.Run(() => FollowAsync(path, prefix, new LogFollowerOptions { Checkpoint = checkpoint, LastLines = isStart ? _settings.Lines : null }, cancellationToken), CancellationToken.None);
+                LogFollowerOptions options = new() { Checkpoint = checkpoint, LastLines = isStart ? _settings.Lines : null };
+                _followed[path] = Task.Run(() => FollowAsync(path, prefix, options, cancellationToken), CancellationToken.None);
             }
         }
     }
@@ -131,7 +137,8 @@ internal sealed class Tailing : IDisposable
             {
                 // The lines first: what the checkpoint says is in the output is there.
                 await _output.FlushAsync(FlushGuarantee.Written);
-                await new State(_files, _outputIdentity == default ? null : new FileCheckpoint(_outputIdentity, _output.Position)).SaveAsync(_settings.Checkpoint);
+                await new State(_files, _outputIdentity == default ? null
+                    : new FileCheckpoint(_outputIdentity, _output.Position)).SaveAsync(_settings.Checkpoint);
                 _isSaved = true;
             }
         }

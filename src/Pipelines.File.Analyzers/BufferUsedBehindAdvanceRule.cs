@@ -6,7 +6,8 @@ using Microsoft.CodeAnalysis.Diagnostics;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>
-/// Finds uses of a buffer in the statements behind the AdvanceTo that was given a position of it, in the same block, up to where it is assigned again. Other paths are let be.
+/// Finds uses of a buffer in the statements behind the AdvanceTo that was given a position of it, in the same block, up to where it is
+/// assigned again. Other paths are let be.
 /// </summary>
 internal static class BufferUsedBehindAdvanceRule
 {
@@ -26,27 +27,35 @@ internal static class BufferUsedBehindAdvanceRule
         foreach (IdentifierNameSyntax name in call.ArgumentList.DescendantNodes().OfType<IdentifierNameSyntax>())
         {
             // Of another sequence only the length may be asked.
-            if (name.Parent is not MemberAccessExpressionSyntax { Name.Identifier.Text: "Length" } && BufferOf(name, model, context.CancellationToken) is { } buffer)
+            if (name.Parent is not MemberAccessExpressionSyntax { Name.Identifier.Text: "Length" }
+                && BufferOf(name, model, context.CancellationToken) is { } buffer)
             {
                 buffers.Add(buffer);
             }
         }
 
-        foreach (SyntaxNode node in Behind(statement).SelectMany(one => one.DescendantNodesAndSelf(child => child is not (AnonymousFunctionExpressionSyntax or LocalFunctionStatementSyntax))))
+        foreach (SyntaxNode node in Behind(statement).SelectMany(
+            one => one.DescendantNodesAndSelf(child => child is not (AnonymousFunctionExpressionSyntax or LocalFunctionStatementSyntax))))
         {
             switch (node)
             {
-                case AssignmentExpressionSyntax { Left: IdentifierNameSyntax assigned } when model.GetSymbolInfo(assigned, context.CancellationToken).Symbol is { } symbol:
+                case AssignmentExpressionSyntax { Left: IdentifierNameSyntax assigned }
+                    when model.GetSymbolInfo(assigned, context.CancellationToken).Symbol is { } symbol:
                     buffers.Remove(symbol);
                     break;
                 case AssignmentExpressionSyntax { Left: TupleExpressionSyntax tuple }:
-                    buffers.ExceptWith(tuple.Arguments.Select(one => model.GetSymbolInfo(one.Expression, context.CancellationToken).Symbol).OfType<ISymbol>());
+                    buffers.ExceptWith(tuple.Arguments
+                        .Select(one => model.GetSymbolInfo(one.Expression, context.CancellationToken).Symbol).OfType<ISymbol>());
                     break;
-                case ArgumentSyntax { RefKindKeyword.RawKind: (int)SyntaxKind.OutKeyword, Expression: IdentifierNameSyntax given } when model.GetSymbolInfo(given, context.CancellationToken).Symbol is { } symbol:
+                case ArgumentSyntax { RefKindKeyword.RawKind: (int)SyntaxKind.OutKeyword, Expression: IdentifierNameSyntax given }
+                    when model.GetSymbolInfo(given, context.CancellationToken).Symbol is { } symbol:
                     buffers.Remove(symbol);
                     break;
-                case IdentifierNameSyntax name when !IsOfNameOf(name) && BufferOf(name, model, context.CancellationToken) is { } buffer && buffers.Contains(buffer):
-                    context.ReportDiagnostic(Diagnostic.Create(Rules.BufferUsedBehindAdvance, name.GetLocation(), name.Parent is MemberAccessExpressionSyntax access && access.Expression == name ? access.ToString() : name.ToString()));
+                case IdentifierNameSyntax name
+                    when !IsOfNameOf(name) && BufferOf(name, model, context.CancellationToken) is { } buffer && buffers.Contains(buffer):
+                    context.ReportDiagnostic(Diagnostic.Create(Rules.BufferUsedBehindAdvance, name.GetLocation(),
+                        name.Parent is MemberAccessExpressionSyntax access && access.Expression == name
+                            ? access.ToString() : name.ToString()));
                     break;
             }
         }
@@ -63,7 +72,8 @@ internal static class BufferUsedBehindAdvanceRule
             _ => null,
         };
         bool isBuffer = type.IsByteSequence()
-            || (type.Is("System.IO.Pipelines", "ReadResult") && name.Parent is MemberAccessExpressionSyntax { Name.Identifier.Text: "Buffer" } access && access.Expression == name);
+            || (type.Is("System.IO.Pipelines", "ReadResult")
+                && name.Parent is MemberAccessExpressionSyntax { Name.Identifier.Text: "Buffer" } access && access.Expression == name);
         return isBuffer ? symbol : null;
     }
 
@@ -75,7 +85,8 @@ internal static class BufferUsedBehindAdvanceRule
         {
             BlockSyntax block => block.Statements.SkipWhile(one => one != statement).Skip(1),
             SwitchSectionSyntax section => section.Statements.SkipWhile(one => one != statement).Skip(1),
-            GlobalStatementSyntax { Parent: CompilationUnitSyntax unit } global => unit.Members.OfType<GlobalStatementSyntax>().SkipWhile(one => one != global).Skip(1).Select(one => one.Statement),
+            GlobalStatementSyntax { Parent: CompilationUnitSyntax unit } global
+                => unit.Members.OfType<GlobalStatementSyntax>().SkipWhile(one => one != global).Skip(1).Select(one => one.Statement),
             _ => [],
         };
 }

@@ -7,7 +7,8 @@ namespace Pipelines.File.Analyzers;
 /// <summary>Asks about types and methods by name, so that it works for every version of the library.</summary>
 internal static class KnownTypes
 {
-    internal static bool Is(this ITypeSymbol? type, string nameSpace, string name) => type is not null && type.Name == name && type.ContainingNamespace?.ToDisplayString() == nameSpace;
+    internal static bool Is(this ITypeSymbol? type, string nameSpace, string name)
+        => type is not null && type.Name == name && type.ContainingNamespace?.ToDisplayString() == nameSpace;
 
     internal static bool IsOrDerivesFrom(this ITypeSymbol? type, string nameSpace, string name)
     {
@@ -23,7 +24,8 @@ internal static class KnownTypes
     }
 
     internal static bool IsByteSequence(this ITypeSymbol? type)
-        => type is INamedTypeSymbol { TypeArguments.Length: 1 } named && type.Is("System.Buffers", "ReadOnlySequence") && named.TypeArguments[0].SpecialType == SpecialType.System_Byte;
+        => type is INamedTypeSymbol { TypeArguments.Length: 1 } named && type.Is("System.Buffers", "ReadOnlySequence")
+            && named.TypeArguments[0].SpecialType == SpecialType.System_Byte;
 
     /// <summary>The expression without await, ConfigureAwait, WithCancellation, parentheses and "!".</summary>
     internal static ExpressionSyntax Unwrap(ExpressionSyntax expression)
@@ -31,14 +33,21 @@ internal static class KnownTypes
         {
             AwaitExpressionSyntax awaited => Unwrap(awaited.Expression),
             ParenthesizedExpressionSyntax parenthesized => Unwrap(parenthesized.Expression),
-            PostfixUnaryExpressionSyntax { RawKind: (int)SyntaxKind.SuppressNullableWarningExpression } suppressed => Unwrap(suppressed.Operand),
-            InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax { Name.Identifier.Text: "ConfigureAwait" or "WithCancellation" } access } => Unwrap(access.Expression),
+            PostfixUnaryExpressionSyntax { RawKind: (int)SyntaxKind.SuppressNullableWarningExpression } suppressed
+                => Unwrap(suppressed.Operand),
+            InvocationExpressionSyntax
+            {
+                Expression: MemberAccessExpressionSyntax { Name.Identifier.Text: "ConfigureAwait" or "WithCancellation" } access,
+            } => Unwrap(access.Expression),
             _ => expression,
         };
 
-    /// <summary>The body of the method, local function, lambda or accessor around a node, or the whole file for top-level statements.</summary>
+    /// <summary>
+    /// The body of the method, local function, lambda or accessor around a node, or the whole file for top-level statements.
+    /// </summary>
     internal static SyntaxNode BodyAround(SyntaxNode node)
-        => node.FirstAncestorOrSelf<SyntaxNode>(one => one is BaseMethodDeclarationSyntax or LocalFunctionStatementSyntax or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
+        => node.FirstAncestorOrSelf<SyntaxNode>(one => one is BaseMethodDeclarationSyntax or LocalFunctionStatementSyntax
+            or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
             ?? node.SyntaxTree.GetRoot();
 
     /// <summary>Whether a call is one of the library's ReadLinesAsync, or gives some of its lines.</summary>

@@ -6,13 +6,18 @@ using Microsoft.CodeAnalysis.Diagnostics;
 
 namespace Pipelines.File.Analyzers;
 
-/// <summary>Finds lines of ReadLinesAsync that are put into something that outlives the step of the loop: a collection, a field, a local from outside, a result.</summary>
+/// <summary>
+/// Finds lines of ReadLinesAsync that are put into something that outlives the step of the loop: a collection, a field, a local from
+/// outside, a result.
+/// </summary>
 internal static class LineStoredRule
 {
-    private static readonly ImmutableHashSet<string> s_collecting = ImmutableHashSet.Create("ToListAsync", "ToArrayAsync", "ToHashSetAsync", "LastAsync", "LastOrDefaultAsync", "Reverse", "OrderBy",
+    private static readonly ImmutableHashSet<string> s_collecting = ImmutableHashSet.Create(
+        "ToListAsync", "ToArrayAsync", "ToHashSetAsync", "LastAsync", "LastOrDefaultAsync", "Reverse", "OrderBy",
         "FirstAsync", "FirstOrDefaultAsync", "SingleAsync", "SingleOrDefaultAsync", "ElementAtAsync", "ElementAtOrDefaultAsync");
 
-    private static readonly ImmutableHashSet<string> s_storing = ImmutableHashSet.Create("Add", "AddFirst", "AddLast", "Append", "Enqueue", "Insert", "Prepend", "Push", "TryAdd", "TryWrite", "WriteAsync");
+    private static readonly ImmutableHashSet<string> s_storing = ImmutableHashSet.Create(
+        "Add", "AddFirst", "AddLast", "Append", "Enqueue", "Insert", "Prepend", "Push", "TryAdd", "TryWrite", "WriteAsync");
 
     internal static void AnalyzeCall(SyntaxNodeAnalysisContext context)
     {
@@ -28,7 +33,8 @@ internal static class LineStoredRule
     {
         ForEachStatementSyntax loop = (ForEachStatementSyntax)context.Node;
         SemanticModel model = context.SemanticModel;
-        if (!KnownTypes.IsReadLines(loop.Expression, model, context.CancellationToken) || model.GetDeclaredSymbol(loop, context.CancellationToken) is not { } line
+        if (!KnownTypes.IsReadLines(loop.Expression, model, context.CancellationToken)
+            || model.GetDeclaredSymbol(loop, context.CancellationToken) is not { } line
             || !line.Type.IsByteSequence())
         {
             return;
@@ -45,7 +51,8 @@ internal static class LineStoredRule
         }
     }
 
-    private static bool IsStored(IdentifierNameSyntax name, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
+    private static bool IsStored(
+        IdentifierNameSyntax name, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
     {
         // A part of a line is of the same memory.
         ExpressionSyntax line = name;
@@ -57,34 +64,42 @@ internal static class LineStoredRule
         switch (line.Parent)
         {
             // Only where the method takes lines: List<ReadOnlySequence<byte>>.Add, and not a method that copies.
-            case ArgumentSyntax { Parent.Parent: InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call } when s_storing.Contains(access.Name.Identifier.Text):
+            case ArgumentSyntax { Parent.Parent: InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call }
+                when s_storing.Contains(access.Name.Identifier.Text):
                 return !IsOfStep(access.Expression, loop, model, cancellationToken)
-                    && model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol { ContainingType: INamedTypeSymbol { IsGenericType: true } type }
-                    && (type.ContainingNamespace.ToDisplayString().StartsWith("System.Collections", StringComparison.Ordinal) || type.Is("System.Threading.Channels", "ChannelWriter"))
+                    && model.GetSymbolInfo(call, cancellationToken).Symbol
+                        is IMethodSymbol { ContainingType: INamedTypeSymbol { IsGenericType: true } type }
+                    && (type.ContainingNamespace.ToDisplayString().StartsWith("System.Collections", StringComparison.Ordinal)
+                        || type.Is("System.Threading.Channels", "ChannelWriter"))
                     && type.TypeArguments.Any(argument => argument.IsByteSequence());
             case ReturnStatementSyntax statement:
                 // The loop ends with it, and with the loop the reader.
                 return KnownTypes.BodyAround(statement) == KnownTypes.BodyAround(loop);
             case AssignmentExpressionSyntax { Parent: not InitializerExpressionSyntax } assignment when assignment.Right == line:
-                return !IsOfStep(assignment.Left, loop, model, cancellationToken) && model.GetSymbolInfo(assignment.Left, cancellationToken).Symbol switch
-                {
-                    ILocalSymbol => true,
-                    IFieldSymbol or IPropertySymbol => true,
-                    _ => assignment.Left is ElementAccessExpressionSyntax,
-                };
+                return !IsOfStep(assignment.Left, loop, model, cancellationToken)
+                    && model.GetSymbolInfo(assignment.Left, cancellationToken).Symbol switch
+                    {
+                        ILocalSymbol => true,
+                        IFieldSymbol or IPropertySymbol => true,
+                        _ => assignment.Left is ElementAccessExpressionSyntax,
+                    };
             default:
                 return false;
         }
     }
 
-    /// <summary>Whether it is, or belongs to, a local of the loop's body, which is gone when the next line comes, for all that is known.</summary>
-    private static bool IsOfStep(ExpressionSyntax place, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
+    /// <summary>
+    /// Whether it is, or belongs to, a local of the loop's body, which is gone when the next line comes, for all that is known.
+    /// </summary>
+    private static bool IsOfStep(
+        ExpressionSyntax place, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
     {
         while (place is MemberAccessExpressionSyntax or ElementAccessExpressionSyntax)
         {
             place = place is MemberAccessExpressionSyntax access ? access.Expression : ((ElementAccessExpressionSyntax)place).Expression;
         }
 
-        return model.GetSymbolInfo(place, cancellationToken).Symbol is ILocalSymbol local && loop.Span.Contains(local.Locations[0].SourceSpan);
+        return model.GetSymbolInfo(place, cancellationToken).Symbol is ILocalSymbol local
+            && loop.Span.Contains(local.Locations[0].SourceSpan);
     }
 }

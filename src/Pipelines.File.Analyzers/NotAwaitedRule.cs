@@ -12,7 +12,8 @@ internal static class NotAwaitedRule
     {
         // writer.FlushAsync(), writer?.FlushAsync(), writer.FlushAsync().ConfigureAwait(false)
         ExpressionSyntax dropped = ((ExpressionStatementSyntax)context.Node).Expression;
-        ExpressionSyntax call = KnownTypes.Unwrap(dropped is ConditionalAccessExpressionSyntax conditional ? conditional.WhenNotNull : dropped);
+        ExpressionSyntax call = KnownTypes.Unwrap(
+            dropped is ConditionalAccessExpressionSyntax conditional ? conditional.WhenNotNull : dropped);
         if (dropped is not AwaitExpressionSyntax
             && call is InvocationExpressionSyntax { Expression: var called }
             && ((called as MemberAccessExpressionSyntax)?.Name ?? (called as MemberBindingExpressionSyntax)?.Name) is { } name

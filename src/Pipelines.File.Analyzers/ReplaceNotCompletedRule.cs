@@ -7,7 +7,8 @@ using Microsoft.CodeAnalysis.Operations;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>
-/// Finds a local writer that is made with Replace and disposed, and that nothing in the method completes or aborts. One that goes anywhere else, where it may be completed, is let be.
+/// Finds a local writer that is made with Replace and disposed, and that nothing in the method completes or aborts. One that goes anywhere
+/// else, where it may be completed, is let be.
 /// </summary>
 internal static class ReplaceNotCompletedRule
 {
@@ -25,10 +26,12 @@ internal static class ReplaceNotCompletedRule
             return;
         }
 
-        bool isDisposed = declarator.Parent?.Parent is LocalDeclarationStatementSyntax { UsingKeyword.RawKind: not 0 } or UsingStatementSyntax;
+        bool isDisposed =
+            declarator.Parent?.Parent is LocalDeclarationStatementSyntax { UsingKeyword.RawKind: not 0 } or UsingStatementSyntax;
         foreach (IdentifierNameSyntax name in KnownTypes.BodyAround(declarator).DescendantNodes().OfType<IdentifierNameSyntax>())
         {
-            if (name.Identifier.Text != local.Name || !SymbolEqualityComparer.Default.Equals(model.GetSymbolInfo(name, context.CancellationToken).Symbol, local))
+            if (name.Identifier.Text != local.Name
+                || !SymbolEqualityComparer.Default.Equals(model.GetSymbolInfo(name, context.CancellationToken).Symbol, local))
             {
                 continue;
             }
@@ -50,7 +53,9 @@ internal static class ReplaceNotCompletedRule
     }
 
     private static bool MakesWriter(IMethodSymbol method)
-        => (method.ReturnType is INamedTypeSymbol { Name: "ValueTask", TypeArguments.Length: 1 } task ? task.TypeArguments[0] : method.ReturnType).Is("Pipelines.File", "FilePipeWriter");
+        => (method.ReturnType is INamedTypeSymbol { Name: "ValueTask", TypeArguments.Length: 1 } task
+            ? task.TypeArguments[0]
+            : method.ReturnType).Is("Pipelines.File", "FilePipeWriter");
 
     /// <summary>Whether the options have Replace, written here or where the local was made that is passed.</summary>
     private static bool HasReplace(ExpressionSyntax options, SemanticModel model, CancellationToken cancellationToken)
@@ -64,12 +69,18 @@ internal static class ReplaceNotCompletedRule
         if (initializer is not null)
         {
             return model.GetTypeInfo(options, cancellationToken).Type.Is("Pipelines.File", "FilePipeWriterOptions")
-                && initializer.Expressions.Any(one => one is AssignmentExpressionSyntax { Left: IdentifierNameSyntax { Identifier.Text: "Replace" }, Right.RawKind: (int)SyntaxKind.TrueLiteralExpression });
+                && initializer.Expressions.Any(
+                    one => one is AssignmentExpressionSyntax
+                    {
+                        Left: IdentifierNameSyntax { Identifier.Text: "Replace" },
+                        Right.RawKind: (int)SyntaxKind.TrueLiteralExpression,
+                    });
         }
 
         return options is IdentifierNameSyntax
             && model.GetSymbolInfo(options, cancellationToken).Symbol is ILocalSymbol local
-            && local.DeclaringSyntaxReferences.FirstOrDefault()?.GetSyntax(cancellationToken) is VariableDeclaratorSyntax { Initializer.Value: BaseObjectCreationExpressionSyntax made }
+            && local.DeclaringSyntaxReferences.FirstOrDefault()?.GetSyntax(cancellationToken)
+                is VariableDeclaratorSyntax { Initializer.Value: BaseObjectCreationExpressionSyntax made }
             && HasReplace(made, model, cancellationToken);
     }
 
@@ -92,7 +103,9 @@ internal static class ReplaceNotCompletedRule
                 // What takes it as an object of any type (List.Add) may give it to somebody.
                 return argument.Parent?.Parent is { } call
                     && IsKnown(model.GetSymbolInfo(call, cancellationToken).Symbol)
-                    && model.GetOperation(argument, cancellationToken) is IArgumentOperation { Parameter: { OriginalDefinition.Type: not ITypeParameterSymbol } } ? Use.Other : Use.MayComplete;
+                    && model.GetOperation(argument, cancellationToken)
+                        is IArgumentOperation { Parameter: { OriginalDefinition.Type: not ITypeParameterSymbol } }
+                    ? Use.Other : Use.MayComplete;
             case UsingStatementSyntax:
                 return Use.Disposes;
             default:
@@ -106,7 +119,8 @@ internal static class ReplaceNotCompletedRule
     /// </summary>
     private static bool IsKnown(ISymbol? symbol)
         => (symbol as IMethodSymbol)?.ReturnType.IsOrDerivesFrom("System.IO.Pipelines", "PipeWriter") != true
-            && symbol is { Locations: var places, ContainingNamespace: { } space } && places.All(place => !place.IsInSource) && space.ToDisplayString() is var name
+            && symbol is { Locations: var places, ContainingNamespace: { } space } && places.All(place => !place.IsInSource)
+            && space.ToDisplayString() is var name
             && (name == "System" || name.StartsWith("System.", StringComparison.Ordinal) || name == "Pipelines.File");
 
     private enum Use

@@ -10,14 +10,16 @@ public static class Rules
         "PF0001",
         "A writer with Replace is disposed without CompleteAsync",
         "'{0}' has Replace and is disposed without CompleteAsync, so the file does not appear",
-        "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the end to make the new file appear.");
+        "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the "
+        + "end to make the new file appear.");
 
     /// <summary>A line of ReadLinesAsync is kept.</summary>
     public static readonly DiagnosticDescriptor LineStored = Rule(
         "PF0002",
         "A line of ReadLinesAsync is stored",
         "A line of ReadLinesAsync is valid until the next step of the loop: store a copy",
-        "The line refers to the reader's buffer, which the next step of the loop uses again. Store line.ToArray() or Encoding.UTF8.GetString(line), or read with ReadTextLinesAsync.");
+        "The line refers to the reader's buffer, which the next step of the loop uses again. Store line.ToArray() or "
+        + "Encoding.UTF8.GetString(line), or read with ReadTextLinesAsync.");
 
     /// <summary>A buffer is used after AdvanceTo.</summary>
     public static readonly DiagnosticDescriptor BufferUsedBehindAdvance = Rule(
@@ -31,7 +33,8 @@ public static class Rules
         "PF0004",
         "A flush, write or completion of a PipeWriter is not awaited",
         "'{0}' is not awaited: its error is lost, and the next call of the writer may come too early",
-        "A PipeWriter allows one call of FlushAsync, WriteAsync or CompleteAsync at a time, and reports a failed write only to a caller that awaits the call.");
+        "A PipeWriter allows one call of FlushAsync, WriteAsync or CompleteAsync at a time, and reports a failed write only to a caller "
+        + "that awaits the call.");
 
     private static DiagnosticDescriptor Rule(string id, string title, string message, string description)
         => new(id, title, message, "Reliability", DiagnosticSeverity.Warning, isEnabledByDefault: true, description);

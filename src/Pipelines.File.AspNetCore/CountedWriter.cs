@@ -3,13 +3,17 @@ using System.IO.Pipelines;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// Kestrel's body of an HTTP/1.1 response that is not chunked. Towards its minimum data rate Kestrel counts what is written, and not what is advanced over: so every
-/// <see cref="Share"/>th byte of a segment, its last ones, is written here, from the memory where it is already, and for the time being the rate that is asked for is that part of the
-/// configured one. The time that a client has is then what it has without this library: it grows with all bytes sent, over all responses of the connection.
+/// Kestrel's body of an HTTP/1.1 response that is not chunked. Towards its minimum data rate Kestrel counts what is written, and not what
+/// is advanced over: so every <see cref="Share"/>th byte of a segment, its last ones, is written here, from the memory where it is already,
+/// and for the time being the rate that is asked for is that part of the configured one. The time that a client has is then what it has
+/// without this library: it grows with all bytes sent, over all responses of the connection.
 /// </summary>
 internal sealed class CountedWriter : PipeWriter
 {
-    /// <summary>Headers are counted in full, so each makes as many bytes of credit more: a small number keeps that small, and a large one the copying.</summary>
+    /// <summary>
+    /// Headers are counted in full, so each makes as many bytes of credit more: a small number keeps that small, and a large one the
+    /// copying.
+    /// </summary>
     internal const int Share = 16;
 
     private PipeWriter _inner = null!;

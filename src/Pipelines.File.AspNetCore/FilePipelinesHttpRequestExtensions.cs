@@ -12,7 +12,10 @@ namespace Microsoft.AspNetCore.Http;
 /// <summary>Saves request bodies to files.</summary>
 public static class FilePipelinesHttpRequestExtensions
 {
-    /// <summary>What a chunked body may have on the wire for each byte of it: one in a chunk by itself has five around it, and a few more where the client writes zeros in front of its length.</summary>
+    /// <summary>
+    /// What a chunked body may have on the wire for each byte of it: one in a chunk by itself has five around it, and a few more where the
+    /// client writes zeros in front of its length.
+    /// </summary>
     private const int FramedBytesPerByte = 8;
 
     /// <summary>And for what comes once: extensions, the last chunk.</summary>
@@ -70,7 +73,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// <exception cref="OperationCanceledException">
     /// The token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called for the body.
     /// </exception>
-    public static async Task<long> SaveBodyAsync(this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
+    public static async Task<long> SaveBodyAsync(
+        this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
         ArgumentException.ThrowIfNullOrEmpty(path);
@@ -81,16 +85,20 @@ public static class FilePipelinesHttpRequestExtensions
         try
         {
             return await UploadedFile.SaveAsync(
-                path, options, () => Begin(request, options, isFramed), (file, stop) => CopyAsync(request.BodyReader, file, stop), cancellationToken).ConfigureAwait(false);
+                path, options, () => Begin(request, options, isFramed), (file, stop) => CopyAsync(request.BodyReader, file, stop),
+                cancellationToken).ConfigureAwait(false);
         }
-        catch (BadHttpRequestException e) when (isFramed && options.MaxLength is not null && e.StatusCode == StatusCodes.Status413PayloadTooLarge)
+        catch (BadHttpRequestException e)
+            when (isFramed && options.MaxLength is not null && e.StatusCode == StatusCodes.Status413PayloadTooLarge)
         {
             EndConnection(request.HttpContext);
             throw;
         }
     }
 
-    /// <summary>Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.</summary>
+    /// <summary>
+    /// Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
+    /// </summary>
     private static void Begin(HttpRequest request, SaveBodyOptions options, bool isFramed)
     {
         if (options.MaxLength is long maxLength)
@@ -110,8 +118,10 @@ public static class FilePipelinesHttpRequestExtensions
 
             if (limit is { IsReadOnly: false })
             {
-                // Kestrel counts what frames the chunks, too; here the body alone is counted, and of all that frames it there is an end as well.
-                limit.MaxRequestBodySize = isFramed ? maxLength <= s_longestBody ? (maxLength * FramedBytesPerByte) + FramedBytes : long.MaxValue : maxLength;
+                // Kestrel counts what frames the chunks, too; here the body alone is counted, and of all that frames it there is an end as
+                // well.
+                limit.MaxRequestBodySize = isFramed
+                    ? maxLength <= s_longestBody ? (maxLength * FramedBytesPerByte) + FramedBytes : long.MaxValue : maxLength;
             }
         }
 
@@ -150,32 +160,39 @@ public static class FilePipelinesHttpRequestExtensions
         }
     }
 
-    /// <summary>What is not the file itself would be saved as if it were: a form has it inside, between boundaries and headers; a range is a part of it (RFC 9110, 14.5); an encoding hides it.</summary>
+    /// <summary>
+    /// What is not the file itself would be saved as if it were: a form has it inside, between boundaries and headers; a range is a part of
+    /// it (RFC 9110, 14.5); an encoding hides it.
+    /// </summary>
     private static void ThrowIfNotTheFile(HttpRequest request, SaveBodyOptions options)
     {
         if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
         {
             throw new BadHttpRequestException(
-                $"SaveBodyAsync saves a body as it is, but a body of the type '{request.ContentType}' has its files inside: enumerate request.ReadSectionsAsync(), and save each section with SaveSectionAsync.",
+                $"SaveBodyAsync saves a body as it is, but a body of the type '{request.ContentType}' has its files inside: "
+                + "enumerate request.ReadSectionsAsync(), and save each section with SaveSectionAsync.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
 
         if (request.Headers.ContentRange.Count > 0)
         {
-            throw new BadHttpRequestException($"The body is a part of a file (Content-Range: {request.Headers.ContentRange}), and would be saved as if it were the whole file.", StatusCodes.Status400BadRequest);
+            throw new BadHttpRequestException($"The body is a part of a file (Content-Range: {request.Headers.ContentRange}), "
+                + "and would be saved as if it were the whole file.", StatusCodes.Status400BadRequest);
         }
 
-        if (!options.KeepContentEncoding && request.Headers.GetCommaSeparatedValues(HeaderNames.ContentEncoding).Any(static coding => !coding.Equals("identity", StringComparison.OrdinalIgnoreCase)))
+        if (!options.KeepContentEncoding && request.Headers.GetCommaSeparatedValues(HeaderNames.ContentEncoding)
+            .Any(static coding => !coding.Equals("identity", StringComparison.OrdinalIgnoreCase)))
         {
             throw new BadHttpRequestException(
-                $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved encoded. Add request decompression, or set KeepContentEncoding.",
+                $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved encoded. "
+                + "Add request decompression, or set KeepContentEncoding.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
     }
 
     /// <summary>
-    /// Has the connection end behind the response: the server would read what is still to come of the body, as fast as it comes, up to its limit. The client has a moment to take the
-    /// response before that.
+    /// Has the connection end behind the response: the server would read what is still to come of the body, as fast as it comes, up to its
+    /// limit. The client has a moment to take the response before that.
     /// </summary>
     private static void EndConnection(HttpContext context)
     {

@@ -31,5 +31,6 @@ public static class FilePipelinesHttpResponseExtensions
     private static bool IsPlayed(string contentType)
         => contentType.StartsWith("audio/", StringComparison.OrdinalIgnoreCase)
             || contentType.StartsWith("video/", StringComparison.OrdinalIgnoreCase)
-            || (contentType.StartsWith("image/", StringComparison.OrdinalIgnoreCase) && !contentType.StartsWith("image/svg", StringComparison.OrdinalIgnoreCase));
+            || (contentType.StartsWith("image/", StringComparison.OrdinalIgnoreCase)
+                && !contentType.StartsWith("image/svg", StringComparison.OrdinalIgnoreCase));
 }

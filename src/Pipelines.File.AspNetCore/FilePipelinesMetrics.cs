@@ -5,7 +5,10 @@ using Microsoft.AspNetCore.Http;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>Counters of the meter "Pipelines.File", beside those of the library, which count the bytes. Every one is observable, as there: counting calls nobody.</summary>
+/// <summary>
+/// Counters of the meter "Pipelines.File", beside those of the library, which count the bytes. Every one is observable, as there: counting
+/// calls nobody.
+/// </summary>
 internal static class FilePipelinesMetrics
 {
     private static readonly Meter s_meter = new("Pipelines.File");
@@ -21,15 +24,18 @@ internal static class FilePipelinesMetrics
     static FilePipelinesMetrics()
     {
         Counter("responses.sent", "Files, or ranges of them, that were pumped into a response", static () => Volatile.Read(ref s_sent));
-        Counter("responses.left", "Files, or ranges of them, that were left to the server's own SendFileAsync", static () => Volatile.Read(ref s_left));
+        Counter("responses.left", "Files, or ranges of them, that were left to the server's own SendFileAsync",
+            static () => Volatile.Read(ref s_left));
         Counter("responses.opened", "Files that were opened to be sent; the others were open", static () => Volatile.Read(ref s_opened));
         Counter("uploads.saved", "Request bodies, or sections of them, that were saved whole", static () => Volatile.Read(ref s_saved));
         s_meter.CreateObservableCounter(
             "pipelines.file.uploads.broken",
-            static () => s_broken.Select(static broken => new Measurement<long>(broken.Value, new KeyValuePair<string, object?>("kind", broken.Key))),
+            static () => s_broken.Select(
+                static broken => new Measurement<long>(broken.Value, new KeyValuePair<string, object?>("kind", broken.Key))),
             "{file}",
             "Request bodies, or sections of them, that broke off, were refused, or could not be saved");
-        s_meter.CreateObservableUpDownCounter("pipelines.file.responses.kept", static () => Volatile.Read(ref s_kept), "{file}", "Files that are kept open for the next request");
+        s_meter.CreateObservableUpDownCounter("pipelines.file.responses.kept", static () => Volatile.Read(ref s_kept), "{file}",
+            "Files that are kept open for the next request");
     }
 
     internal static void Opened() => Interlocked.Increment(ref s_opened);

@@ -26,13 +26,16 @@ public static class FilePipelinesMultipartSectionExtensions
     /// The body is not <c>multipart/*</c> (StatusCode 415); the form broke off or is malformed (400); it is longer than the server allows
     /// (413).
     /// </exception>
-    public static IAsyncEnumerable<MultipartSection> ReadSectionsAsync(this HttpRequest request, CancellationToken cancellationToken = default)
+    public static IAsyncEnumerable<MultipartSection> ReadSectionsAsync(
+        this HttpRequest request, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
-        if (!MediaTypeHeaderValue.TryParse(request.ContentType, out MediaTypeHeaderValue? type) || !type.Type.Equals("multipart", StringComparison.OrdinalIgnoreCase)
+        if (!MediaTypeHeaderValue.TryParse(request.ContentType, out MediaTypeHeaderValue? type)
+            || !type.Type.Equals("multipart", StringComparison.OrdinalIgnoreCase)
             || HeaderUtilities.RemoveQuotes(type.Boundary).Value is not { Length: > 0 } boundary)
         {
-            throw new BadHttpRequestException($"The body is not a multipart form: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
+            throw new BadHttpRequestException(
+                $"The body is not a multipart form: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
         }
 
         return ReadSectionsAsync(new MultipartReader(boundary, request.Body, BytesPerFlush), cancellationToken);
@@ -80,17 +83,20 @@ public static class FilePipelinesMultipartSectionExtensions
     /// The connection broke, or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
     /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public static async Task<long> SaveSectionAsync(this MultipartSection section, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
+    public static async Task<long> SaveSectionAsync(
+        this MultipartSection section, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(section);
         ArgumentException.ThrowIfNullOrEmpty(path);
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
-        return await UploadedFile.SaveAsync(path, options, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken).ConfigureAwait(false);
+        return await UploadedFile.SaveAsync(
+            path, options, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken).ConfigureAwait(false);
     }
 
-    private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(MultipartReader form, [EnumeratorCancellation] CancellationToken cancellationToken)
+    private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(
+        MultipartReader form, [EnumeratorCancellation] CancellationToken cancellationToken)
     {
         while (await ReadNextSectionAsync(form, cancellationToken).ConfigureAwait(false) is { } section)
         {
@@ -139,18 +145,23 @@ public static class FilePipelinesMultipartSectionExtensions
         }
         catch (IOException e) when (e.GetType() == typeof(IOException))
         {
-            // What MultipartReader throws where the body ends before the boundary, and the server where the client takes an HTTP/2 stream back.
+            // What MultipartReader throws where the body ends before the boundary, and the server where the client takes an HTTP/2 stream
+            // back.
             throw new BadHttpRequestException("The form broke off in the middle of a section.", StatusCodes.Status400BadRequest, e);
         }
         catch (InvalidDataException e)
         {
             throw HasTaken(body, length)
-                ? new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).", StatusCodes.Status413PayloadTooLarge, e)
-                : new BadHttpRequestException("The form, or the encoding of the section, is malformed.", StatusCodes.Status400BadRequest, e);
+                ? new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).",
+                    StatusCodes.Status413PayloadTooLarge, e)
+                : new BadHttpRequestException(
+                    "The form, or the encoding of the section, is malformed.", StatusCodes.Status400BadRequest, e);
         }
     }
 
-    /// <summary>Whether the stream has read more than it has given: <see cref="MultipartReader"/> counts what is too long before it throws.</summary>
+    /// <summary>
+    /// Whether the stream has read more than it has given: <see cref="MultipartReader"/> counts what is too long before it throws.
+    /// </summary>
     private static bool HasTaken(Stream body, long length)
     {
         try

@@ -9,7 +9,8 @@ namespace Pipelines.File.AspNetCore;
 /// <summary>The middleware: what all requests of one application share, and the decision whose body feature is taken over.</summary>
 internal sealed partial class FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
 {
-    // Kestrel's body is the same object for all requests of a connection (of an HTTP/2 stream, which is used again), and so is ours: no request costs one.
+    // Kestrel's body is the same object for all requests of a connection (of an HTTP/2 stream, which is used again), and so is ours: no
+    // request costs one.
     private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature> _features = [];
 
     // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
@@ -30,7 +31,9 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
             return;
         }
 
-        FileSendingFeature sending = isKestrels ? _features.GetOrAdd(inner, static (inner, sender) => new FileSendingFeature(sender, inner), this) : new FileSendingFeature(this, inner);
+        FileSendingFeature sending = isKestrels
+            ? _features.GetOrAdd(inner, static (inner, sender) => new FileSendingFeature(sender, inner), this)
+            : new FileSendingFeature(this, inner);
         sending.Begin(context, isKestrels);
         features.Set<IHttpResponseBodyFeature>(sending);
         try
@@ -47,7 +50,9 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
         }
     }
 
-    /// <summary>Whether the server would do nothing but copy these bytes of a file into the body, as far as can be told before it is open.</summary>
+    /// <summary>
+    /// Whether the server would do nothing but copy these bytes of a file into the body, as far as can be told before it is open.
+    /// </summary>
     internal bool CanSend(HttpContext context, long offset, long? count)
     {
         if (offset < 0 || count <= 0 || count < minimumSize)
@@ -55,16 +60,19 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
             return false;
         }
 
-        // Where there is no body the server swallows what is written or throws, before anything has started; and it throws for more than was announced.
+        // Where there is no body the server swallows what is written or throws, before anything has started; and it throws for more than
+        // was announced.
         HttpResponse response = context.Response;
         return !HttpMethods.IsHead(context.Request.Method)
-            && response.StatusCode is not (StatusCodes.Status204NoContent or StatusCodes.Status205ResetContent or StatusCodes.Status304NotModified)
+            && response.StatusCode
+                is not (StatusCodes.Status204NoContent or StatusCodes.Status205ResetContent or StatusCodes.Status304NotModified)
             && !(response.ContentLength < count);
     }
 
     /// <summary>The same, once the file is open and its length known.</summary>
     internal bool CanSendOpen(HttpContext context, long length, long offset, long count)
-        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= minimumSize && !(context.Response.ContentLength < count);
+        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= minimumSize
+            && !(context.Response.ContentLength < count);
 
     /// <summary>The part of a rate that <see cref="CountedWriter"/> lets Kestrel count.</summary>
     internal MinDataRate RateOfShare(MinDataRate rate)
@@ -83,7 +91,8 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
     internal partial void LogFailed(string? path, Exception exception);
 
     // By name, as the test host is a package that no application should need, and the rest of a name that matches costs nothing.
-    private static bool IsTestHosts(IHttpResponseBodyFeature feature) => feature.GetType().FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
+    private static bool IsTestHosts(IHttpResponseBodyFeature feature)
+        => feature.GetType().FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
 
     private sealed record SharedRate(MinDataRate Whole, MinDataRate OfShare);
 }

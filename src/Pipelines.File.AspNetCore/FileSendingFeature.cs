@@ -8,7 +8,8 @@ using Pipelines.File.Reading;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// The response body of one request at a time, and of the next one that has the same of the server's: the server's own, but for files, which are pumped into its writer.
+/// The response body of one request at a time, and of the next one that has the same of the server's: the server's own, but for files,
+/// which are pumped into its writer.
 /// </summary>
 internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFeature inner) : IHttpResponseBodyFeature
 {
@@ -105,7 +106,8 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
                 int read = await pump.ReadAsync(writer, (int)Math.Min(left, sender.SegmentSize)).ConfigureAwait(false);
                 if (read == 0)
                 {
-                    throw new EndOfStreamException($"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Backend.Path}'");
+                    throw new EndOfStreamException(
+                        $"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Backend.Path}'");
                 }
 
                 left -= read;
@@ -125,8 +127,9 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         }
         catch (Exception e) when (context.Response.HasStarted && !gone.IsCancellationRequested)
         {
-            // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the client's going away. What the server itself
-            // refuses, as more bytes than were announced, it also ends itself, behind the bytes that it has.
+            // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the
+            // client's going away. What the server itself refuses, as more bytes than were announced, it also ends itself, behind the bytes
+            // that it has.
             bool isFiles = pump.Error is not null || e is EndOfStreamException;
             if (isFiles || e is OperationCanceledException)
             {
@@ -155,16 +158,18 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     }
 
     /// <summary>
-    /// Refuses a length that was set last, behind everybody's back, and is less than what is about to be sent: the first write would be refused for it, but is made when the head is out.
+    /// Refuses a length that was set last, behind everybody's back, and is less than what is about to be sent: the first write would be
+    /// refused for it, but is made when the head is out.
     /// </summary>
     private Task CheckLength()
         => _context.Response.ContentLength < _starting
-            ? throw new InvalidOperationException($"Response Content-Length mismatch: too many bytes written ({_starting} of {_context.Response.ContentLength}).")
+            ? throw new InvalidOperationException(
+                $"Response Content-Length mismatch: too many bytes written ({_starting} of {_context.Response.ContentLength}).")
             : Task.CompletedTask;
 
     /// <summary>
-    /// Waits until the server has told the request that its client is gone, which it does soon after the writer: a response that ends before that with less than it has announced is
-    /// logged as the application's mistake.
+    /// Waits until the server has told the request that its client is gone, which it does soon after the writer: a response that ends
+    /// before that with less than it has announced is logged as the application's mistake.
     /// </summary>
     private static async Task ToldAsync(HttpContext context, CancellationToken gone)
     {

@@ -5,7 +5,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// A file that any number of requests send from at once, each by offsets of its own, and that <see cref="OpenFiles"/> may keep. It is closed when the last of them has released it.
+/// A file that any number of requests send from at once, each by offsets of its own, and that <see cref="OpenFiles"/> may keep. It is
+/// closed when the last of them has released it.
 /// </summary>
 internal sealed class OpenFile : IWaitingCall
 {
@@ -18,7 +19,9 @@ internal sealed class OpenFile : IWaitingCall
     // Milliseconds of Environment.TickCount64; written by any request.
     private long _lastUsed;
 
-    /// <param name="backend">The open file. Its state may be shared by several readers that name offsets: it only chooses between calls that are right both.</param>
+    /// <param name="backend">
+    /// The open file. Its state may be shared by several readers that name offsets: it only chooses between calls that are right both.
+    /// </param>
     internal OpenFile(OpenedFile backend)
     {
         Backend = backend;
@@ -94,7 +97,8 @@ internal sealed class OpenFile : IWaitingCall
         }
         else
         {
-            // The last descriptor of a file without a name frees its blocks, which takes seconds for gigabytes. No request is to wait for what another file had.
+            // The last descriptor of a file without a name frees its blocks, which takes seconds for gigabytes. No request is to wait for
+            // what another file had.
             WaitingThreads.Shared.Queue(this);
         }
     }

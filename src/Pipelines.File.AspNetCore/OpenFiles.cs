@@ -5,10 +5,11 @@ using Pipelines.File.IO;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// Opens the files that are sent, and keeps them open for the next request where the system tells of every change (Linux, regular files): each request asks what the path means now
-/// (one statx(2)), and what is not the same file in the same state any more is opened anew. What is kept has no lock on it, and stands in nobody's way but an unmount's. What has a place keeps
-/// it until nobody has asked for it for the idle time: of more files than there are places, those that are opened in turn would only take them from each other. It takes a quarter of the
-/// descriptors that are free when this is made, at most, and gives them up when the process has no other left.
+/// Opens the files that are sent, and keeps them open for the next request where the system tells of every change (Linux, regular files):
+/// each request asks what the path means now (one statx(2)), and what is not the same file in the same state any more is opened anew. What
+/// is kept has no lock on it, and stands in nobody's way but an unmount's. What has a place keeps it until nobody has asked for it for the
+/// idle time: of more files than there are places, those that are opened in turn would only take them from each other. It takes a quarter
+/// of the descriptors that are free when this is made, at most, and gives them up when the process has no other left.
 /// </summary>
 internal sealed class OpenFiles : ISpareDescriptors, IDisposable
 {
@@ -18,7 +19,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
 
-    // Guards the fields below and who is in _files. Nothing waits under it: what leaves the cache is released behind it, as close(2) may wait.
+    // Guards the fields below and who is in _files. Nothing waits under it: what leaves the cache is released behind it, as close(2) may
+    // wait.
     private readonly Lock _lock = new();
     private bool _isTimerSet;
     private bool _isDisposed;
@@ -47,7 +49,10 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     /// <summary>Whether anything is going to look for idle files. May be outdated.</summary>
     internal bool IsTimerSet => Volatile.Read(ref _isTimerSet);
 
-    /// <summary>Opens a file, or takes the one that is open. The caller releases it. <see langword="null"/>: it cannot be opened, and whoever tries next tells why.</summary>
+    /// <summary>
+    /// Opens a file, or takes the one that is open. The caller releases it. <see langword="null"/>: it cannot be opened, and whoever tries
+    /// next tells why.
+    /// </summary>
     internal OpenFile? Open(string? path)
     {
         OpenFile? old = null;
@@ -62,7 +67,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             old = kept;
         }
 
-        // Before anything else: whoever has announced the length of what the path means has looked a moment ago, and the longer this takes the more often it is another file by then.
+        // Before anything else: whoever has announced the length of what the path means has looked a moment ago, and the longer this takes
+        // the more often it is another file by then.
         OpenedFile? file = TryOpen(path);
         if (old is not null)
         {

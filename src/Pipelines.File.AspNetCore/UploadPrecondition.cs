@@ -38,8 +38,8 @@ internal readonly struct UploadPrecondition
     }
 
     /// <summary>
-    /// The same, right before the new file gets the name. A new file that could not be told from the old one by length and second gets the next second as its time, so that of two uploads that
-    /// ask for the same file the second one is refused.
+    /// The same, right before the new file gets the name. A new file that could not be told from the old one by length and second gets the
+    /// next second as its time, so that of two uploads that ask for the same file the second one is refused.
     /// </summary>
     internal void CheckAndTell(string path, SafeFileHandle file, long length)
     {
@@ -50,14 +50,16 @@ internal readonly struct UploadPrecondition
 
         FileInfo old = new(path);
         Check(old);
-        if (old.Exists && old.Length == length && ToSecond(System.IO.File.GetLastWriteTimeUtc(file)) is var written && written <= ToSecond(old.LastWriteTimeUtc))
+        if (old.Exists && old.Length == length && ToSecond(System.IO.File.GetLastWriteTimeUtc(file)) is var written
+            && written <= ToSecond(old.LastWriteTimeUtc))
         {
             System.IO.File.SetLastWriteTimeUtc(file, ToSecond(old.LastWriteTimeUtc).AddSeconds(1));
         }
     }
 
     /// <summary>The tag that the static files middleware gives a file.</summary>
-    private static string TagOf(FileInfo file) => $"\"{Convert.ToString(ToSecond(file.LastWriteTimeUtc).ToFileTimeUtc() ^ file.Length, 16)}\"";
+    private static string TagOf(FileInfo file)
+        => $"\"{Convert.ToString(ToSecond(file.LastWriteTimeUtc).ToFileTimeUtc() ^ file.Length, 16)}\"";
 
     private static DateTime ToSecond(DateTime time) => new(time.Ticks - (time.Ticks % TimeSpan.TicksPerSecond), DateTimeKind.Utc);
 
@@ -69,7 +71,8 @@ internal readonly struct UploadPrecondition
     private void Check(FileInfo file)
     {
         EntityTagHeaderValue? tag = file.Exists ? EntityTagHeaderValue.Parse(_tagOf(file)) : null;
-        if ((_match is not null && !IsIn(_match, tag, isStrong: true)) || (_noneMatch is not null && IsIn(_noneMatch, tag, isStrong: false)))
+        if ((_match is not null && !IsIn(_match, tag, isStrong: true))
+            || (_noneMatch is not null && IsIn(_noneMatch, tag, isStrong: false)))
         {
             throw Failed();
         }

@@ -46,7 +46,8 @@ internal sealed class UploadedFile
     /// <param name="copyAsync">Gives the file its bytes.</param>
     /// <param name="cancellationToken">Ends it.</param>
     internal static async Task<long> SaveAsync(
-        string path, SaveBodyOptions options, Action? begin, Func<UploadedFile, CancellationToken, Task> copyAsync, CancellationToken cancellationToken)
+        string path, SaveBodyOptions options, Action? begin, Func<UploadedFile, CancellationToken, Task> copyAsync,
+        CancellationToken cancellationToken)
     {
         UploadedFile? file = null;
         try
@@ -125,7 +126,8 @@ internal sealed class UploadedFile
         if (_options.Durable || _precondition.IsAny)
         {
             // So that nothing of it is left for the moment in which others of that name wait.
-            await Writer.FlushAsync(_options.Durable ? FlushGuarantee.Durable : FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
+            await Writer.FlushAsync(
+                _options.Durable ? FlushGuarantee.Durable : FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
         }
 
         SemaphoreSlim name = s_names[(uint)Path.GetFullPath(_path).GetHashCode(StringComparison.OrdinalIgnoreCase) % (uint)s_names.Length];
@@ -151,9 +153,11 @@ internal sealed class UploadedFile
     internal static BadHttpRequestException TooLong(long maxLength)
         => new($"The upload is longer than the {maxLength} bytes that are allowed.", StatusCodes.Status413PayloadTooLarge);
 
-    private async ValueTask InspectAsync(Func<UploadInspection, CancellationToken, ValueTask<bool>> inspect, CancellationToken cancellationToken)
+    private async ValueTask InspectAsync(
+        Func<UploadInspection, CancellationToken, ValueTask<bool>> inspect, CancellationToken cancellationToken)
     {
-        FilePipeReader reader = FilePipeReader.Create(Writer.UnfinishedPath, new FilePipeReaderOptions { Share = FileShare.ReadWrite | FileShare.Delete });
+        FilePipeReader reader = FilePipeReader.Create(
+            Writer.UnfinishedPath, new FilePipeReaderOptions { Share = FileShare.ReadWrite | FileShare.Delete });
         await using (reader.ConfigureAwait(false))
         {
             Exception? reason = null;

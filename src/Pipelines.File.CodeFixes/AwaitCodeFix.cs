@@ -35,7 +35,8 @@ public sealed class AwaitCodeFix : CodeFixProvider
             context.RegisterCodeFix(
                 CodeAction.Create(
                     "Await the call",
-                    _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(call, SyntaxFactory.AwaitExpression(call.WithoutTrivia()).NormalizeWhitespace().WithTriviaFrom(call)))),
+                    _ => Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(
+                        call, SyntaxFactory.AwaitExpression(call.WithoutTrivia()).NormalizeWhitespace().WithTriviaFrom(call)))),
                     equivalenceKey: Rules.NotAwaited.Id),
                 context.Diagnostics);
         }

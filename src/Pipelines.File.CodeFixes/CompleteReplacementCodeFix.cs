@@ -30,7 +30,8 @@ public sealed class CompleteReplacementCodeFix : CodeFixProvider
             return;
         }
 
-        // The block at whose end the writer is disposed. Top-level statements have none; there, and with explicit calls of Dispose, the place is the programmer's to choose.
+        // The block at whose end the writer is disposed. Top-level statements have none; there, and with explicit calls of Dispose, the
+        // place is the programmer's to choose.
         BlockSyntax? block = declarator.Parent?.Parent switch
         {
             LocalDeclarationStatementSyntax { UsingKeyword.RawKind: not 0, Parent: BlockSyntax around } => around,
@@ -48,7 +49,8 @@ public sealed class CompleteReplacementCodeFix : CodeFixProvider
                 _ =>
                 {
                     string name = declarator.Identifier.Text;
-                    StatementSyntax complete = SyntaxFactory.ParseStatement(AsyncCode.IsAsyncAround(block) == true ? $"await {name}.CompleteAsync();" : $"{name}.Complete();")
+                    StatementSyntax complete = SyntaxFactory.ParseStatement(
+                        AsyncCode.IsAsyncAround(block) == true ? $"await {name}.CompleteAsync();" : $"{name}.Complete();")
                         .WithTrailingTrivia(SyntaxFactory.ElasticLineFeed)
                         .WithAdditionalAnnotations(Formatter.Annotation);
                     return Task.FromResult(context.Document.WithSyntaxRoot(root.ReplaceNode(block, block.AddStatements(complete))));

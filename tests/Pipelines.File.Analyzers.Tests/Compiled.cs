@@ -26,7 +26,8 @@ internal static class Compiled
 
     private static readonly ImmutableArray<MetadataReference> s_references =
     [
-        .. ((string)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES")!).Split(Path.PathSeparator).Select(path => MetadataReference.CreateFromFile(path)),
+        .. ((string)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES")!).Split(Path.PathSeparator)
+            .Select(path => MetadataReference.CreateFromFile(path)),
     ];
 
     private static readonly ImmutableArray<DiagnosticAnalyzer> s_analyzers = [new UsageAnalyzer()];
@@ -38,7 +39,8 @@ internal static class Compiled
         (Document document, ImmutableArray<Diagnostic> found) = await AnalyzeAsync(source);
         Compilation compilation = (await document.Project.GetCompilationAsync())!;
         Assert.Empty(compilation.GetDiagnostics().Where(one => one.Severity == DiagnosticSeverity.Error));
-        return [.. found.OrderBy(one => one.Location.SourceSpan.Start).Select(one => $"{one.Id} {source[one.Location.SourceSpan.Start..one.Location.SourceSpan.End]}")];
+        return [.. found.OrderBy(one => one.Location.SourceSpan.Start)
+            .Select(one => $"{one.Id} {source[one.Location.SourceSpan.Start..one.Location.SourceSpan.End]}")];
     }
 
     /// <summary>What the statements are after the first fix that is offered; <see langword="null"/> where none is.</summary>
@@ -47,15 +49,18 @@ internal static class Compiled
         (Document document, ImmutableArray<Diagnostic> found) = await AnalyzeAsync(Method(statements));
         List<CodeAction> actions = [];
         Diagnostic diagnostic = found.Single(one => provider.FixableDiagnosticIds.Contains(one.Id));
-        await provider.RegisterCodeFixesAsync(new CodeFixContext(document, diagnostic, (action, _) => actions.Add(action), CancellationToken.None));
+        await provider.RegisterCodeFixesAsync(
+            new CodeFixContext(document, diagnostic, (action, _) => actions.Add(action), CancellationToken.None));
         if (actions.Count == 0)
         {
             return null;
         }
 
-        ApplyChangesOperation change = (await actions[0].GetOperationsAsync(CancellationToken.None)).OfType<ApplyChangesOperation>().Single();
+        ApplyChangesOperation change =
+            (await actions[0].GetOperationsAsync(CancellationToken.None)).OfType<ApplyChangesOperation>().Single();
         Document changed = change.ChangedSolution.GetDocument(document.Id)!;
-        Assert.Empty((await changed.Project.GetCompilationAsync())!.GetDiagnostics().Where(one => one.Severity == DiagnosticSeverity.Error));
+        Assert.Empty(
+            (await changed.Project.GetCompilationAsync())!.GetDiagnostics().Where(one => one.Severity == DiagnosticSeverity.Error));
         SourceText text = await changed.GetTextAsync();
         return text.ToString();
     }
@@ -65,11 +70,14 @@ internal static class Compiled
     {
         CSharpCompilation compilation = CSharpCompilation.Create(
             "Files",
-            [.. paths.Append("").Select(path => CSharpSyntaxTree.ParseText(path.Length == 0 ? Usings : File.ReadAllText(path), new CSharpParseOptions(LanguageVersion.Preview), path))],
+            [.. paths.Append("").Select(path => CSharpSyntaxTree.ParseText(
+                path.Length == 0 ? Usings : File.ReadAllText(path), new CSharpParseOptions(LanguageVersion.Preview), path))],
             s_references,
-            new CSharpCompilationOptions(OutputKind.DynamicallyLinkedLibrary, nullableContextOptions: NullableContextOptions.Enable, allowUnsafe: true));
+            new CSharpCompilationOptions(
+                OutputKind.DynamicallyLinkedLibrary, nullableContextOptions: NullableContextOptions.Enable, allowUnsafe: true));
         ImmutableArray<Diagnostic> found = await compilation.WithAnalyzers(s_analyzers).GetAnalyzerDiagnosticsAsync(CancellationToken.None);
-        return [.. found.Where(one => !one.IsSuppressed).Select(one => $"{one.Id} {Path.GetFileName(one.Location.SourceTree!.FilePath)} {one.Location.GetLineSpan().StartLinePosition.Line + 1}").Order()];
+        return [.. found.Where(one => !one.IsSuppressed).Select(one => $"{one.Id} {Path.GetFileName(one.Location.SourceTree!.FilePath)} "
+            + $"{one.Location.GetLineSpan().StartLinePosition.Line + 1}").Order()];
     }
 
     private static string Method(string statements) => $$"""
@@ -103,7 +111,8 @@ internal static class Compiled
                 "Test",
                 "Test",
                 LanguageNames.CSharp,
-                compilationOptions: new CSharpCompilationOptions(OutputKind.DynamicallyLinkedLibrary, nullableContextOptions: NullableContextOptions.Enable),
+                compilationOptions: new CSharpCompilationOptions(
+                    OutputKind.DynamicallyLinkedLibrary, nullableContextOptions: NullableContextOptions.Enable),
                 parseOptions: new CSharpParseOptions(LanguageVersion.Preview),
                 metadataReferences: s_references))
             .AddDocument(DocumentId.CreateNewId(id), "Usings.cs", Usings)

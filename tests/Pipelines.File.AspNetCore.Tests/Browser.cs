@@ -29,11 +29,13 @@ public sealed class Browser : IAsyncDisposable
         try
         {
             string? line;
-            while (!(line = await driver.StandardOutput.ReadLineAsync(TestContext.Current.CancellationToken) ?? throw new IOException("chromedriver has ended.")).Contains("started successfully on port ", StringComparison.Ordinal))
+            while (!(line = await driver.StandardOutput.ReadLineAsync(TestContext.Current.CancellationToken)
+                ?? throw new IOException("chromedriver has ended.")).Contains("started successfully on port ", StringComparison.Ordinal))
             {
             }
 
-            browser._client.BaseAddress = new Uri($"http://127.0.0.1:{line[(line.IndexOf("on port ", StringComparison.Ordinal) + 8)..].TrimEnd('.')}/session/");
+            browser._client.BaseAddress = new Uri(
+                $"http://127.0.0.1:{line[(line.IndexOf("on port ", StringComparison.Ordinal) + 8)..].TrimEnd('.')}/session/");
             JsonNode answer = await browser.PostAsync("", new JsonObject
             {
                 ["capabilities"] = new JsonObject
@@ -45,8 +47,10 @@ public sealed class Browser : IAsyncDisposable
                         {
                             ["prefs"] = new JsonObject { ["download.default_directory"] = downloads },
                             ["args"] = new JsonArray(
-                                "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                                "--autoplay-policy=no-user-gesture-required", "--window-size=1000,900", "--user-data-dir=" + browser._profile),
+                                "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                                "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                                "--autoplay-policy=no-user-gesture-required", "--window-size=1000,900",
+                                "--user-data-dir=" + browser._profile),
                         },
                     },
                 },
@@ -65,7 +69,8 @@ public sealed class Browser : IAsyncDisposable
 
     /// <summary>What the body of a function returns, that runs in the page; what it awaits is awaited.</summary>
     public async Task<JsonNode?> RunAsync(string body)
-        => await PostAsync("execute/sync", new JsonObject { ["script"] = $"return (async () => {{ {body} }})();", ["args"] = new JsonArray() });
+        => await PostAsync(
+            "execute/sync", new JsonObject { ["script"] = $"return (async () => {{ {body} }})();", ["args"] = new JsonArray() });
 
     public async Task WaitForAsync(string condition)
     {
@@ -82,13 +87,15 @@ public sealed class Browser : IAsyncDisposable
         Assert.Fail($"Never: {condition}\n{await RunAsync("return document.documentElement.innerText;")}");
     }
 
-    public async Task TypeAsync(string selector, string text) => await PostAsync($"element/{await FindAsync(selector)}/value", new JsonObject { ["text"] = text });
+    public async Task TypeAsync(string selector, string text)
+        => await PostAsync($"element/{await FindAsync(selector)}/value", new JsonObject { ["text"] = text });
 
     public async Task ClickAsync(string selector) => await PostAsync($"element/{await FindAsync(selector)}/click", []);
 
     /// <summary>What the console has said since the last call.</summary>
     public async Task<IReadOnlyList<string>> ConsoleAsync()
-        => [.. (await PostAsync("se/log", new JsonObject { ["type"] = "browser" })).AsArray().Select(entry => $"{entry!["level"]} {entry["message"]}")];
+        => [.. (await PostAsync("se/log", new JsonObject { ["type"] = "browser" })).AsArray()
+            .Select(entry => $"{entry!["level"]} {entry["message"]}")];
 
     public async Task<byte[]> ScreenshotAsync()
     {
@@ -122,7 +129,8 @@ public sealed class Browser : IAsyncDisposable
     }
 
     private async Task<string> FindAsync(string selector)
-        => (await PostAsync("element", new JsonObject { ["using"] = "css selector", ["value"] = selector }))[ElementKey]!.GetValue<string>();
+        => (await PostAsync(
+            "element", new JsonObject { ["using"] = "css selector", ["value"] = selector }))[ElementKey]!.GetValue<string>();
 
     private async Task<JsonNode> PostAsync(string command, JsonObject parameters)
     {

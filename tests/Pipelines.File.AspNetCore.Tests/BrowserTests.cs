@@ -6,7 +6,10 @@ using Microsoft.AspNetCore.Builder;
 
 namespace FileSendingTests;
 
-/// <summary>samples/FileServer as a person meets it. Runs where the environment variable CHROMEDRIVER names one; SCREENSHOT is a file for a picture of the page.</summary>
+/// <summary>
+/// samples/FileServer as a person meets it. Runs where the environment variable CHROMEDRIVER names one; SCREENSHOT is a file for a picture
+/// of the page.
+/// </summary>
 public sealed class BrowserTests : IDisposable
 {
     private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("file-server-");
@@ -52,7 +55,8 @@ public sealed class BrowserTests : IDisposable
             """);
         await browser.TypeAsync("#upload input", source);
         await browser.WaitForAsync("document.querySelector('#uploads li.done, #uploads li.failed')");
-        Assert.Equal("saved", (await browser.RunAsync("return document.querySelector('#uploads .state').textContent;"))!.GetValue<string>());
+        Assert.Equal("saved",
+            (await browser.RunAsync("return document.querySelector('#uploads .state').textContent;"))!.GetValue<string>());
         Assert.Contains("100 %", (await browser.RunAsync("return window.seen;"))!.AsArray().Select(state => state!.GetValue<string>()));
         Assert.Equal(content, await File.ReadAllBytesAsync(Path.Combine(root, "data #1.bin"), stop));
         await browser.WaitForAsync("document.querySelector('#files').innerText.includes('data #1.bin')");
@@ -60,7 +64,8 @@ public sealed class BrowserTests : IDisposable
         // The same again is refused.
         await browser.TypeAsync("#upload input", source);
         await browser.WaitForAsync("document.querySelector('#uploads li.failed')");
-        Assert.Equal("there already", (await browser.RunAsync("return document.querySelector('#uploads li.failed .state').textContent;"))!.GetValue<string>());
+        Assert.Equal("there already",
+            (await browser.RunAsync("return document.querySelector('#uploads li.failed .state').textContent;"))!.GetValue<string>());
         if (Environment.GetEnvironmentVariable("SCREENSHOT") is { Length: > 0 } screenshot)
         {
             await File.WriteAllBytesAsync(screenshot, await browser.ScreenshotAsync(), stop);
@@ -81,10 +86,12 @@ public sealed class BrowserTests : IDisposable
             const response = await fetch("readme.txt", { headers: { Range: "bytes=3-5" } });
             return { status: response.status, text: await response.text(), range: response.headers.get("Content-Range") };
             """))!;
-        Assert.Equal((206, "345", "bytes 3-5/10"), (part["status"]!.GetValue<int>(), part["text"]!.GetValue<string>(), part["range"]!.GetValue<string>()));
+        Assert.Equal((206, "345", "bytes 3-5/10"),
+            (part["status"]!.GetValue<int>(), part["text"]!.GetValue<string>(), part["range"]!.GetValue<string>()));
 
         // The counters on the page, and by themselves.
-        await browser.WaitForAsync("[...document.querySelectorAll('#counters div')].some(pair => pair.innerText.startsWith('uploads saved'))");
+        await browser.WaitForAsync(
+            "[...document.querySelectorAll('#counters div')].some(pair => pair.innerText.startsWith('uploads saved'))");
         Assert.DoesNotContain(await browser.ConsoleAsync(), line => line.StartsWith("SEVERE", StringComparison.Ordinal));
         await browser.GoToAsync(address + "/metrics");
         string metrics = (await browser.RunAsync("return document.body.innerText;"))!.GetValue<string>();
@@ -96,8 +103,10 @@ public sealed class BrowserTests : IDisposable
         await browser.WaitForAsync("document.querySelector('video').readyState >= 2");
         Assert.Equal(1200, (await browser.RunAsync("return document.querySelector('video').duration;"))!.GetValue<double>(), tolerance: 1);
         await browser.RunAsync("document.querySelector('video').currentTime = 1000;");
-        await browser.WaitForAsync("document.querySelector('video').currentTime >= 1000 && !document.querySelector('video').seeking && document.querySelector('video').readyState >= 2");
-        Assert.Contains(ranges, range => range.StartsWith("bytes=", StringComparison.Ordinal) && long.TryParse(range[6..].Split("-")[0], out long offset) && offset > 50_000_000);
+        await browser.WaitForAsync("document.querySelector('video').currentTime >= 1000 && !document.querySelector('video').seeking && "
+            + "document.querySelector('video').readyState >= 2");
+        Assert.Contains(ranges, range => range.StartsWith("bytes=", StringComparison.Ordinal)
+            && long.TryParse(range[6..].Split("-")[0], out long offset) && offset > 50_000_000);
     }
 
     [Fact]
@@ -137,7 +146,8 @@ public sealed class BrowserTests : IDisposable
 
         // 5,000 names, in parts; 30 files that are dropped beside the box are 30 requests, and one for a part of the names.
         await browser.GoToAsync(address + "/files/many/");
-        Assert.Equal(FolderPage.PageSize, (await browser.RunAsync("return document.querySelectorAll('#files td a').length;"))!.GetValue<int>());
+        Assert.Equal(FolderPage.PageSize,
+            (await browser.RunAsync("return document.querySelectorAll('#files td a').length;"))!.GetValue<int>());
         requests.Clear();
         Assert.True((await DropAsync([.. Enumerable.Range(0, 30).Select(i => $"new {i}.txt")])).GetValue<bool>());
         await browser.WaitForAsync("document.querySelectorAll('#uploads li.done').length === 30");
@@ -160,9 +170,12 @@ public sealed class BrowserTests : IDisposable
         await DropAsync("slow.txt", "later.txt", "never.txt");
         await browser.WaitForAsync("document.querySelectorAll('#uploads button').length === 3");
         Assert.True(await AsksBeforeLeavingAsync());
-        await browser.RunAsync("document.querySelectorAll('#uploads button')[2].click(); document.querySelectorAll('#uploads button')[0].click();");
-        await browser.WaitForAsync("document.querySelectorAll('#uploads li.failed').length === 2 && document.querySelectorAll('#uploads li.done').length === 1");
-        Assert.Equal("canceled,saved,canceled", (await browser.RunAsync("return [...document.querySelectorAll('#uploads .state')].map(state => state.textContent).join();"))!.GetValue<string>());
+        await browser.RunAsync(
+            "document.querySelectorAll('#uploads button')[2].click(); document.querySelectorAll('#uploads button')[0].click();");
+        await browser.WaitForAsync(
+            "document.querySelectorAll('#uploads li.failed').length === 2 && document.querySelectorAll('#uploads li.done').length === 1");
+        Assert.Equal("canceled,saved,canceled", (await browser.RunAsync("return [...document.querySelectorAll('#uploads "
+            + ".state')].map(state => state.textContent).join();"))!.GetValue<string>());
         Assert.False(await AsksBeforeLeavingAsync());
         Assert.False(File.Exists(Path.Combine(root, "slow.txt")));
         Assert.True(File.Exists(Path.Combine(root, "later.txt")));
@@ -176,7 +189,8 @@ public sealed class BrowserTests : IDisposable
         await app.StopAsync(stop);
         Assert.Equal("the server does not answer", await StateOfAsync("g.txt"));
         await browser.WaitForAsync("document.querySelector('#message').textContent === 'The server does not answer.'");
-        Assert.DoesNotContain(await browser.ConsoleAsync(), line => line.Contains("Uncaught", StringComparison.Ordinal) || line.Contains("null", StringComparison.Ordinal));
+        Assert.DoesNotContain(await browser.ConsoleAsync(),
+            line => line.Contains("Uncaught", StringComparison.Ordinal) || line.Contains("null", StringComparison.Ordinal));
 
         async Task<JsonNode> DropAsync(params string[] names) => (await browser.RunAsync($$"""
             const data = new DataTransfer();
@@ -202,7 +216,8 @@ public sealed class BrowserTests : IDisposable
         }
 
         async Task<bool> AsksBeforeLeavingAsync()
-            => (await browser.RunAsync("const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); return leaving.defaultPrevented;"))!.GetValue<bool>();
+            => (await browser.RunAsync("const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); "
+                + "return leaving.defaultPrevented;"))!.GetValue<bool>();
     }
 
     /// <summary>A WAV file of silence, 16 bits, 44,100 times a second: RIFF, fmt and data.</summary>

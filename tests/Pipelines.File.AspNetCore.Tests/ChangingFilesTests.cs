@@ -8,8 +8,8 @@ using Pipelines.File.AspNetCore;
 namespace FileSendingTests;
 
 /// <summary>
-/// Files that somebody changes as fast as possible while clients fetch them; for two seconds, or PIPELINES_FILE_STRESS_SECONDS. Every word of a file tells which version it is of and where it
-/// stands there.
+/// Files that somebody changes as fast as possible while clients fetch them; for two seconds, or PIPELINES_FILE_STRESS_SECONDS. Every word
+/// of a file tells which version it is of and where it stands there.
 /// </summary>
 [Collection(nameof(AloneCollection))]
 [Trait("Category", StressTime.Category)]
@@ -37,7 +37,8 @@ public sealed class ChangingFilesTests : IDisposable
             idleSeconds,
             change: () =>
             {
-                // The static files middleware announces the length that it has seen before, and of a link its own: so there all versions have one, and there is no link.
+                // The static files middleware announces the length that it has seen before, and of a link its own: so there all versions
+                // have one, and there is no link.
                 (string name, int size) = random.Next(2) == 0 ? ("same.bin", StandardSize) : ("any.bin", random.Next(1, 40_000) * WordSize);
                 switch (random.Next(8))
                 {
@@ -88,7 +89,8 @@ public sealed class ChangingFilesTests : IDisposable
             idleSeconds,
             change: () =>
             {
-                using FileStream file = new(PathOf("same.bin"), FileMode.OpenOrCreate, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);
+                using FileStream file = new(
+                    PathOf("same.bin"), FileMode.OpenOrCreate, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);
                 if (random.Next(3) == 0)
                 {
                     file.SetLength(random.Next(0, StandardSize / WordSize) * WordSize);
@@ -101,19 +103,23 @@ public sealed class ChangingFilesTests : IDisposable
             {
                 for (int i = 0; i < body.Length / WordSize; i++)
                 {
-                    // A file that was cut and grown again has zeros there for a moment, and the system may stop copying, for a page that is not there, within a word.
+                    // A file that was cut and grown again has zeros there for a moment, and the system may stop copying, for a page that is
+                    // not there, within a word.
                     ulong word = BinaryPrimitives.ReadUInt64LittleEndian(body.AsSpan(i * WordSize));
                     ulong expected = Word(VersionOf(word), i, StandardSize);
                     for (int shift = 0; shift < 40; shift += 8)
                     {
                         ulong one = (word >> shift) & 0xFF;
-                        Assert.True(one == 0 || one == ((expected >> shift) & 0xFF), $"{target}: word {i} of {body.Length / WordSize} is {word:x16}, and its version would have {expected:x16}");
+                        Assert.True(one == 0 || one == ((expected >> shift) & 0xFF),
+                            $"{target}: word {i} of {body.Length / WordSize} is {word:x16}, and its version would have {expected:x16}");
                     }
                 }
             });
     }
 
-    /// <summary>Fetches the targets, each in turn over connections of its own, until the time is over. How many bodies came whole.</summary>
+    /// <summary>
+    /// Fetches the targets, each in turn over connections of its own, until the time is over. How many bodies came whole.
+    /// </summary>
     private async Task<int> RunAsync(int maxOpenFiles, double idleSeconds, Action change, string[] targets, Action<string, byte[]> check)
     {
         FilePipelinesOptions options = new() { MaxOpenFiles = maxOpenFiles, OpenFileIdleTime = TimeSpan.FromSeconds(idleSeconds) };
@@ -148,7 +154,8 @@ public sealed class ChangingFilesTests : IDisposable
                     if (response.StatusCode != HttpStatusCode.OK)
                     {
                         // It is gone just now, or has another length than the one that the headers tell.
-                        Assert.True(response.StatusCode is HttpStatusCode.NotFound or HttpStatusCode.InternalServerError, response.StatusCode.ToString());
+                        Assert.True(response.StatusCode is HttpStatusCode.NotFound or HttpStatusCode.InternalServerError,
+                            response.StatusCode.ToString());
                         Interlocked.Increment(ref refused);
                     }
                     else if (body.Length > 0)
@@ -169,7 +176,8 @@ public sealed class ChangingFilesTests : IDisposable
         using HttpClient last = server.CreateClient(HttpVersion.Version11);
         foreach (string target in targets)
         {
-            Assert.Equal(await File.ReadAllBytesAsync(PathOf(Path.GetFileName(target)), _stop), await last.GetByteArrayAsync(target, _stop));
+            Assert.Equal(await File.ReadAllBytesAsync(PathOf(Path.GetFileName(target)), _stop),
+                await last.GetByteArrayAsync(target, _stop));
         }
 
         TestContext.Current.SendDiagnosticMessage($"{changes} changes, {wholes} whole, {aborted} aborted, {refused} refused");

@@ -9,7 +9,8 @@ public sealed record ClientResponse(string Head, long BodyLength, string BodyHas
     public static async Task<ClientResponse> GetAsync(HttpClient client, HttpMethod method, string target, params string[] headers)
     {
         CancellationToken cancellationToken = TestContext.Current.CancellationToken;
-        using HttpRequestMessage request = new(method, target) { Version = client.DefaultRequestVersion, VersionPolicy = HttpVersionPolicy.RequestVersionExact };
+        using HttpRequestMessage request =
+            new(method, target) { Version = client.DefaultRequestVersion, VersionPolicy = HttpVersionPolicy.RequestVersionExact };
         foreach (string header in headers)
         {
             string[] parts = header.Split(": ", 2);
@@ -29,7 +30,8 @@ public sealed record ClientResponse(string Head, long BodyLength, string BodyHas
         }
 
         IEnumerable<string> lines = Lines(response.Headers).Concat(Lines(response.Content.Headers)).Order(StringComparer.Ordinal);
-        return new ClientResponse($"{response.Version} {(int)response.StatusCode}\n{string.Join('\n', lines)}", length, Convert.ToHexString(hash.GetHashAndReset()));
+        return new ClientResponse($"{response.Version} {(int)response.StatusCode}\n{string.Join('\n', lines)}", length,
+            Convert.ToHexString(hash.GetHashAndReset()));
     }
 
     private static IEnumerable<string> Lines(HttpHeaders headers)

@@ -3,7 +3,9 @@ using System.Net.Sockets;
 
 namespace FileSendingTests;
 
-/// <summary>Every response of a server with the middleware against that of the same server without it, as they come over the wire.</summary>
+/// <summary>
+/// Every response of a server with the middleware against that of the same server without it, as they come over the wire.
+/// </summary>
 public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
 {
     private readonly Servers _servers;
@@ -14,14 +16,16 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
 
     public static TheoryData<int, string> SizesAndWays() => [.. FileTree.Sizes.SelectMany(size => s_ways.Select(way => (size, way)))];
 
-    public static TheoryData<int, string> SizesAndRanges() => [.. FileTree.Sizes.SelectMany(size => RangesOf(size).Select(range => (size, range)))];
+    public static TheoryData<int, string> SizesAndRanges()
+        => [.. FileTree.Sizes.SelectMany(size => RangesOf(size).Select(range => (size, range)))];
 
     public static TheoryData<string> RangesOfALargeFile() => [.. RangesOf(FileTree.Large)];
 
     private static string[] RangesOf(int size) =>
     [
-        "bytes=0-0", "bytes=1-100", "bytes=4000-", "bytes=-1", "bytes=-70000", "bytes=0-0,2-3", "bytes=999999999-", "bytes=5-2", "bytes=", "lines=1-2",
-        string.Create(CultureInfo.InvariantCulture, $"bytes={size - 1}-"), string.Create(CultureInfo.InvariantCulture, $"bytes={size}-"),
+        "bytes=0-0", "bytes=1-100", "bytes=4000-", "bytes=-1", "bytes=-70000", "bytes=0-0,2-3", "bytes=999999999-", "bytes=5-2", "bytes=",
+        "lines=1-2", string.Create(CultureInfo.InvariantCulture, $"bytes={size - 1}-"), string.Create(
+            CultureInfo.InvariantCulture, $"bytes={size}-"),
     ];
 
     [Theory]
@@ -98,7 +102,8 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
         string etag = plain.Head.Split('\n').Single(line => line.StartsWith("ETag: ", StringComparison.Ordinal))[6..];
         foreach (string way in new[] { "", "typed/" })
         {
-            await SameAsync([$"GET /{way}{name} HTTP/1.1", "Host: a", .. headers.Select(header => header.Replace("ETAG", etag, StringComparison.Ordinal))]);
+            await SameAsync([$"GET /{way}{name} HTTP/1.1", "Host: a",
+                .. headers.Select(header => header.Replace("ETAG", etag, StringComparison.Ordinal))]);
         }
     }
 

@@ -42,7 +42,8 @@ internal sealed partial class Example
     /// <summary>A name that C# takes.</summary>
     public string Namespace => "Example_" + NoLetter().Replace(Name, "_");
 
-    public bool IsProgram => !_code.Contains("\nnamespace ", StringComparison.Ordinal) && !_code.StartsWith("namespace ", StringComparison.Ordinal);
+    public bool IsProgram
+        => !_code.Contains("\nnamespace ", StringComparison.Ordinal) && !_code.StartsWith("namespace ", StringComparison.Ordinal);
 
     /// <summary>Every block of a page, in order.</summary>
     public static IEnumerable<Example> AllOf(string page, string text)
@@ -56,8 +57,8 @@ internal sealed partial class Example
     }
 
     /// <summary>
-    /// The block as a file of a program that has several: its statements, unchanged, in a method that gets the arguments, its types behind them, in a namespace of its own. Errors
-    /// of the compiler name the page and the line.
+    /// The block as a file of a program that has several: its statements, unchanged, in a method that gets the arguments, its types behind
+    /// them, in a namespace of its own. Errors of the compiler name the page and the line.
     /// </summary>
     public string ToSource()
     {
@@ -72,7 +73,8 @@ internal sealed partial class Example
         int line = _line;
         foreach (string one in _code.TrimEnd('\n').Split('\n'))
         {
-            StringBuilder part = types.Length > 0 || TypeBegins().IsMatch(one) ? types : UsingDirective().IsMatch(one) ? usings : statements;
+            StringBuilder part = types.Length > 0 || TypeBegins().IsMatch(one) ? types
+                : UsingDirective().IsMatch(one) ? usings : statements;
             part.Append(CultureInfo.InvariantCulture, $"#line {line++} \"{_page}\"\n{one}\n");
         }
 

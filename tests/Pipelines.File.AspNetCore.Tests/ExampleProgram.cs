@@ -4,7 +4,10 @@ using System.Text;
 
 namespace FileSendingTests;
 
-/// <summary>Every example of the documentation in one program, which is built once, as a reader would build it: warnings are errors, and nothing is known but the libraries.</summary>
+/// <summary>
+/// Every example of the documentation in one program, which is built once, as a reader would build it: warnings are errors, and nothing is
+/// known but the libraries.
+/// </summary>
 public sealed class ExampleProgram : IAsyncLifetime
 {
     private readonly string _folder = Directory.CreateTempSubdirectory("examples-").FullName;
@@ -13,7 +16,8 @@ public sealed class ExampleProgram : IAsyncLifetime
     internal static IReadOnlyDictionary<string, Example> Examples { get; } = Directory
         .EnumerateFiles(Path.Combine(AppContext.BaseDirectory, "Documentation"), "*.md", SearchOption.AllDirectories)
         .Order(StringComparer.Ordinal)
-        .SelectMany(path => Example.AllOf(Path.GetRelativePath(Path.Combine(AppContext.BaseDirectory, "Documentation"), path).Replace('\\', '/'), File.ReadAllText(path).ReplaceLineEndings("\n")))
+        .SelectMany(path => Example.AllOf(Path.GetRelativePath(Path.Combine(AppContext.BaseDirectory, "Documentation"), path)
+            .Replace('\\', '/'), File.ReadAllText(path).ReplaceLineEndings("\n")))
         .ToDictionary(example => example.Name);
 
     public async ValueTask InitializeAsync()
@@ -24,11 +28,13 @@ public sealed class ExampleProgram : IAsyncLifetime
             await File.WriteAllTextAsync(Path.Combine(_folder, example.Namespace + ".cs"), example.ToSource());
             if (example.IsProgram)
             {
-                program.Append(CultureInfo.InvariantCulture, $"    \"{example.Name}\" => RunAsync({example.Namespace}.Program.RunAsync),\n");
+                program.Append(CultureInfo.InvariantCulture,
+                    $"    \"{example.Name}\" => RunAsync({example.Namespace}.Program.RunAsync),\n");
             }
         }
 
-        program.Append("    _ => throw new ArgumentException(args[0]),\n});\n\nstatic async Task<int> RunAsync(Func<string[], Task> example)\n{\n    await example([]);\n    return 0;\n}\n");
+        program.Append("    _ => throw new ArgumentException(args[0]),\n});\n\n"
+            + "static async Task<int> RunAsync(Func<string[], Task> example)\n{\n    await example([]);\n    return 0;\n}\n");
         await File.WriteAllTextAsync(Path.Combine(_folder, "Program.cs"), program.ToString());
         await File.WriteAllTextAsync(Path.Combine(_folder, "Examples.csproj"), $"""
             <Project Sdk="Microsoft.NET.Sdk.Web">
@@ -53,7 +59,8 @@ public sealed class ExampleProgram : IAsyncLifetime
             await File.WriteAllTextAsync(Path.Combine(_folder, name), "<Project />");
         }
 
-        using Process build = Start(_folder, ["build", "-c", "Release", "-o", Path.Combine(_folder, "out"), "--nologo", "-nodeReuse:false"]);
+        using Process build = Start(
+            _folder, ["build", "-c", "Release", "-o", Path.Combine(_folder, "out"), "--nologo", "-nodeReuse:false"]);
         string output = await build.StandardOutput.ReadToEndAsync();
         await build.WaitForExitAsync();
         Assert.True(build.ExitCode == 0, output);
@@ -79,7 +86,8 @@ public sealed class ExampleProgram : IAsyncLifetime
         };
 
         // What dotnet test has set for itself is not for another build.
-        foreach (string name in start.Environment.Keys.Where(name => name.StartsWith("MSBUILD", StringComparison.OrdinalIgnoreCase)).ToList())
+        foreach (string name
+            in start.Environment.Keys.Where(name => name.StartsWith("MSBUILD", StringComparison.OrdinalIgnoreCase)).ToList())
         {
             start.Environment.Remove(name);
         }

@@ -19,7 +19,8 @@ public sealed unsafe partial class FewDescriptors : IDisposable
         ulong* limits = stackalloc ulong[2];
         Assert.Equal(0, GetLimit(NumberOfFiles, limits));
         _before = limits[0];
-        limits[0] = (ulong)(Directory.EnumerateFileSystemEntries("/proc/self/fd").Max(path => int.Parse(Path.GetFileName(path), CultureInfo.InvariantCulture)) + 1 + spare);
+        limits[0] = (ulong)(Directory.EnumerateFileSystemEntries("/proc/self/fd")
+            .Max(path => int.Parse(Path.GetFileName(path), CultureInfo.InvariantCulture)) + 1 + spare);
         Assert.Equal(0, SetLimit(NumberOfFiles, limits));
     }
 

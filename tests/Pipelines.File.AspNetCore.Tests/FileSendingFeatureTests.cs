@@ -169,7 +169,8 @@ public sealed class FileSendingFeatureTests : IDisposable
         private FileRequest? _operation;
 
         internal HeldFile(string path)
-            : this(path, FileOpening.Open(new FileToOpen(path, FileMode.Open, FileAccess.Read, FileShare.Read) { Backend = FilePipeBackend.ThreadPool }))
+            : this(path, FileOpening.Open(
+                new FileToOpen(path, FileMode.Open, FileAccess.Read, FileShare.Read) { Backend = FilePipeBackend.ThreadPool }))
         {
         }
 
@@ -214,7 +215,8 @@ public sealed class FileSendingFeatureTests : IDisposable
             else
             {
                 Reads++;
-                operation.Finish(RandomAccess.Read(Handle, System.Runtime.InteropServices.MemoryMarshal.AsMemory(operation.FirstBuffer).Span, operation.Offset));
+                operation.Finish(RandomAccess.Read(
+                    Handle, System.Runtime.InteropServices.MemoryMarshal.AsMemory(operation.FirstBuffer).Span, operation.Offset));
             }
 
             operation.Complete();
@@ -271,7 +273,8 @@ public sealed class FileSendingFeatureTests : IDisposable
 
         public Task CompleteAsync() => Task.CompletedTask;
 
-        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default) => throw new NotSupportedException();
+        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
+            => throw new NotSupportedException();
     }
 
     /// <summary>A response whose body is a pipe, and which has started as soon as it was told to.</summary>
@@ -307,7 +310,8 @@ public sealed class FileSendingFeatureTests : IDisposable
 
         public Task CompleteAsync() => throw new NotSupportedException();
 
-        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default) => throw new NotSupportedException();
+        public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)
+            => throw new NotSupportedException();
 
         private sealed class FlushCount(PipeWriter inner, Body body) : PipeWriter
         {

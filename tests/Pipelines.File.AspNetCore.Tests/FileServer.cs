@@ -78,7 +78,8 @@ public sealed class FileServer : IAsyncDisposable
         after?.Invoke(app);
         app.UseStaticFiles(new StaticFileOptions { FileProvider = new PhysicalFileProvider(root), ServeUnknownFileTypes = true });
         app.MapGet("/results/{name}", (string name) => Results.File(Path.Combine(root, name), "text/plain", enableRangeProcessing: true));
-        app.MapMethods("/typed/{name}", ["GET", "HEAD"], (string name) => TypedResults.PhysicalFile(Path.Combine(root, name), "text/plain", "download.txt", enableRangeProcessing: true));
+        app.MapMethods("/typed/{name}", ["GET", "HEAD"], (string name) =>
+            TypedResults.PhysicalFile(Path.Combine(root, name), "text/plain", "download.txt", enableRangeProcessing: true));
         app.MapGet("/mvc/{name}", (string name, HttpContext context) =>
             new PhysicalFileResult(Path.Combine(root, name), "text/plain") { EnableRangeProcessing = true }
                 .ExecuteResultAsync(new ActionContext(context, new RouteData(), new ActionDescriptor())));
@@ -121,7 +122,8 @@ public sealed class FileServer : IAsyncDisposable
             }
             catch (Exception e)
             {
-                await context.Response.WriteAsync(string.Create(CultureInfo.InvariantCulture, $"{e.GetType().FullName} {e.Message} {(e as ArgumentOutOfRangeException)?.ParamName} {context.Response.HasStarted}"));
+                await context.Response.WriteAsync(string.Create(CultureInfo.InvariantCulture,
+                    $"{e.GetType().FullName} {e.Message} {(e as ArgumentOutOfRangeException)?.ParamName} {context.Response.HasStarted}"));
             }
         });
 
@@ -129,7 +131,8 @@ public sealed class FileServer : IAsyncDisposable
         FileServer server = new(app, log);
         if (!onTestHost)
         {
-            server._address = new Uri(app.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.Single());
+            server._address = new Uri(
+                app.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.Single());
         }
 
         return server;
@@ -145,7 +148,13 @@ public sealed class FileServer : IAsyncDisposable
         }
         else
         {
-            SocketsHttpHandler handler = new() { SslOptions = { RemoteCertificateValidationCallback = (_, certificate, _, _) => certificate!.Equals(TestCertificate.Instance) } };
+            SocketsHttpHandler handler = new()
+            {
+                SslOptions =
+                {
+                    RemoteCertificateValidationCallback = (_, certificate, _, _) => certificate!.Equals(TestCertificate.Instance),
+                },
+            };
             client = new HttpClient(handler) { BaseAddress = _address };
         }
 

@@ -1,6 +1,8 @@
 namespace FileSendingTests;
 
-/// <summary>A folder of files of the sizes at which something changes, the same for every server that is compared; gone when the test is over.</summary>
+/// <summary>
+/// A folder of files of the sizes at which something changes, the same for every server that is compared; gone when the test is over.
+/// </summary>
 public sealed class FileTree : IDisposable
 {
     public const int Large = 100 * 1024 * 1024;

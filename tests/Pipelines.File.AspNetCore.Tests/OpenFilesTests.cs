@@ -9,7 +9,9 @@ using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
 
-/// <summary>Files that stay open for the next request: what is kept, for how long, and that nothing is served which is not there any more.</summary>
+/// <summary>
+/// Files that stay open for the next request: what is kept, for how long, and that nothing is served which is not there any more.
+/// </summary>
 [Collection(nameof(AloneCollection))]
 [SupportedOSPlatform("linux")]
 public sealed class OpenFilesTests : IDisposable
@@ -22,7 +24,8 @@ public sealed class OpenFilesTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there files are kept open.");
         Add("any.txt", 1);
         using Microsoft.Win32.SafeHandles.SafeFileHandle any = File.OpenHandle(PathOf("any.txt"));
-        Assert.SkipUnless(Pipelines.File.IO.LocalFileSystems.Hold(any), "The temporary folder lies on a file system that is not known to be local.");
+        Assert.SkipUnless(
+            Pipelines.File.IO.LocalFileSystems.Hold(any), "The temporary folder lies on a file system that is not known to be local.");
     }
 
     public void Dispose() => Directory.Delete(_root, recursive: true);
@@ -49,7 +52,8 @@ public sealed class OpenFilesTests : IDisposable
         Assert.Equal(1, OpenHandles.Of(PathOf("f.txt")));
     }
 
-    public static TheoryData<string> Changes => ["replaced", "rewritten", "grown", "truncated", "linked elsewhere", "folder renamed", "permissions", "times", "deleted", "a folder now"];
+    public static TheoryData<string> Changes => ["replaced", "rewritten", "grown", "truncated", "linked elsewhere", "folder renamed",
+        "permissions", "times", "deleted", "a folder now"];
 
     [Theory]
     [MemberData(nameof(Changes))]
@@ -188,7 +192,8 @@ public sealed class OpenFilesTests : IDisposable
                 FilePipeReader.Create(PathOf("last.txt")).Complete();
                 break;
             case "upload":
-                FilePipeWriter writer = FilePipeWriter.Create(PathOf("new.txt"), new FilePipeWriterOptions { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
+                FilePipeWriter writer = FilePipeWriter.Create(
+                    PathOf("new.txt"), new FilePipeWriterOptions { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
                 writer.Complete();
                 break;
             case "folder":
@@ -230,7 +235,8 @@ public sealed class OpenFilesTests : IDisposable
     [InlineData(0x01021997, false)]
     [InlineData(0x794c7630, false)]
     [InlineData(0x12345678, false)]
-    public void Open_FileSystem_IsKeptWhereItIsKnownToBeLocal(int type, bool isLocal) => Assert.Equal(isLocal, Pipelines.File.IO.LocalFileSystems.IsLocal(type));
+    public void Open_FileSystem_IsKeptWhereItIsKnownToBeLocal(int type, bool isLocal)
+        => Assert.Equal(isLocal, Pipelines.File.IO.LocalFileSystems.IsLocal(type));
 
     [Theory]
     [InlineData("folder/f.txt")]
@@ -328,7 +334,8 @@ public sealed class OpenFilesTests : IDisposable
         using MemoryStream received = new();
         received.Write(first);
         byte[] buffer = new byte[64 * 1024];
-        while (received.Length < content.Length || received.GetBuffer().AsSpan().IndexOf("\r\n\r\n"u8) + 4 + content.Length > received.Length)
+        while (received.Length < content.Length
+            || received.GetBuffer().AsSpan().IndexOf("\r\n\r\n"u8) + 4 + content.Length > received.Length)
         {
             int read = await stream.ReadAsync(buffer, _stop);
             Assert.NotEqual(0, read);
@@ -398,7 +405,8 @@ public sealed class OpenFilesTests : IDisposable
     {
         using OpenFiles files = new(maxFiles: 10, TimeSpan.FromSeconds(10));
         Add("f.txt", 1000);
-        foreach (string path in new[] { "/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero", PathOf("f.txt") + "\0", Path.GetRelativePath(Environment.CurrentDirectory, PathOf("f.txt")) })
+        foreach (string path in new[] { "/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero",
+            PathOf("f.txt") + "\0", Path.GetRelativePath(Environment.CurrentDirectory, PathOf("f.txt")) })
         {
             files.Open(path)?.Release();
             Assert.Equal(0, files.Count);
@@ -418,7 +426,8 @@ public sealed class OpenFilesTests : IDisposable
     {
         Assert.SkipUnless(File.Exists(path), "There is no such file here.");
         await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapGet(
-            "/madeup", context => context.Features.GetRequiredFeature<IHttpResponseBodyFeature>().SendFileAsync(path, 0, null, context.RequestAborted)));
+            "/madeup", context =>
+                context.Features.GetRequiredFeature<IHttpResponseBodyFeature>().SendFileAsync(path, 0, null, context.RequestAborted)));
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
         Assert.Equal(await File.ReadAllTextAsync(path, _stop), await client.GetStringAsync("madeup", _stop));
     }
@@ -542,10 +551,14 @@ public sealed class OpenFilesTests : IDisposable
         Assert.Equal(0, least);
     }
 
-    /// <summary>Waits until the level of this process is nobody else's: a server that was disposed without being stopped keeps its files for their idle time.</summary>
+    /// <summary>
+    /// Waits until the level of this process is nobody else's: a server that was disposed without being stopped keeps its files for their
+    /// idle time.
+    /// </summary>
     private static Task NothingIsKeptAsync(Counters counters) => Eventually.TrueAsync(() => counters["responses.kept"] == 0);
 
-    private Task<FileServer> StartAsync(FilePipelinesOptions? options = null) => FileServer.StartAsync(_root, withPipelines: true, options: options);
+    private Task<FileServer> StartAsync(FilePipelinesOptions? options = null)
+        => FileServer.StartAsync(_root, withPipelines: true, options: options);
 
     private string PathOf(string name) => Path.Combine(_root, name);
 

@@ -11,7 +11,11 @@ namespace FileSendingTests;
 /// <summary>docs/options.md is made of the doc comments, so that the two cannot differ.</summary>
 public sealed partial class OptionsPageTests
 {
-    private static readonly Type[] s_options = [typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(LogFollowerOptions), typeof(FilePipelinesOptions), typeof(SaveBodyOptions)];
+    private static readonly Type[] s_options =
+    [
+        typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(LogFollowerOptions), typeof(FilePipelinesOptions),
+        typeof(SaveBodyOptions),
+    ];
 
     [Fact]
     public void OptionsPage_IsMadeOfTheDocComments()
@@ -38,7 +42,8 @@ public sealed partial class OptionsPageTests
     private static void Write(StringBuilder page, Type type)
     {
         XDocument documentation = XDocument.Load(Path.ChangeExtension(type.Assembly.Location, ".xml"));
-        Dictionary<string, XElement> members = documentation.Descendants("member").ToDictionary(member => (string)member.Attribute("name")!);
+        Dictionary<string, XElement> members = documentation.Descendants("member")
+            .ToDictionary(member => (string)member.Attribute("name")!);
         XElement typeMember = members[$"T:{type.FullName}"];
         page.Append(CultureInfo.InvariantCulture, $"\n## {type.Name}\n\n{TextOf(typeMember.Element("summary"))}\n");
         if (typeMember.Element("example")?.Element("code") is { } code)
@@ -49,15 +54,19 @@ public sealed partial class OptionsPageTests
         page.Append("\n| option | type | meaning |\n| --- | --- | --- |\n");
         foreach (PropertyInfo property in type.GetProperties(BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly))
         {
-            page.Append(CultureInfo.InvariantCulture, $"| `{property.Name}` | `{NameOf(property)}` | {TextOf(members[$"P:{type.FullName}.{property.Name}"].Element("summary"))} |\n");
+            page.Append(CultureInfo.InvariantCulture, $"| `{property.Name}` | `{NameOf(property)}` | "
+                + $"{TextOf(members[$"P:{type.FullName}.{property.Name}"].Element("summary"))} |\n");
         }
     }
 
     private static string NameOf(PropertyInfo property)
     {
         Type type = Nullable.GetUnderlyingType(property.PropertyType) ?? property.PropertyType;
-        string name = type.IsGenericType ? $"{type.Name.Split('`')[0]}<{string.Join(", ", type.GetGenericArguments().Select(argument => Keyword(argument.Name)))}>" : Keyword(type.Name);
-        bool isNullable = type != property.PropertyType || new NullabilityInfoContext().Create(property).ReadState == NullabilityState.Nullable;
+        string name = type.IsGenericType
+            ? $"{type.Name.Split('`')[0]}<{string.Join(", ", type.GetGenericArguments().Select(argument => Keyword(argument.Name)))}>"
+            : Keyword(type.Name);
+        bool isNullable = type != property.PropertyType
+            || new NullabilityInfoContext().Create(property).ReadState == NullabilityState.Nullable;
         return isNullable ? name + "?" : name;
     }
 
@@ -81,7 +90,8 @@ public sealed partial class OptionsPageTests
             {
                 XText words => words.Value,
                 XElement { Name.LocalName: "see" } link when (string?)link.Attribute("langword") is { } word => $"`{word}`",
-                XElement { Name.LocalName: "see" } link when (string?)link.Attribute("href") is { } address => $"[{(link.Value.Length > 0 ? link.Value : address)}]({address})",
+                XElement { Name.LocalName: "see" } link when (string?)link.Attribute("href") is { } address
+                    => $"[{(link.Value.Length > 0 ? link.Value : address)}]({address})",
                 XElement { Name.LocalName: "see" } link => $"`{ShortOf((string)link.Attribute("cref")!)}`",
                 XElement { Name.LocalName: "c" } code => $"`{code.Value}`",
                 XElement other => TextOf(other),
@@ -102,8 +112,10 @@ public sealed partial class OptionsPageTests
     private static string CodeOf(XElement code)
     {
         string[] lines = [.. code.Value.Trim('\n', ' ').Split('\n')];
-        int indent = lines.Skip(1).Where(line => line.Trim().Length > 0).Select(line => line.Length - line.TrimStart().Length).DefaultIfEmpty(0).Min();
-        return string.Join('\n', lines.Select((line, index) => (index == 0 ? line.TrimStart() : line[Math.Min(indent, line.Length)..]).TrimEnd()));
+        int indent = lines.Skip(1).Where(line => line.Trim().Length > 0).Select(line => line.Length - line.TrimStart().Length)
+            .DefaultIfEmpty(0).Min();
+        return string.Join(
+            '\n', lines.Select((line, index) => (index == 0 ? line.TrimStart() : line[Math.Min(indent, line.Length)..]).TrimEnd()));
     }
 
     [GeneratedRegex(@"\s+")]

@@ -3,7 +3,9 @@ using System.Text.RegularExpressions;
 
 namespace FileSendingTests;
 
-/// <summary>Every page of the repository: what its links lead to is there, and its C# is compiled by <see cref="DocumentationTests"/>.</summary>
+/// <summary>
+/// Every page of the repository: what its links lead to is there, and its C# is compiled by <see cref="DocumentationTests"/>.
+/// </summary>
 public sealed partial class PageTests
 {
     private static readonly string? s_root = FindRoot();
@@ -24,8 +26,10 @@ public sealed partial class PageTests
             }
 
             string[] parts = link.Split('#');
-            string target = parts[0].Length == 0 ? page : Path.GetRelativePath(s_root!, Path.GetFullPath(Path.Combine(s_root!, Path.GetDirectoryName(page)!, parts[0])));
-            if (!Path.Exists(Path.Combine(s_root!, target)) || (parts.Length > 1 && !Heading().Matches(WithoutCode(target)).Any(heading => AnchorOf(heading.Groups["text"].Value) == parts[1])))
+            string target = parts[0].Length == 0 ? page
+                : Path.GetRelativePath(s_root!, Path.GetFullPath(Path.Combine(s_root!, Path.GetDirectoryName(page)!, parts[0])));
+            if (!Path.Exists(Path.Combine(s_root!, target)) || (parts.Length > 1
+                && !Heading().Matches(WithoutCode(target)).Any(heading => AnchorOf(heading.Groups["text"].Value) == parts[1])))
             {
                 broken.Add(link);
             }
@@ -39,11 +43,12 @@ public sealed partial class PageTests
     public void CSharp_OfThePage_IsCompiled(string page)
     {
         int blocks = BeginOfCSharp().Count(File.ReadAllText(Path.Combine(s_root!, page)));
-        Assert.Equal(blocks, ExampleProgram.Examples.Keys.Count(name => name.StartsWith(page.Replace('\\', '/') + ":", StringComparison.Ordinal)));
+        Assert.Equal(blocks,
+            ExampleProgram.Examples.Keys.Count(name => name.StartsWith(page.Replace('\\', '/') + ":", StringComparison.Ordinal)));
     }
 
-    // Where the tests run from a folder of their own, there is no repository around them.
-    private static string? FindRoot()
+    /// <summary>Where the tests run from a folder of their own, there is no repository around them.</summary>
+    internal static string? FindRoot()
     {
         DirectoryInfo? folder = new(AppContext.BaseDirectory);
         while (folder is not null && !File.Exists(Path.Combine(folder.FullName, "Pipelines.File.slnx")))
@@ -56,9 +61,11 @@ public sealed partial class PageTests
 
     private static IEnumerable<string> PagesBelow(string folder)
         => Directory.EnumerateFiles(folder, "*.md").Select(path => Path.GetRelativePath(s_root!, path))
-            .Concat(Directory.EnumerateDirectories(folder).Where(below => Path.GetFileName(below) is not (".git" or "bin" or "obj" or "artifacts" or "BenchmarkDotNet.Artifacts" or "report-quick")).SelectMany(PagesBelow));
+            .Concat(Directory.EnumerateDirectories(folder).Where(below => Path.GetFileName(below)
+                is not (".git" or "bin" or "obj" or "artifacts" or "BenchmarkDotNet.Artifacts" or "report-quick")).SelectMany(PagesBelow));
 
-    private static string WithoutCode(string page) => Code().Replace(File.ReadAllText(Path.Combine(s_root!, page)).ReplaceLineEndings("\n"), "");
+    private static string WithoutCode(string page)
+        => Code().Replace(File.ReadAllText(Path.Combine(s_root!, page)).ReplaceLineEndings("\n"), "");
 
     // As GitHub makes it: lower case, letters, digits, hyphens and underscores, a hyphen for each space.
     private static string AnchorOf(string heading)

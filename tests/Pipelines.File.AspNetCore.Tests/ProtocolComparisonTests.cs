@@ -8,7 +8,9 @@ using Microsoft.Extensions.DependencyInjection;
 
 namespace FileSendingTests;
 
-/// <summary>The same comparison where the bytes on the wire are framed or encrypted, on the test host, and around middleware that wraps the body.</summary>
+/// <summary>
+/// The same comparison where the bytes on the wire are framed or encrypted, on the test host, and around middleware that wraps the body.
+/// </summary>
 public sealed class ProtocolComparisonTests : IClassFixture<ProtocolComparisonTests.SharedFiles>
 {
     private readonly FileTree _files;
@@ -71,7 +73,8 @@ public sealed class ProtocolComparisonTests : IClassFixture<ProtocolComparisonTe
 
             await SameAsync(HttpMethod.Head, name);
             await SameAsync(HttpMethod.Head, "typed/" + name);
-            foreach (string range in new[] { "bytes=0-0", "bytes=1-100", "bytes=-70000", "bytes=4000-", "bytes=0-0,2-3", "bytes=999999999-", string.Create(CultureInfo.InvariantCulture, $"bytes={size}-") })
+            foreach (string range in new[] { "bytes=0-0", "bytes=1-100", "bytes=-70000", "bytes=4000-", "bytes=0-0,2-3", "bytes=999999999-",
+                string.Create(CultureInfo.InvariantCulture, $"bytes={size}-") })
             {
                 await SameAsync(HttpMethod.Get, name, $"Range: {range}");
             }
@@ -80,11 +83,13 @@ public sealed class ProtocolComparisonTests : IClassFixture<ProtocolComparisonTe
             if (!isLarge)
             {
                 ClientResponse compressed = await SameAsync(HttpMethod.Get, name, "Accept-Encoding: gzip");
-                Assert.Equal(way is Way.BeforeCompression or Way.AfterCompression, compressed.Head.Contains("Content-Encoding: gzip", StringComparison.Ordinal));
+                Assert.Equal(way is Way.BeforeCompression or Way.AfterCompression,
+                    compressed.Head.Contains("Content-Encoding: gzip", StringComparison.Ordinal));
             }
         }
 
-        foreach (string target in new[] { "missing.txt", "throws/missing.txt", "throws/-", "throws/4096.txt?offset=4097", "throws/4096.txt?offset=1&count=4096", "send/4096.txt?offset=4095", "send/4096.txt?status=404" })
+        foreach (string target in new[] { "missing.txt", "throws/missing.txt", "throws/-", "throws/4096.txt?offset=4097",
+            "throws/4096.txt?offset=1&count=4096", "send/4096.txt?offset=4095", "send/4096.txt?status=404" })
         {
             await SameAsync(HttpMethod.Get, target);
         }

@@ -4,7 +4,9 @@ using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
 
-/// <summary>Kestrel's minimum data rate: whoever is served without the library is served with it, and whoever takes nothing is cut off by both.</summary>
+/// <summary>
+/// Kestrel's minimum data rate: whoever is served without the library is served with it, and whoever takes nothing is cut off by both.
+/// </summary>
 [Collection(nameof(AloneCollection))]
 [Trait("Category", StressTime.Category)]
 public sealed class RateTests : IDisposable
@@ -84,6 +86,7 @@ public sealed class RateTests : IDisposable
         => FileServer.StartAsync(
             _root,
             withPipelines,
-            configureKestrel: kestrel => kestrel.Limits.MinResponseDataRate = new MinDataRate(bytesPerSecond, gracePeriod: TimeSpan.FromSeconds(1.1)),
+            configureKestrel: kestrel =>
+                kestrel.Limits.MinResponseDataRate = new MinDataRate(bytesPerSecond, gracePeriod: TimeSpan.FromSeconds(1.1)),
             options: new FilePipelinesOptions { SegmentSize = segmentSize });
 }

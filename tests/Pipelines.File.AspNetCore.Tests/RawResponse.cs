@@ -11,7 +11,8 @@ public sealed record RawResponse(string Head, long BodyLength, string BodyHash, 
     /// <summary>Sends one request and reads one response. <paramref name="request"/> is the lines of its head.</summary>
     public static async Task<RawResponse> GetAsync(Stream connection, params string[] request)
     {
-        await connection.WriteAsync(Encoding.ASCII.GetBytes(string.Join("\r\n", request) + "\r\n\r\n"), TestContext.Current.CancellationToken);
+        await connection.WriteAsync(
+            Encoding.ASCII.GetBytes(string.Join("\r\n", request) + "\r\n\r\n"), TestContext.Current.CancellationToken);
         return await ReadAsync(connection, isHead: request[0].StartsWith("HEAD", StringComparison.Ordinal));
     }
 
@@ -38,7 +39,8 @@ public sealed record RawResponse(string Head, long BodyLength, string BodyHash, 
             isChunked |= line == "Transfer-Encoding: chunked";
         }
 
-        bool hasBody = head.Count > 0 && !isHead && !head[0].Contains(" 304 ", StringComparison.Ordinal) && !head[0].Contains(" 204 ", StringComparison.Ordinal);
+        bool hasBody = head.Count > 0 && !isHead && !head[0].Contains(" 304 ", StringComparison.Ordinal)
+            && !head[0].Contains(" 204 ", StringComparison.Ordinal);
         using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
         long length = 0;
         bool isWhole = head.Count > 0;

@@ -38,7 +38,8 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Such names are only to be had there.");
         await File.WriteAllTextAsync(Path.Combine(_root, "good.txt"), "x", _stop);
-        using Process made = Process.Start(new ProcessStartInfo("sh", ["-c", "touch \"$(printf 'bad\\377name')\" && mkdir \"$(printf 'folder\\377')\" && ln -s nowhere dangling"]) { WorkingDirectory = _root })!;
+        const string Make = "touch \"$(printf 'bad\\377name')\" && mkdir \"$(printf 'folder\\377')\" && ln -s nowhere dangling";
+        using Process made = Process.Start(new ProcessStartInfo("sh", ["-c", Make]) { WorkingDirectory = _root })!;
         await made.WaitForExitAsync(_stop);
         Assert.Equal(["good.txt"], await NamesAsync(""));
     }
@@ -93,7 +94,8 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     public async Task Put_NameWithSigns_IsListedAndServed(string encoded, string name)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Such names are not to be had there.");
-        Uri target = new(_client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
+        Uri target = new(
+            _client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
         using HttpResponseMessage made = await _client.PutAsync(target, new ByteArrayContent("content"u8.ToArray()), _stop);
         Assert.Equal(HttpStatusCode.Created, made.StatusCode);
         Assert.Equal([name], Directory.EnumerateFiles(_root).Select(Path.GetFileName));
@@ -109,7 +111,8 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     [InlineData("a%EF%BF%BDb")]
     public async Task AnyMethod_NoName_IsNotFound(string encoded)
     {
-        Uri target = new(_client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
+        Uri target = new(
+            _client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
         using HttpResponseMessage made = await _client.PutAsync(target, new ByteArrayContent([1]), _stop);
         Assert.InRange((int)made.StatusCode, 400, 404);
         Assert.Empty(Directory.EnumerateFileSystemEntries(_root));
@@ -161,7 +164,8 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
         Assert.Equal("no-cache", response.Headers.GetValues("Cache-Control").Single());
         Assert.Equal("nosniff", response.Headers.GetValues("X-Content-Type-Options").Single());
         Assert.Equal("same-origin", response.Headers.GetValues("Cross-Origin-Resource-Policy").Single());
-        Assert.Equal(isSandboxed, response.Headers.TryGetValues("Content-Security-Policy", out IEnumerable<string>? policy) && policy.Single().StartsWith("sandbox", StringComparison.Ordinal));
+        Assert.Equal(isSandboxed, response.Headers.TryGetValues("Content-Security-Policy", out IEnumerable<string>? policy)
+            && policy.Single().StartsWith("sandbox", StringComparison.Ordinal));
     }
 
     private async Task<HttpStatusCode> PutAsync(string name, string content, (string Name, string Value) header)

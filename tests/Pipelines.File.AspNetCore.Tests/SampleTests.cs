@@ -24,7 +24,8 @@ public sealed class SampleTests : IAsyncLifetime
         TheoryData<string> attempts = [];
         string[] ups =
         [
-            "..", "%2e%2e", "%2E%2E", ".%2e", "%2e.", "%252e%252e", "..%00", "..;", "%c0%ae%c0%ae", "%e0%80%ae%e0%80%ae", "%uff0e%uff0e", "....", "...", "..%20", "..%09", ".%0a.", "..%c0%af", "%ff%ff",
+            "..", "%2e%2e", "%2E%2E", ".%2e", "%2e.", "%252e%252e", "..%00", "..;", "%c0%ae%c0%ae", "%e0%80%ae%e0%80%ae", "%uff0e%uff0e",
+            "....", "...", "..%20", "..%09", ".%0a.", "..%c0%af", "%ff%ff",
         ];
         string[] slashes = ["/", "%2f", "%2F", "%252f", "\\", "%5c", "%255c", "%c0%af", "%e0%80%af", "/./", "//", "%2f%2f", "/%2f"];
         foreach (string up in ups)
@@ -39,13 +40,18 @@ public sealed class SampleTests : IAsyncLifetime
 
         foreach (string attempt in new[]
         {
-            "/secret.txt", "/../secret.txt", "/../../secret.txt", "/files/../../secret.txt", "/files/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd", "/files//etc/passwd", "/files/%2fetc%2fpasswd",
-            "/files/%2fetc/passwd", "/files//secret.txt", "/files/ROOT/../secret.txt", "/files/%2FOLDER%2Fsecret.txt", "/files/FOLDER/secret.txt", "/files/file:///FOLDER/secret.txt", "/files/file:FOLDER/secret.txt",
-            "/files/C:%5csecret.txt", "/files/C:/secret.txt", "/files/C:secret.txt", "/files/%5c%5clocalhost%5csecret.txt", "/files/~/secret.txt", "/files/link.txt", "/files/links/secret.txt", "/files/links/",
-            "/files/links", "/files/folder/link.txt", "/files/loop/secret.txt", "/files/upwards/secret.txt", "/files/upwards/root/../secret.txt", "/files/.hidden", "/files/folder/.hidden", "/files/.", "/files/./..", "/files/..",
-            "/files/..?a=b", "/files/../", "/files/%2e%2e%2f", "/files/folder/..%2f..%2fsecret.txt?x", "/files/folder/../../secret.txt#f", "/files/folder%00/../../secret.txt", "/files/readme.txt/../../secret.txt",
-            "/files/readme.txt%00.png", "/files/%00", "/files/folder/%2e%2e/%2e%2e/secret.txt", "/metrics/../../secret.txt", "/assets/../../secret.txt", "/assets/..%2fsecret.txt", "/FILES/../secret.txt",
-            "http://127.0.0.1/files/../secret.txt", "http://127.0.0.1/files/..%2fsecret.txt", "secret.txt", "../secret.txt", "*", "",
+            "/secret.txt", "/../secret.txt", "/../../secret.txt", "/files/../../secret.txt",
+            "/files/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd", "/files//etc/passwd", "/files/%2fetc%2fpasswd", "/files/%2fetc/passwd",
+            "/files//secret.txt", "/files/ROOT/../secret.txt", "/files/%2FOLDER%2Fsecret.txt", "/files/FOLDER/secret.txt",
+            "/files/file:///FOLDER/secret.txt", "/files/file:FOLDER/secret.txt", "/files/C:%5csecret.txt", "/files/C:/secret.txt",
+            "/files/C:secret.txt", "/files/%5c%5clocalhost%5csecret.txt", "/files/~/secret.txt", "/files/link.txt",
+            "/files/links/secret.txt", "/files/links/", "/files/links", "/files/folder/link.txt", "/files/loop/secret.txt",
+            "/files/upwards/secret.txt", "/files/upwards/root/../secret.txt", "/files/.hidden", "/files/folder/.hidden", "/files/.",
+            "/files/./..", "/files/..", "/files/..?a=b", "/files/../", "/files/%2e%2e%2f", "/files/folder/..%2f..%2fsecret.txt?x",
+            "/files/folder/../../secret.txt#f", "/files/folder%00/../../secret.txt", "/files/readme.txt/../../secret.txt",
+            "/files/readme.txt%00.png", "/files/%00", "/files/folder/%2e%2e/%2e%2e/secret.txt", "/metrics/../../secret.txt",
+            "/assets/../../secret.txt", "/assets/..%2fsecret.txt", "/FILES/../secret.txt", "http://127.0.0.1/files/../secret.txt",
+            "http://127.0.0.1/files/..%2fsecret.txt", "secret.txt", "../secret.txt", "*", "",
         })
         {
             attempts.Add(attempt);
@@ -95,9 +101,11 @@ public sealed class SampleTests : IAsyncLifetime
         {
             foreach (string method in new[] { "GET", "HEAD", "PUT" })
             {
-                string target = row.Data.Replace("FOLDER", _folder, StringComparison.Ordinal).Replace("ROOT", _root, StringComparison.Ordinal);
+                string target = row.Data.Replace("FOLDER", _folder, StringComparison.Ordinal)
+                    .Replace("ROOT", _root, StringComparison.Ordinal);
                 string response = await AskAsync(method, target);
-                if (!response.StartsWith("HTTP/1.1 ", StringComparison.Ordinal) || response.Contains(Secret, StringComparison.Ordinal) || Outside() != before)
+                if (!response.StartsWith("HTTP/1.1 ", StringComparison.Ordinal)
+                    || response.Contains(Secret, StringComparison.Ordinal) || Outside() != before)
                 {
                     failures.Add($"{method} {target}: {response.Split('\r')[0]}");
                 }
@@ -116,7 +124,8 @@ public sealed class SampleTests : IAsyncLifetime
         await using WebApplication app = _app;
         await StartAsync(new Settings(_root, Port: 0, Overwrite: true));
         string before = Outside();
-        foreach (string target in new[] { "link.txt", "folder/link.txt", "links/secret.txt", "links/new.txt", "upwards/secret.txt", "upwards/new.txt", "loop/new.txt", "loop" })
+        foreach (string target in new[] { "link.txt", "folder/link.txt", "links/secret.txt", "links/new.txt", "upwards/secret.txt",
+            "upwards/new.txt", "loop/new.txt", "loop" })
         {
             Assert.StartsWith("HTTP/1.1 404", await AskAsync("PUT", "/files/" + target), StringComparison.Ordinal);
         }
@@ -136,7 +145,8 @@ public sealed class SampleTests : IAsyncLifetime
         string page = await response.Content.ReadAsStringAsync(_stop);
         Assert.DoesNotContain("<img", page, StringComparison.Ordinal);
         Assert.DoesNotContain("href=\"javascript:", page, StringComparison.Ordinal);
-        Assert.Contains("script-src 'self'", Assert.Single(response.Headers.GetValues("Content-Security-Policy")), StringComparison.Ordinal);
+        Assert.Contains(
+            "script-src 'self'", Assert.Single(response.Headers.GetValues("Content-Security-Policy")), StringComparison.Ordinal);
         Assert.Contains("href=\"folder/\"", page, StringComparison.Ordinal);
         Assert.Contains("href=\"readme.txt\"", page, StringComparison.Ordinal);
         foreach (string hidden in new[] { ".hidden", "link.txt", "links", "upwards", "loop" })
@@ -156,7 +166,8 @@ public sealed class SampleTests : IAsyncLifetime
         Assert.Equal((HttpStatusCode.PartialContent, "345"), (response.StatusCode, await response.Content.ReadAsStringAsync(_stop)));
         Assert.Equal("bytes 3-5/10", response.Content.Headers.ContentRange!.ToString());
         Assert.Contains("sandbox", Assert.Single(response.Headers.GetValues("Content-Security-Policy")), StringComparison.Ordinal);
-        using HttpRequestMessage conditional = new(HttpMethod.Get, "files/readme.txt") { Headers = { { "If-None-Match", response.Headers.ETag!.ToString() } } };
+        using HttpRequestMessage conditional =
+            new(HttpMethod.Get, "files/readme.txt") { Headers = { { "If-None-Match", response.Headers.ETag!.ToString() } } };
         Assert.Equal(HttpStatusCode.NotModified, (await _client.SendAsync(conditional, _stop)).StatusCode);
         Assert.Equal(HttpStatusCode.NotFound, (await _client.GetAsync("files/none.txt", _stop)).StatusCode);
         Assert.Equal(HttpStatusCode.NotFound, (await _client.GetAsync("files/readme.txt/", _stop)).StatusCode);
@@ -176,7 +187,8 @@ public sealed class SampleTests : IAsyncLifetime
     {
         byte[] content = FileTree.Content(300_000);
         HttpResponseMessage response = await _client.PutAsync("files/folder/new%20%252e.bin", new ByteArrayContent(content), _stop);
-        Assert.Equal((HttpStatusCode.Created, "/files/folder/new%20%252e.bin"), (response.StatusCode, response.Headers.Location!.ToString()));
+        Assert.Equal((HttpStatusCode.Created, "/files/folder/new%20%252e.bin"),
+            (response.StatusCode, response.Headers.Location!.ToString()));
         Assert.Equal(content, await _client.GetByteArrayAsync("files/folder/new%20%252e.bin", _stop));
         Assert.Equal(content, await File.ReadAllBytesAsync(Path.Combine(_root, "folder", "new %2e.bin"), _stop));
         string metrics = await _client.GetStringAsync("metrics", _stop);
@@ -196,8 +208,10 @@ public sealed class SampleTests : IAsyncLifetime
     [Fact]
     public async Task Put_TooLongOrThereAlready_IsRefused()
     {
-        Assert.Equal(HttpStatusCode.RequestEntityTooLarge, (await _client.PutAsync("files/large.bin", new ByteArrayContent(new byte[1_000_001]), _stop)).StatusCode);
-        Assert.Equal(HttpStatusCode.Created, (await _client.PutAsync("files/large.bin", new ByteArrayContent(new byte[1_000_000]), _stop)).StatusCode);
+        Assert.Equal(HttpStatusCode.RequestEntityTooLarge,
+            (await _client.PutAsync("files/large.bin", new ByteArrayContent(new byte[1_000_001]), _stop)).StatusCode);
+        Assert.Equal(HttpStatusCode.Created,
+            (await _client.PutAsync("files/large.bin", new ByteArrayContent(new byte[1_000_000]), _stop)).StatusCode);
         Assert.Equal(HttpStatusCode.Conflict, (await _client.PutAsync("files/large.bin", new ByteArrayContent([1]), _stop)).StatusCode);
         Assert.Equal(HttpStatusCode.Conflict, (await _client.PutAsync("files/folder", new ByteArrayContent([1]), _stop)).StatusCode);
         Assert.Equal(1_000_000, new FileInfo(Path.Combine(_root, "large.bin")).Length);
@@ -227,7 +241,8 @@ public sealed class SampleTests : IAsyncLifetime
     [InlineData("no argument", "ROOT")]
     public void Parse_BadArgument_TellsItInOneLine(string expected, params string[] arguments)
     {
-        Assert.Null(Settings.Parse([.. arguments.Select(argument => argument.Replace("ROOT", _root, StringComparison.Ordinal))], out string? error));
+        Assert.Null(Settings.Parse(
+            [.. arguments.Select(argument => argument.Replace("ROOT", _root, StringComparison.Ordinal))], out string? error));
         Assert.Contains(expected.Replace("--root is", "--root FOLDER is", StringComparison.Ordinal), error, StringComparison.Ordinal);
         Assert.DoesNotContain('\n', error!);
     }
@@ -235,7 +250,8 @@ public sealed class SampleTests : IAsyncLifetime
     [Fact]
     public void Parse_Arguments_AreTaken()
     {
-        Settings? settings = Settings.Parse(["--root", _root + "/", "--port", "0", "--max-upload", "5M", "--overwrite", "--durable", "--drop-behind"], out string? error);
+        Settings? settings = Settings.Parse(
+            ["--root", _root + "/", "--port", "0", "--max-upload", "5M", "--overwrite", "--durable", "--drop-behind"], out string? error);
         Assert.Null(error);
         Assert.Equal(new Settings(_root, 0, 5 << 20, Overwrite: true, Durable: true, DropBehind: true), settings);
     }
@@ -259,7 +275,8 @@ public sealed class SampleTests : IAsyncLifetime
         using Socket socket = new(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
         await socket.ConnectAsync(IPAddress.Loopback, new Uri(_app.Urls.Single()).Port, _stop);
         string body = method == "PUT" ? "Content-Length: 5\r\n\r\nwrong" : "\r\n";
-        await socket.SendAsync(Encoding.Latin1.GetBytes($"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{body}"), _stop);
+        await socket.SendAsync(
+            Encoding.Latin1.GetBytes($"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{body}"), _stop);
         StringBuilder response = new();
         byte[] buffer = new byte[64 * 1024];
         try

@@ -27,29 +27,30 @@ public sealed class SectionTests : IAsyncLifetime
     private long? _requestLimit;
     private volatile string? _answer;
 
-    public async ValueTask InitializeAsync() => _server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapPost("/form", async context =>
-    {
-        context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = _requestLimit;
-        StringBuilder answer = new();
-        try
+    public async ValueTask InitializeAsync()
+        => _server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapPost("/form", async context =>
         {
-            string boundary = HeaderUtilities.RemoveQuotes(MediaTypeHeaderValue.Parse(context.Request.ContentType).Boundary).ToString();
-            MultipartReader reader = new(boundary, context.Request.Body, bufferSize: 64 * 1024) { BodyLengthLimit = _readerLimit };
-            while (await reader.ReadNextSectionAsync(context.RequestAborted) is { } section)
+            context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = _requestLimit;
+            StringBuilder answer = new();
+            try
             {
-                string name = section.GetContentDispositionHeader()!.FileName.ToString();
-                long length = await section.SaveSectionAsync(PathOf(name), _options);
-                answer.Append(CultureInfo.InvariantCulture, $"{name} {length}\n");
+                string boundary = HeaderUtilities.RemoveQuotes(MediaTypeHeaderValue.Parse(context.Request.ContentType).Boundary).ToString();
+                MultipartReader reader = new(boundary, context.Request.Body, bufferSize: 64 * 1024) { BodyLengthLimit = _readerLimit };
+                while (await reader.ReadNextSectionAsync(context.RequestAborted) is { } section)
+                {
+                    string name = section.GetContentDispositionHeader()!.FileName.ToString();
+                    long length = await section.SaveSectionAsync(PathOf(name), _options);
+                    answer.Append(CultureInfo.InvariantCulture, $"{name} {length}\n");
+                }
             }
-        }
-        catch (Exception e)
-        {
-            answer.Append(CultureInfo.InvariantCulture, $"{e.GetType().Name} {(e as BadHttpRequestException)?.StatusCode}");
-        }
+            catch (Exception e)
+            {
+                answer.Append(CultureInfo.InvariantCulture, $"{e.GetType().Name} {(e as BadHttpRequestException)?.StatusCode}");
+            }
 
-        _answer = answer.ToString();
-        await context.Response.WriteAsync(_answer);
-    }));
+            _answer = answer.ToString();
+            await context.Response.WriteAsync(_answer);
+        }));
 
     public async ValueTask DisposeAsync()
     {
@@ -79,7 +80,8 @@ public sealed class SectionTests : IAsyncLifetime
     public async Task SaveSectionAsync_LongerThanAllowed_Is413AndLeavesNothing()
     {
         _options = new SaveBodyOptions { MaxLength = 100_000 };
-        Assert.Equal("a.bin 100000\nBadHttpRequestException 413", await PostAsync(("a.bin", new byte[100_000]), ("b.bin", new byte[100_001])));
+        Assert.Equal("a.bin 100000\nBadHttpRequestException 413",
+            await PostAsync(("a.bin", new byte[100_000]), ("b.bin", new byte[100_001])));
         AssertFiles("a.bin");
         _options = null;
         _readerLimit = 1000;
@@ -113,7 +115,8 @@ public sealed class SectionTests : IAsyncLifetime
         {
             string part = "--x\r\nContent-Disposition: form-data; name=f; filename=a.bin\r\n\r\n" + new string('y', 200_000);
             await socket.SendAsync(Encoding.ASCII.GetBytes(
-                $"POST /form HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\nTransfer-Encoding: chunked\r\n\r\n{part.Length:x}\r\n{part}\r\n{rest}"), _stop);
+                $"POST /form HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + $"{part.Length:x}\r\n{part}\r\n{rest}"), _stop);
             if (rest.Length == 0)
             {
                 socket.Shutdown(SocketShutdown.Send);
@@ -145,7 +148,8 @@ public sealed class SectionTests : IAsyncLifetime
     {
         await using GZipStream packed = new(new MemoryStream([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]), CompressionMode.Decompress);
         MultipartSection section = new() { Body = packed };
-        BadHttpRequestException thrown = await Assert.ThrowsAsync<BadHttpRequestException>(() => section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        BadHttpRequestException thrown =
+            await Assert.ThrowsAsync<BadHttpRequestException>(() => section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
         Assert.Equal(StatusCodes.Status400BadRequest, thrown.StatusCode);
         AssertFiles();
     }
@@ -156,8 +160,10 @@ public sealed class SectionTests : IAsyncLifetime
     [InlineData(4097)]
     public async Task SaveSectionAsync_BodyInPieces_AreTheFiles(int piece)
     {
-        byte[] content = [.. Enumerable.Range(0, 5000).SelectMany(i => i % 7 == 0 ? "\r\n--bound"u8.ToArray() : i % 5 == 0 ? "\r\n--boundar"u8.ToArray() : "\r\r\n-"u8.ToArray())];
-        byte[] form = [.. "--boundary\r\n\r\n"u8, .. content, .. "\r\n--boundary\r\nA: b\r\n\r\n"u8, .. content, .. "\r\n--boundary--\r\n"u8];
+        byte[] content = [.. Enumerable.Range(0, 5000)
+            .SelectMany(i => i % 7 == 0 ? "\r\n--bound"u8.ToArray() : i % 5 == 0 ? "\r\n--boundar"u8.ToArray() : "\r\r\n-"u8.ToArray())];
+        byte[] form = [.. "--boundary\r\n\r\n"u8, .. content, .. "\r\n--boundary\r\nA: b\r\n\r\n"u8, .. content,
+            .. "\r\n--boundary--\r\n"u8];
         MultipartReader reader = new("boundary", new PieceStream(form, piece), bufferSize: 128);
         for (int i = 0; i < 2; i++)
         {
@@ -182,14 +188,16 @@ public sealed class SectionTests : IAsyncLifetime
             try
             {
                 MultipartSection? section = await reader.ReadNextSectionAsync(_stop);
-                what = section is null ? "null" : (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).ToString(CultureInfo.InvariantCulture);
+                what = section is null ? "null"
+                    : (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).ToString(CultureInfo.InvariantCulture);
             }
             catch (Exception e)
             {
                 what = $"{e.GetType().Name} {e.Message}";
             }
 
-            log.Append(CultureInfo.InvariantCulture, $"{length}: {what}; {(File.Exists(PathOf("f")) ? File.ReadAllText(PathOf("f")) : "-")}\n");
+            log.Append(CultureInfo.InvariantCulture,
+                $"{length}: {what}; {(File.Exists(PathOf("f")) ? File.ReadAllText(PathOf("f")) : "-")}\n");
             Assert.True(!File.Exists(PathOf("f")) || File.ReadAllText(PathOf("f")) == "abc", log.ToString());
         }
 
@@ -199,7 +207,8 @@ public sealed class SectionTests : IAsyncLifetime
     public async Task SaveSectionAsync_LargeFileByCurl_MemoryStaysFlat()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It runs curl.");
-        long size = long.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_UPLOAD_BYTES"), CultureInfo.InvariantCulture, out long given) ? given : 96 * 1024 * 1024;
+        long size = long.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_UPLOAD_BYTES"), CultureInfo.InvariantCulture,
+            out long given) ? given : 96 * 1024 * 1024;
         string source = Path.Combine(Directory.CreateTempSubdirectory("file-sending-").FullName, "large.bin");
         try
         {
@@ -217,7 +226,8 @@ public sealed class SectionTests : IAsyncLifetime
             Assert.Equal("warm.bin 3000000\n", await PostAsync(("warm.bin", FileTree.Content(3_000_000))));
             long before = GC.GetTotalMemory(forceFullCollection: true);
             long most = before;
-            using Process curl = Process.Start(new ProcessStartInfo("curl", ["-sS", "--max-time", "500", "-F", $"f=@{source}", $"http://127.0.0.1:{_server.Port}/form"]) { RedirectStandardOutput = true })!;
+            string[] arguments = ["-sS", "--max-time", "500", "-F", $"f=@{source}", $"http://127.0.0.1:{_server.Port}/form"];
+            using Process curl = Process.Start(new ProcessStartInfo("curl", arguments) { RedirectStandardOutput = true })!;
             Task<string> answer = curl.StandardOutput.ReadToEndAsync(_stop);
             while (!answer.IsCompleted)
             {
@@ -245,10 +255,13 @@ public sealed class SectionTests : IAsyncLifetime
     public async Task SaveSectionAsync_NotWhatItTakes_Throws()
     {
         MultipartSection section = new() { Body = new MemoryStream([1]) };
-        await Assert.ThrowsAsync<ArgumentNullException>(() => ((MultipartSection)null!).SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        await Assert.ThrowsAsync<ArgumentNullException>(
+            () => ((MultipartSection)null!).SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
         await Assert.ThrowsAsync<ArgumentException>(() => section.SaveSectionAsync("", cancellationToken: _stop));
-        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(() => section.SaveSectionAsync(PathOf("f"), new SaveBodyOptions { MaxLength = -1 }, _stop));
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => section.SaveSectionAsync(PathOf("f"), null, new CancellationToken(true)));
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+            () => section.SaveSectionAsync(PathOf("f"), new SaveBodyOptions { MaxLength = -1 }, _stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            () => section.SaveSectionAsync(PathOf("f"), null, new CancellationToken(true)));
         AssertFiles();
         Assert.Equal(1, await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
         AssertFiles("f");
@@ -270,14 +283,18 @@ public sealed class SectionTests : IAsyncLifetime
     private string PathOf(string name) => Path.Combine(_root, name);
 
     private void AssertFiles(params string[] names)
-        => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
+        => Assert.Equal(
+            names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 })
+                .Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
 
     private sealed class PieceStream(byte[] content, int piece) : MemoryStream(content)
     {
         public override int Read(byte[] buffer, int offset, int count) => base.Read(buffer, offset, Math.Min(count, piece));
 
-        public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) => base.ReadAsync(buffer, offset, Math.Min(count, piece), cancellationToken);
+        public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+            => base.ReadAsync(buffer, offset, Math.Min(count, piece), cancellationToken);
 
-        public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default) => base.ReadAsync(buffer[..Math.Min(buffer.Length, piece)], cancellationToken);
+        public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+            => base.ReadAsync(buffer[..Math.Min(buffer.Length, piece)], cancellationToken);
     }
 }

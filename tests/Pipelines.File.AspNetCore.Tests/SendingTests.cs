@@ -70,7 +70,8 @@ public sealed class SendingTests : IDisposable
         Add("small.txt", 999);
         Add("large.txt", 1000);
         using Counters counters = new();
-        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, options: new FilePipelinesOptions { MinimumSize = 1000 });
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, options: new FilePipelinesOptions { MinimumSize = 1000 });
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
         Assert.Equal(999, (await client.GetByteArrayAsync("small.txt", _stop)).Length);
         Assert.Equal((0, 1), (counters["responses.sent"], counters["responses.left"]));
@@ -85,7 +86,8 @@ public sealed class SendingTests : IDisposable
     public async Task Get_AnySegmentSize_SendsTheBytes(int segmentSize)
     {
         byte[] content = Add("f.txt", 3_000_001);
-        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, options: new FilePipelinesOptions { SegmentSize = segmentSize });
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, options: new FilePipelinesOptions { SegmentSize = segmentSize });
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
         Assert.Equal(content, await client.GetByteArrayAsync("f.txt", _stop));
         Assert.Equal(content, await client.GetByteArrayAsync("send/f.txt", _stop));
@@ -208,7 +210,8 @@ public sealed class SendingTests : IDisposable
     {
         Add("f.txt", Large);
         Add("g.txt", 5000);
-        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, listen: endpoint => endpoint.Protocols = HttpProtocols.Http2);
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, listen: endpoint => endpoint.Protocols = HttpProtocols.Http2);
         using HttpClient client = server.CreateClient(HttpVersion.Version20);
         client.DefaultVersionPolicy = HttpVersionPolicy.RequestVersionExact;
         await using (Stream body = await client.GetStreamAsync("send/f.txt", _stop))
@@ -236,7 +239,8 @@ public sealed class SendingTests : IDisposable
         AddSparse("f.txt", 1L << 30);
         using Counters counters = new();
         await using FileServer server = await FileServer.StartAsync(
-            _root, withPipelines: true, listen: endpoint => endpoint.Protocols = onHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1, options: s_letsGoSoon);
+            _root, withPipelines: true,
+            listen: endpoint => endpoint.Protocols = onHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1, options: s_letsGoSoon);
         for (int i = 0; i < 10; i++)
         {
             if (onHttp2)
@@ -281,7 +285,8 @@ public sealed class SendingTests : IDisposable
         }
 
         await Eventually.TrueAsync(() => server.Log.Lines.Count(line => line.Contains("Request finished", StringComparison.Ordinal)) == 20);
-        Assert.DoesNotContain(server.Log.Lines, line => line.Contains("abort", StringComparison.OrdinalIgnoreCase) || line.Contains("exception", StringComparison.OrdinalIgnoreCase));
+        Assert.DoesNotContain(server.Log.Lines, line =>
+            line.Contains("abort", StringComparison.OrdinalIgnoreCase) || line.Contains("exception", StringComparison.OrdinalIgnoreCase));
     }
 
     [Fact]
@@ -289,20 +294,21 @@ public sealed class SendingTests : IDisposable
     {
         AddSparse("f.txt", 1L << 30);
         TaskCompletionSource<Exception?> ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
-        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapGet("/ends", async context =>
-        {
-            try
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, after: app => app.MapGet("/ends", async context =>
             {
-                // The extension method passes RequestAborted on where it is given no token.
-                using CancellationTokenSource own = new();
-                await context.Response.SendFileAsync(PathOf("f.txt"), 0, null, own.Token);
-                ended.SetResult(null);
-            }
-            catch (Exception e)
-            {
-                ended.SetResult(e);
-            }
-        }));
+                try
+                {
+                    // The extension method passes RequestAborted on where it is given no token.
+                    using CancellationTokenSource own = new();
+                    await context.Response.SendFileAsync(PathOf("f.txt"), 0, null, own.Token);
+                    ended.SetResult(null);
+                }
+                catch (Exception e)
+                {
+                    ended.SetResult(e);
+                }
+            }));
         await using (NetworkStream stream = await AskAndWaitAsync(server, "ends"))
         {
             stream.Socket.Close(timeout: 0);
@@ -364,7 +370,8 @@ public sealed class SendingTests : IDisposable
         using Counters counters = new();
         Socket socket = await server.ConnectAsync(receiveBuffer: 4096);
         NetworkStream stream = new(socket, ownsSocket: true);
-        await stream.WriteAsync(Encoding.ASCII.GetBytes($"GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n"), TestContext.Current.CancellationToken);
+        await stream.WriteAsync(
+            Encoding.ASCII.GetBytes($"GET /{target} HTTP/1.1\r\nHost: a\r\n\r\n"), TestContext.Current.CancellationToken);
         long last = 0;
         for (int same = 0; wait && same < 5;)
         {

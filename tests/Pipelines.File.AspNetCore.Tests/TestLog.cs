@@ -18,7 +18,8 @@ public sealed class TestLog(LogLevel from = LogLevel.Warning) : ILoggerProvider,
 
     public bool IsEnabled(LogLevel logLevel) => logLevel >= from;
 
-    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+    public void Log<TState>(
+        LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
     {
         if (IsEnabled(logLevel))
         {

@@ -116,7 +116,8 @@ public sealed class UploadChecksTests : IAsyncLifetime
         {
             await File.WriteAllTextAsync(PathOf("f.txt"), "old", _stop);
             string tag = await TagOfAsync("f.txt");
-            HttpStatusCode[] answers = await Task.WhenAll(Enumerable.Range(100, 16).Select(i => PutAsync("f.txt", Encoding.ASCII.GetBytes($"{i}"), ("If-Match", tag))));
+            HttpStatusCode[] answers = await Task.WhenAll(
+                Enumerable.Range(100, 16).Select(i => PutAsync("f.txt", Encoding.ASCII.GetBytes($"{i}"), ("If-Match", tag))));
             Assert.Equal([HttpStatusCode.OK, .. Enumerable.Repeat(HttpStatusCode.PreconditionFailed, 15)], answers.Order());
             Assert.Equal($"{100 + Array.IndexOf(answers, HttpStatusCode.OK)}", await File.ReadAllTextAsync(PathOf("f.txt"), _stop));
         }
@@ -138,7 +139,8 @@ public sealed class UploadChecksTests : IAsyncLifetime
         }
 
         using Socket socket = await _server.ConnectAsync();
-        await socket.SendAsync(Encoding.ASCII.GetBytes($"PUT /save/f.txt HTTP/1.1\r\nHost: a\r\n{header}: {value}\r\nContent-Length: 200000\r\nExpect: 100-continue\r\n\r\n"), _stop);
+        await socket.SendAsync(Encoding.ASCII.GetBytes($"PUT /save/f.txt HTTP/1.1\r\nHost: a\r\n{header}: {value}\r\n"
+            + "Content-Length: 200000\r\nExpect: 100-continue\r\n\r\n"), _stop);
 
         // From then on the first look is over.
         byte[] answer = new byte[25];
@@ -227,8 +229,10 @@ public sealed class UploadChecksTests : IAsyncLifetime
     }
 
     [Theory]
-    [InlineData("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=a\r\n\r\nwhole\r\n--b--\r\n", HttpStatusCode.OK)]
-    [InlineData("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=a\r\n\r\nbroken off", HttpStatusCode.BadRequest)]
+    [InlineData("multipart/form-data; boundary=b",
+        "--b\r\nContent-Disposition: form-data; name=a\r\n\r\nwhole\r\n--b--\r\n", HttpStatusCode.OK)]
+    [InlineData("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=a\r\n\r\nbroken off",
+        HttpStatusCode.BadRequest)]
     [InlineData("multipart/form-data; boundary=b", "--b\r\nno header\r\n\r\nx\r\n--b--\r\n", HttpStatusCode.BadRequest)]
     [InlineData("multipart/form-data; boundary=b", "--b\r\nContent-Disp", HttpStatusCode.BadRequest)]
     [InlineData("multipart/form-data; boundary=b", "nothing of a form", HttpStatusCode.BadRequest)]
@@ -247,7 +251,8 @@ public sealed class UploadChecksTests : IAsyncLifetime
     }
 
     private void HonourPreconditions(bool isDurable = false)
-        => _options = request => new SaveBodyOptions { IfMatch = request.Headers.IfMatch, IfNoneMatch = request.Headers.IfNoneMatch, Durable = isDurable };
+        => _options = request =>
+            new SaveBodyOptions { IfMatch = request.Headers.IfMatch, IfNoneMatch = request.Headers.IfNoneMatch, Durable = isDurable };
 
     private async Task<string> TagOfAsync(string name)
     {
@@ -260,7 +265,8 @@ public sealed class UploadChecksTests : IAsyncLifetime
         using HttpRequestMessage request = new(HttpMethod.Put, "save/" + name) { Content = new ByteArrayContent(content) };
         foreach ((string header, string value) in headers)
         {
-            Assert.True(request.Headers.TryAddWithoutValidation(header, value) || request.Content.Headers.TryAddWithoutValidation(header, value));
+            Assert.True(request.Headers.TryAddWithoutValidation(header, value)
+                || request.Content.Headers.TryAddWithoutValidation(header, value));
         }
 
         using HttpResponseMessage response = await _client.SendAsync(request, _stop);

@@ -166,7 +166,8 @@ public sealed class UploadTests : IAsyncLifetime
             await using FileServer server = await StartAsync(HttpProtocols.Http1, onTestHost);
             using HttpClient client = server.CreateClient(HttpVersion.Version11);
             client.DefaultRequestHeaders.ExpectContinue = true;
-            Assert.StartsWith("BadHttpRequestException 413", await PutAsync(client, "save/f.bin", new byte[100_000], isChunked), StringComparison.Ordinal);
+            Assert.StartsWith("BadHttpRequestException 413", await PutAsync(client, "save/f.bin", new byte[100_000], isChunked),
+                StringComparison.Ordinal);
             AssertFiles();
         }
 
@@ -177,8 +178,10 @@ public sealed class UploadTests : IAsyncLifetime
         Assert.Equal("100000", await PutAsync(other, "save/f.bin", new byte[100_000], isChunked));
         _options = null;
 
-        // Few enough for the client to send at once: one that is still sending when the server has answered and closed finds a broken pipe, and no answer.
-        Assert.StartsWith("BadHttpRequestException 413", await PutAsync(other, "save/g.bin", new byte[2000], isChunked), StringComparison.Ordinal);
+        // Few enough for the client to send at once: one that is still sending when the server has answered and closed finds a broken pipe,
+        // and no answer.
+        Assert.StartsWith(
+            "BadHttpRequestException 413", await PutAsync(other, "save/g.bin", new byte[2000], isChunked), StringComparison.Ordinal);
         AssertFiles("f.bin");
     }
 
@@ -210,7 +213,9 @@ public sealed class UploadTests : IAsyncLifetime
     {
         await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
-        string answer = await PutAsync(client, "save/f.bin", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc\r\n--x--\r\n"u8.ToArray(), contentType: contentType);
+        string answer = await PutAsync(
+            client, "save/f.bin", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc\r\n--x--\r\n"u8.ToArray(),
+            contentType: contentType);
         Assert.StartsWith("BadHttpRequestException 415", answer, StringComparison.Ordinal);
         Assert.Contains("SaveSectionAsync", answer, StringComparison.Ordinal);
         Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
@@ -227,9 +232,11 @@ public sealed class UploadTests : IAsyncLifetime
         using Socket socket = await _server.ConnectAsync();
         await SendAsync(socket, "PUT /save/f.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
         await TemporaryFileAsync();
-        using Process find = Process.Start(new ProcessStartInfo("find", [_root, "-name", ".pipelines-file-*"]) { RedirectStandardOutput = true })!;
+        using Process find = Process.Start(
+            new ProcessStartInfo("find", [_root, "-name", ".pipelines-file-*"]) { RedirectStandardOutput = true })!;
         string found = await find.StandardOutput.ReadToEndAsync(_stop);
-        Assert.Equal(Directory.GetFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }), found.Split('\n', StringSplitOptions.RemoveEmptyEntries));
+        Assert.Equal(Directory.GetFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }),
+            found.Split('\n', StringSplitOptions.RemoveEmptyEntries));
         await SendAsync(socket, "b");
         Assert.Equal("2", await AnswerAsync());
         AssertFiles("f.bin");
@@ -372,7 +379,8 @@ public sealed class UploadTests : IAsyncLifetime
         foreach (string target in new[] { "/save/f.bin", "/uncaught/f.bin" })
         {
             using Socket socket = await _server.ConnectAsync();
-            await SendAsync(socket, $"PUT {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n{new string('x', 2000)}\r\n");
+            await SendAsync(
+                socket, $"PUT {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n{new string('x', 2000)}\r\n");
             await using NetworkStream stream = new(socket);
             RawResponse response = await RawResponse.ReadAsync(stream);
             Assert.True(response.IsWhole);
@@ -405,7 +413,8 @@ public sealed class UploadTests : IAsyncLifetime
     {
         Directory.CreateDirectory(PathOf("folder"));
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
-        Assert.StartsWith(nameof(DirectoryNotFoundException), await PutAsync(client, "save/none%5Cf", [1], rootedAt: "none/f"), StringComparison.Ordinal);
+        Assert.StartsWith(
+            nameof(DirectoryNotFoundException), await PutAsync(client, "save/none%5Cf", [1], rootedAt: "none/f"), StringComparison.Ordinal);
         Assert.StartsWith(nameof(UnauthorizedAccessException), await PutAsync(client, "save/folder", [1]), StringComparison.Ordinal);
         AssertFiles();
     }
@@ -446,11 +455,13 @@ public sealed class UploadTests : IAsyncLifetime
                 try
                 {
                     string path = PathOf((string?)context.Request.Headers["X-Path"] ?? name);
-                    _answer = (await context.Request.SaveBodyAsync(path, _options, _cancellation?.Token ?? default)).ToString(CultureInfo.InvariantCulture);
+                    _answer = (await context.Request.SaveBodyAsync(path, _options, _cancellation?.Token ?? default)).ToString(
+                        CultureInfo.InvariantCulture);
                 }
                 catch (Exception e)
                 {
-                    _answer = string.Create(CultureInfo.InvariantCulture, $"{e.GetType().Name} {(e as BadHttpRequestException)?.StatusCode} {e.Message}");
+                    _answer = string.Create(
+                        CultureInfo.InvariantCulture, $"{e.GetType().Name} {(e as BadHttpRequestException)?.StatusCode} {e.Message}");
                 }
 
                 await context.Response.WriteAsync(_answer);
@@ -481,7 +492,8 @@ public sealed class UploadTests : IAsyncLifetime
         },
         onTestHost: onTestHost);
 
-    private async Task<string> PutAsync(HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null, string? contentType = null)
+    private async Task<string> PutAsync(
+        HttpClient client, string target, byte[] content, bool isChunked = false, string? rootedAt = null, string? contentType = null)
     {
         using HttpRequestMessage request = new(HttpMethod.Put, target)
         {
@@ -511,7 +523,9 @@ public sealed class UploadTests : IAsyncLifetime
     private string PathOf(string name) => Path.Combine(_root, name);
 
     private void AssertFiles(params string[] names)
-        => Assert.Equal(names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
+        => Assert.Equal(
+            names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 })
+                .Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
 
     /// <summary>Waits until an upload has its file, with a temporary name or none.</summary>
     private async Task TemporaryFileAsync()
@@ -529,7 +543,8 @@ public sealed class UploadTests : IAsyncLifetime
     private string[] Unfinished() =>
     [
         .. Directory.GetFiles(_root, ".pipelines-file-*", new EnumerationOptions { AttributesToSkip = 0 }),
-        .. OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd").Where(fd => new FileInfo(fd).LinkTarget?.StartsWith(_root + "/#", StringComparison.Ordinal) == true) : [],
+        .. OperatingSystem.IsLinux() ? Directory.GetFiles("/proc/self/fd")
+            .Where(fd => new FileInfo(fd).LinkTarget?.StartsWith(_root + "/#", StringComparison.Ordinal) == true) : [],
     ];
 
     private async Task<string> AnswerAsync()
@@ -562,5 +577,6 @@ public sealed class UploadTests : IAsyncLifetime
         return sent;
     }
 
-    private static async Task SendAsync(Socket socket, string text) => await socket.SendAsync(Encoding.ASCII.GetBytes(text), TestContext.Current.CancellationToken);
+    private static async Task SendAsync(Socket socket, string text)
+        => await socket.SendAsync(Encoding.ASCII.GetBytes(text), TestContext.Current.CancellationToken);
 }

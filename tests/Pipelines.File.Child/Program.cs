@@ -15,38 +15,60 @@ using Pipelines.File.Threading;
 // direct PATH TOTAL CHUNK GUARANTEE   likewise, past the page cache; directover: over a file that is there, four calls at once
 // directread PATH BUFFER              reads the file past the page cache and checks the pattern
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
-// forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is killed
+// forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is
+//                                     killed
 // read PATH BUFFER                   reads the file and checks the pattern
 // copy [BYTES]                       copies standard input, or its first BYTES, to standard output
 // lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
-// append PATH TEXT COUNT             appends COUNT lines of TEXT and their number to a file that others append to, a flush after every hundred
+// append PATH TEXT COUNT             appends COUNT lines of TEXT and their number to a file that others append to, a flush after every
+//                                    hundred
 // handle DESCRIPTOR                  writes a line to a file that the shell has open, and tells Position before and after
 // starve FOLDER                      keeps both threads of its pool busy, and has the library go on meanwhile
 // turns FOLDER                        likewise, and tells what completions do with the pool once it is free again
 // follow PATH                        writes the lines of a file that grows to standard output, until its name means it no more
 // starved PATH                       the same with a line of its own, and without a descriptor left when it begins to wait
-// starvedlog LOG                     writes the lines of a log that is rotated while no descriptor is left, and that its writer goes on with
-// ship LOG OUT                       writes the lines of a log to a file, each behind its checkpoint, and goes on behind the last whole one, until it is killed
+// starvedlog LOG                     writes the lines of a log that is rotated while no descriptor is left, and that its writer goes on
+//                                    with
+// ship LOG OUT                       writes the lines of a log to a file, each behind its checkpoint, and goes on behind the last whole
+//                                    one, until it is killed
 // leave FIFO                         ends while a call of the library waits
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
 // exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
-// scarce FIFO                         opens a FIFO that nobody else opens while the process has no descriptor but a spare one, and tells what waits then
+// scarce FIFO                         opens a FIFO that nobody else opens while the process has no descriptor but a spare one, and tells
+//                                     what waits then
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
     return args[0] switch
     {
-        "write" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
-        "direct" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Caching = FileCaching.Direct }),
-        "directover" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Caching = FileCaching.Direct, Mode = FileMode.Open, WritesInFlight = 4 }),
+        "write" => await WriteAsync(
+            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
+            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
+        "direct" => await WriteAsync(
+            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
+            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Caching = FileCaching.Direct }),
+        "directover" => await WriteAsync(
+            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
+            new FilePipeWriterOptions
+            {
+                FlushGuarantee = GuaranteeOf(args),
+                Caching = FileCaching.Direct,
+                Mode = FileMode.Open,
+                WritesInFlight = 4,
+            }),
         "directread" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture), FileCaching.Direct),
-        "replace" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
-        "replacenew" => await WriteAsync(args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture), new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
+        "replace" => await WriteAsync(
+            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
+            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
+        "replacenew" => await WriteAsync(
+            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
+            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "forever" => await GoOnAsync(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
-        "lines" => await LinesAsync(FilePipeWriter.OpenStandardOutput(), args[1], int.Parse(args[2], CultureInfo.InvariantCulture), linesAFlush: 1),
+        "lines" => await LinesAsync(
+            FilePipeWriter.OpenStandardOutput(), args[1], int.Parse(args[2], CultureInfo.InvariantCulture), linesAFlush: 1),
         "append" => await LinesAsync(
             FilePipeWriter.Create(args[1], new FilePipeWriterOptions { Mode = FileMode.Append, Share = FileShare.ReadWrite }),
             args[2],
@@ -131,7 +153,8 @@ static async Task<int> ReadExhaustedAsync(string path)
     ValueTask<ReadResult> read = reader.ReadAsync();
     List<SafeFileHandle> taken = [];
 
-    // Once before, as a descriptor is needed to load what is used for the first time; and until the library has let go of what it waited with.
+    // Once before, as a descriptor is needed to load what is used for the first time; and until the library has let go of what it waited
+    // with.
     await Task.Delay(50);
     stream.Write("first "u8);
     ReadResult first = await read;
@@ -177,7 +200,8 @@ static async Task<int> OpenScarceAsync(string path)
     {
         spare.Handle = taken.Pop();
         await OpenAndCancelAsync();
-        Console.WriteLine($"{(spare.Handle.IsClosed ? "took the spare one" : "did not take it")}, {WaitingThreads.Shared.UnderWayCount} under way");
+        Console.WriteLine(
+            $"{(spare.Handle.IsClosed ? "took the spare one" : "did not take it")}, {WaitingThreads.Shared.UnderWayCount} under way");
     }
 
     // The runtime needs some to end.
@@ -212,7 +236,8 @@ static async Task<int> CopyAsync(long? length)
 
 static async Task<int> HandleAsync(int descriptor)
 {
-    FilePipeWriter writer = FilePipeWriter.Create(new SafeFileHandle(descriptor, ownsHandle: false), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Written });
+    FilePipeWriter writer = FilePipeWriter.Create(
+        new SafeFileHandle(descriptor, ownsHandle: false), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Written });
     long before = writer.Position;
     await writer.WriteAsync("handle\n"u8.ToArray());
     Console.WriteLine($"{before} {writer.Position}");
@@ -290,7 +315,8 @@ static async Task<int> TakeTurnsAsync(string folder)
     ThreadPool.SetMaxThreads(2, 2);
     FilePipeWriter[] writers =
     [
-        .. Enumerable.Range(0, 20).Select(i => FilePipeWriter.Create(Path.Combine(folder, $"{i}"), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable })),
+        .. Enumerable.Range(0, 20).Select(i =>
+            FilePipeWriter.Create(Path.Combine(folder, $"{i}"), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable })),
     ];
     long calls = 0;
     using MeterListener listener = new();
@@ -370,7 +396,8 @@ static int CompleteUnderLock(string folder, bool hasCallersPool)
     ThreadPool.SetMaxThreads(8, 8);
     Lock gate = new();
     using CountdownEvent left = new(9);
-    FilePipeWriter writer = FilePipeWriter.Create(Path.Combine(folder, "f"), new FilePipeWriterOptions { Pool = hasCallersPool ? System.Buffers.MemoryPool<byte>.Shared : null });
+    FilePipeWriter writer = FilePipeWriter.Create(
+        Path.Combine(folder, "f"), new FilePipeWriterOptions { Pool = hasCallersPool ? System.Buffers.MemoryPool<byte>.Shared : null });
     for (int i = 0; i < 100; i++)
     {
         // So that nothing is slow for being done the first time.
@@ -418,7 +445,8 @@ static async Task<int> StarveAsync(string folder)
     ThreadPool.SetMinThreads(2, 2);
     ThreadPool.SetMaxThreads(2, 2);
     FilePipeWriter writer = FilePipeWriter.Create(path);
-    FilePipeWriter durable = FilePipeWriter.Create(Path.Combine(folder, "durable"), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable });
+    FilePipeWriter durable = FilePipeWriter.Create(
+        Path.Combine(folder, "durable"), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable });
 
     // From here on the main thread is the only one of this program's that goes on.
     using ManualResetEventSlim free = new();
@@ -491,7 +519,8 @@ static async Task<int> StarveAsync(string folder)
 static async Task<int> LeaveAsync(string fifo)
 {
     // open(2) for reading waits for a writer, and nothing ends that call; the other waits in the poller.
-    Task<FilePipeReader> blocked = FilePipeReader.OpenAsync(fifo, new FilePipeReaderOptions { Backend = FilePipeBackend.Portable }).AsTask();
+    Task<FilePipeReader> blocked = FilePipeReader.OpenAsync(
+        fifo, new FilePipeReaderOptions { Backend = FilePipeBackend.Portable }).AsTask();
     Task<FilePipeReader> waiting = FilePipeReader.OpenAsync(fifo).AsTask();
     await Task.Delay(200);
     if (blocked.IsCompleted || waiting.IsCompleted)
@@ -517,7 +546,8 @@ static async Task<int> FollowAsync(string path)
 
 static async Task<int> FollowStarvedAsync(string path)
 {
-    FilePipeReader reader = FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) });
+    FilePipeReader reader = FilePipeReader.Create(
+        path, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) });
     ReadResult result = await reader.ReadAtLeastAsync(4);
     Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
     reader.AdvanceTo(result.Buffer.End);
@@ -592,7 +622,8 @@ static List<SafeFileHandle> TakeDescriptors()
     }
 }
 
-// The runtime ends a process in which it cannot start a thread of its pool, for which it needs a descriptor (pipe2). So there are as many as there may be before none is left.
+// The runtime ends a process in which it cannot start a thread of its pool, for which it needs a descriptor (pipe2). So there are as many
+// as there may be before none is left.
 static void StartPoolThreads()
 {
     const int Threads = 8;

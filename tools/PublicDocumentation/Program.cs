@@ -2,7 +2,8 @@ using System.Xml.Linq;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp;
 
-// PublicDocumentation ASSEMBLY XML    takes out of the documentation file what users of the assembly cannot name: the compiler documents internal members as well
+// PublicDocumentation ASSEMBLY XML    takes out of the documentation file what users of the assembly cannot name: the compiler documents
+//                                     internal members as well
 if (args.Length != 2)
 {
     Console.Error.WriteLine("usage: PublicDocumentation ASSEMBLY XML");
@@ -36,7 +37,8 @@ return 0;
 
 void Look(ISymbol symbol, bool isVisible)
 {
-    isVisible &= symbol is INamespaceSymbol || symbol.DeclaredAccessibility is Accessibility.Public or Accessibility.Protected or Accessibility.ProtectedOrInternal;
+    isVisible &= symbol is INamespaceSymbol
+        || symbol.DeclaredAccessibility is Accessibility.Public or Accessibility.Protected or Accessibility.ProtectedOrInternal;
     if (!isVisible && symbol.GetDocumentationCommentId() is { } id)
     {
         hidden.Add(id);

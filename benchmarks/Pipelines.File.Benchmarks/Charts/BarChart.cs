@@ -33,7 +33,8 @@ internal static class BarChart
             {
                 bool isOwn = Origins.IsOwn(name);
                 string colour = Palette.ColourOf(name);
-                double share = logarithmicFrom is { } from ? Math.Log(Math.Max(value, from) / from) / Math.Log(longest / from) : value / longest;
+                double share = logarithmicFrom is { } from
+                    ? Math.Log(Math.Max(value, from) / from) / Math.Log(longest / from) : value / longest;
                 double length = Math.Max(2, share * (Width - left - textRoom));
                 svg.Text(left - 10, y + 16, name, "end", isOwn ? colour : SvgWriter.Ink, isOwn);
                 svg.Bar(left, y + 4, length, RowHeight - 8, colour);

@@ -3,8 +3,8 @@ using FilePipelinesBenchmarks.Reporting;
 namespace FilePipelinesBenchmarks.Charts;
 
 /// <summary>
-/// One question's bars, narrow enough for a telephone: every label stands on a line of its own above its bar, so none is cut off. What a bar stands for is told by its text, not only by
-/// its colour.
+/// One question's bars, narrow enough for a telephone: every label stands on a line of its own above its bar, so none is cut off. What a
+/// bar stands for is told by its text, not only by its colour.
 /// </summary>
 internal static class HeadlineChart
 {
@@ -21,7 +21,8 @@ internal static class HeadlineChart
         for (int i = 0; i < title.Length + unit.Length; i++)
         {
             bool isTitle = i < title.Length;
-            svg.Text(0, ((i + 1) * LineHeight) - 2, isTitle ? title[i] : unit[i - title.Length], colour: isTitle ? SvgWriter.Ink : SvgWriter.Faint, isBold: isTitle);
+            svg.Text(0, ((i + 1) * LineHeight) - 2, isTitle ? title[i] : unit[i - title.Length],
+                colour: isTitle ? SvgWriter.Ink : SvgWriter.Faint, isBold: isTitle);
         }
 
         double longest = headline.Bars.Max(bar => bar.Value);

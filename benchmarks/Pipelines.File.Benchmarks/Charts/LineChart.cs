@@ -28,8 +28,10 @@ internal static class LineChart
         for (double power = Math.Ceiling(from); power <= to; power++)
         {
             bool isBaseline = power == 0;
-            svg.Line(Left, YOf(Math.Pow(2, power)), Width - Right, YOf(Math.Pow(2, power)), SvgWriter.Faint, isBaseline ? 2 : 1, isBaseline ? 0.9 : 0.28);
-            svg.Text(Left - 8, YOf(Math.Pow(2, power)) + 4, string.Create(CultureInfo.InvariantCulture, $"{Math.Pow(2, power):0.###}×"), "end");
+            svg.Line(Left, YOf(Math.Pow(2, power)), Width - Right, YOf(Math.Pow(2, power)), SvgWriter.Faint, isBaseline ? 2 : 1,
+                isBaseline ? 0.9 : 0.28);
+            svg.Text(Left - 8, YOf(Math.Pow(2, power)) + 4,
+                string.Create(CultureInfo.InvariantCulture, $"{Math.Pow(2, power):0.###}×"), "end");
         }
 
         foreach ((double x, string text) in ticks)
@@ -40,7 +42,8 @@ internal static class LineChart
 
         svg.Text((Left + Width - Right) / 2, Height - 8, axis, "middle");
 
-        List<(double Y, string Name, string Colour, bool IsOwn, double End)> labels = [(YOf(1), "FileStreamSync = 1", SvgWriter.Ink, false, YOf(1))];
+        List<(double Y, string Name, string Colour, bool IsOwn, double End)> labels = [(YOf(1), "FileStreamSync = 1",
+            SvgWriter.Ink, false, YOf(1))];
         List<Action> foreground = [];
         foreach (LineSeries line in series)
         {
@@ -116,6 +119,7 @@ internal static class LineChart
         return places;
 
         double StartOf((double Sum, int Count) group)
-            => Math.Clamp((group.Sum / group.Count) - (group.Count * LabelHeight / 2), top, Math.Max(top, bottom - (group.Count * LabelHeight)));
+            => Math.Clamp((group.Sum / group.Count) - (group.Count * LabelHeight / 2), top,
+                Math.Max(top, bottom - (group.Count * LabelHeight)));
     }
 }

@@ -2,7 +2,9 @@ using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Charts;
 
-/// <summary>The colour of each way, the same in every chart. All of them are readable on white and on black; this library's are the warm ones.</summary>
+/// <summary>
+/// The colour of each way, the same in every chart. All of them are readable on white and on black; this library's are the warm ones.
+/// </summary>
 internal static class Palette
 {
     private const string Own = "#e8590c";
@@ -21,7 +23,8 @@ internal static class Palette
         "FilePipeReader" or "FilePipeWriter" or "PooledMemoryStream" or "PooledMemoryStream to FilePipeWriter" => Own,
         _ when Origins.IsOwn(name) => OwnOther,
         "RecyclableMemoryStream" or "RecyclableMemoryStream with BinaryWriter" or "RecyclableMemoryStream to FileStream" => "#12a0ac",
-        "MemoryStream" or "MemoryStream with BinaryWriter" or "MemoryStream to FileStream" or "FileStreamSync" or "StreamReader.ReadLineAsync" => "#7f8a96",
+        "MemoryStream" or "MemoryStream with BinaryWriter" or "MemoryStream to FileStream" or "FileStreamSync"
+            or "StreamReader.ReadLineAsync" => "#7f8a96",
         "FileStreamSync, rented buffer" => "#4d8df5",
         "FileStreamAsync" => "#9a6bef",
         "PipeReader.Create" or "PipeWriter.Create" => "#d355a0",

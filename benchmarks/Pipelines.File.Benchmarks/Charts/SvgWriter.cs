@@ -5,8 +5,8 @@ using System.Text;
 namespace FilePipelinesBenchmarks.Charts;
 
 /// <summary>
-/// As much of SVG as a chart needs. Its greys are readable on white and on black; a page that knows its own background overrides them with the CSS variables
-/// <c>--chart-ink</c> and <c>--chart-faint</c> when the picture stands inside it.
+/// As much of SVG as a chart needs. Its greys are readable on white and on black; a page that knows its own background overrides them with
+/// the CSS variables <c>--chart-ink</c> and <c>--chart-faint</c> when the picture stands inside it.
 /// </summary>
 internal sealed class SvgWriter
 {
@@ -30,20 +30,27 @@ internal sealed class SvgWriter
 
     internal static double WidthOf(string text) => text.Length * FontSize * CharacterWidth;
 
-    internal void Line(double x1, double y1, double x2, double y2, string colour, double width = 1, double opacity = 1, string? dashes = null)
-        => _body.Append(CultureInfo.InvariantCulture, $"""<line x1="{x1:0.#}" y1="{y1:0.#}" x2="{x2:0.#}" y2="{y2:0.#}" style="stroke:{colour}" stroke-width="{width}" opacity="{opacity}"{Dashes(dashes)}/>""").Append('\n');
+    internal void Line(
+        double x1, double y1, double x2, double y2, string colour, double width = 1, double opacity = 1, string? dashes = null)
+        => _body.Append(CultureInfo.InvariantCulture,
+            $"""<line x1="{x1:0.#}" y1="{y1:0.#}" x2="{x2:0.#}" y2="{y2:0.#}" """
+            + $"""style="stroke:{colour}" stroke-width="{width}" opacity="{opacity}"{Dashes(dashes)}/>""").Append('\n');
 
     internal void Polyline(IEnumerable<(double X, double Y)> points, string colour, double width, double opacity = 1, string? dashes = null)
     {
         string list = string.Join(' ', points.Select(point => string.Create(CultureInfo.InvariantCulture, $"{point.X:0.#},{point.Y:0.#}")));
-        _body.Append(CultureInfo.InvariantCulture, $"""<polyline points="{list}" fill="none" style="stroke:{colour}" stroke-width="{width}" stroke-linejoin="round" opacity="{opacity}"{Dashes(dashes)}/>""").Append('\n');
+        _body.Append(CultureInfo.InvariantCulture,
+            $"""<polyline points="{list}" fill="none" style="stroke:{colour}" stroke-width="{width}" """
+            + $"""stroke-linejoin="round" opacity="{opacity}"{Dashes(dashes)}/>""").Append('\n');
     }
 
     internal void Dot(double x, double y, double radius, string colour)
-        => _body.Append(CultureInfo.InvariantCulture, $"""<circle cx="{x:0.#}" cy="{y:0.#}" r="{radius}" style="fill:{colour}"/>""").Append('\n');
+        => _body.Append(CultureInfo.InvariantCulture, $"""<circle cx="{x:0.#}" cy="{y:0.#}" r="{radius}" style="fill:{colour}"/>""")
+            .Append('\n');
 
     internal void Bar(double x, double y, double width, double height, string colour)
-        => _body.Append(CultureInfo.InvariantCulture, $"""<rect x="{x:0.#}" y="{y:0.#}" width="{width:0.#}" height="{height:0.#}" rx="2" style="fill:{colour}"/>""").Append('\n');
+        => _body.Append(CultureInfo.InvariantCulture,
+            $"""<rect x="{x:0.#}" y="{y:0.#}" width="{width:0.#}" height="{height:0.#}" rx="2" style="fill:{colour}"/>""").Append('\n');
 
     /// <param name="x">Where the text begins, ends or has its middle, as <paramref name="anchor"/> says.</param>
     /// <param name="y">Its base line.</param>
@@ -52,10 +59,14 @@ internal sealed class SvgWriter
     /// <param name="colour">Of the text.</param>
     /// <param name="isBold">Whether it stands out.</param>
     internal void Text(double x, double y, string text, string anchor = "start", string colour = Ink, bool isBold = false)
-        => _body.Append(CultureInfo.InvariantCulture, $"""<text x="{x:0.#}" y="{y:0.#}" text-anchor="{anchor}" style="fill:{colour}"{(isBold ? " font-weight=\"700\"" : string.Empty)}>{WebUtility.HtmlEncode(text)}</text>""").Append('\n');
+        => _body.Append(CultureInfo.InvariantCulture,
+            $"""<text x="{x:0.#}" y="{y:0.#}" text-anchor="{anchor}" style="fill:{colour}"{(isBold ? " font-weight=\"700\"" : "")}>"""
+            + $"""{WebUtility.HtmlEncode(text)}</text>""").Append('\n');
 
     public override string ToString()
-        => string.Create(CultureInfo.InvariantCulture, $"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_width:0} {_height:0}" width="{_width:0}" height="{_height:0}" font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="{FontSize:0}" role="img">""")
+        => string.Create(CultureInfo.InvariantCulture,
+            $"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_width:0} {_height:0}" width="{_width:0}" height="{_height:0}" """
+            + $"""font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="{FontSize:0}" role="img">""")
             + "\n" + _body + "</svg>\n";
 
     private static string Dashes(string? dashes) => dashes is null ? string.Empty : $" stroke-dasharray=\"{dashes}\"";

@@ -15,7 +15,8 @@ internal static class TimeChart
 
     private static readonly string[] s_colours = ["#7f8a96", "#4d8df5", "#e8590c"];
 
-    internal static string Draw(string title, string xAxis, double yTick, IReadOnlyList<(string Name, IReadOnlyList<(double X, double Y)> Points)> lines)
+    internal static string Draw(
+        string title, string xAxis, double yTick, IReadOnlyList<(string Name, IReadOnlyList<(double X, double Y)> Points)> lines)
     {
         SvgWriter svg = new(Width, Height, title);
         double lastX = Math.Ceiling(lines.Max(line => line.Points[^1].X) * 2) / 2;
@@ -37,7 +38,8 @@ internal static class TimeChart
 
         // Names in the order of their lines' ends, none nearer to another than its height.
         double lowest = double.MaxValue;
-        foreach (((string name, IReadOnlyList<(double X, double Y)> points), string colour) in lines.Zip(s_colours).OrderBy(static line => line.First.Points[^1].Y))
+        foreach (((string name, IReadOnlyList<(double X, double Y)> points), string colour)
+            in lines.Zip(s_colours).OrderBy(static line => line.First.Points[^1].Y))
         {
             svg.Polyline(points.Select(point => (XOf(point.X), YOf(point.Y))), colour, 2.5);
             svg.Dot(XOf(points[^1].X), YOf(points[^1].Y), 4, colour);

@@ -9,8 +9,8 @@ using Pipelines.File;
 namespace FilePipelinesBenchmarks.Cold;
 
 /// <summary>
-/// <c>caching [--gib N] [--rounds N] [--svg FILE]</c>: reads a cold file with each <see cref="FileCaching"/>, and tells how fast, for how much CPU time,
-/// and what the page cache of the machine (Cached in /proc/meminfo) does meanwhile; the picture is of the last round. Linux.
+/// <c>caching [--gib N] [--rounds N] [--svg FILE]</c>: reads a cold file with each <see cref="FileCaching"/>, and tells how fast, for how
+/// much CPU time, and what the page cache of the machine (Cached in /proc/meminfo) does meanwhile; the picture is of the last round. Linux.
 /// </summary>
 internal static class CachingCommand
 {
@@ -65,7 +65,8 @@ internal static class CachingCommand
 
         if (picture is not null)
         {
-            string title = string.Create(CultureInfo.InvariantCulture, $"What a cold read of {length >> 30} GiB adds to the page cache, MiB");
+            string title = string.Create(
+                CultureInfo.InvariantCulture, $"What a cold read of {length >> 30} GiB adds to the page cache, MiB");
             await File.WriteAllTextAsync(picture, TimeChart.Draw(title, "seconds", 1024, lines));
         }
 
@@ -97,7 +98,9 @@ internal static class CachingCommand
         process.Refresh();
         Console.WriteLine(string.Create(
             CultureInfo.InvariantCulture,
-            $"{way,-10} {read / (double)MiB / elapsed.TotalSeconds,6:0} MiB/s {(process.TotalProcessorTime - used).TotalSeconds / (read / (double)(1 << 30)),6:0.00} CPU s/GiB {points[^1].Y,6:0} MiB more cached"));
+            $"{way,-10} {read / (double)MiB / elapsed.TotalSeconds,6:0} MiB/s "
+            + $"{(process.TotalProcessorTime - used).TotalSeconds / (read / (double)(1 << 30)),6:0.00} CPU s/GiB "
+            + $"{points[^1].Y,6:0} MiB more cached"));
         return points;
     }
 

@@ -14,8 +14,8 @@ internal static class PageCache
     internal static bool IsSupported => OperatingSystem.IsLinux();
 
     /// <summary>
-    /// Has memory that nothing in this machine has used yet been page cache once: a virtual machine that touches a page for the first time waits for its host, which costs more than
-    /// reading the page from the disk. What is freed last is used first.
+    /// Has memory that nothing in this machine has used yet been page cache once: a virtual machine that touches a page for the first time
+    /// waits for its host, which costs more than reading the page from the disk. What is freed last is used first.
     /// </summary>
     internal static void TouchMemory(TemporaryFolder folder)
     {

@@ -21,7 +21,8 @@ internal sealed record RandomReadCase(IntegerFile File, int Readers, int ReadsPe
 
     /// <summary>Checks a piece: it begins and ends with the integers that stand there.</summary>
     internal long Look(long offset, ReadOnlySpan<byte> piece)
-        => piece.Length == PieceSize && BitConverter.ToInt64(piece) == offset / sizeof(long) && BitConverter.ToInt64(piece[^sizeof(long)..]) == ((offset + PieceSize) / sizeof(long)) - 1
+        => piece.Length == PieceSize && BitConverter.ToInt64(piece) == offset / sizeof(long)
+            && BitConverter.ToInt64(piece[^sizeof(long)..]) == ((offset + PieceSize) / sizeof(long)) - 1
             ? PieceSize
             : throw new InvalidDataException($"Not the bytes at offset {offset}.");
 

@@ -10,8 +10,10 @@ internal sealed record RandomReadWay(string Name, Func<SafeFileHandle, RandomRea
     /// <summary>All readers at once, on the thread pool, over one handle.</summary>
     internal async ValueTask<long> RunAsync(RandomReadCase point)
     {
-        using SafeFileHandle handle = File.OpenHandle(point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.RandomAccess);
-        long[] bytes = await Task.WhenAll(Enumerable.Range(0, point.Readers).Select(reader => Task.Run(() => ReadAsync(handle, point, reader))));
+        using SafeFileHandle handle = File.OpenHandle(
+            point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.RandomAccess);
+        long[] bytes = await Task.WhenAll(
+            Enumerable.Range(0, point.Readers).Select(reader => Task.Run(() => ReadAsync(handle, point, reader))));
         return point.Finish(bytes);
     }
 }

@@ -3,14 +3,15 @@ using System.Diagnostics;
 namespace FilePipelinesBenchmarks.Cold;
 
 /// <summary>
-/// How long an unrelated work item waits for the thread pool while something else uses it: one after the other, a millisecond apart, from a thread of its own.
-/// This is what blocked threads do to the rest of a program.
+/// How long an unrelated work item waits for the thread pool while something else uses it: one after the other, a millisecond apart, from a
+/// thread of its own. This is what blocked threads do to the rest of a program.
 /// </summary>
 internal sealed class ThreadPoolProbe : IDisposable
 {
     private readonly Thread _thread;
 
-    // No spinning: it gives its turn away by sched_yield(2), for which Linux 6.18 takes a whole slice of time from a thread, and this one is to be there for the next work item.
+    // No spinning: it gives its turn away by sched_yield(2), for which Linux 6.18 takes a whole slice of time from a thread, and this one
+    // is to be there for the next work item.
     private readonly ManualResetEventSlim _ran = new(initialState: false, spinCount: 0);
 
     /// <summary>The most threads that the pool had at one of the work items.</summary>

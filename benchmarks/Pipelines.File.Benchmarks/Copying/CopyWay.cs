@@ -9,6 +9,7 @@ internal sealed record CopyWay(string Name, Func<string, string, ValueTask> Copy
     internal async ValueTask<long> RunAsync(string source, string destination, long length)
     {
         await CopyAsync(source, destination);
-        return new FileInfo(destination).Length == length ? length : throw new InvalidDataException($"{Name} copied something other than {length} bytes.");
+        return new FileInfo(destination).Length == length ? length
+            : throw new InvalidDataException($"{Name} copied something other than {length} bytes.");
     }
 }

@@ -6,7 +6,8 @@ namespace FilePipelinesBenchmarks.Copying;
 /// <summary>Every way to copy; the first is the baseline.</summary>
 internal static class CopyWays
 {
-    // As the streams here and File.Copy do it: FileMode.Create truncates even a new file, and ext4 then allocates and begins to write it when it is closed.
+    // As the streams here and File.Copy do it: FileMode.Create truncates even a new file, and ext4 then allocates and begins to write it
+    // when it is closed.
     private static readonly FilePipeWriterOptions s_newFile = new() { Mode = FileMode.CreateNew };
 
     internal static CopyWay StreamCopy { get; } = new("FileStream.CopyToAsync", static async (source, destination) =>
@@ -36,17 +37,23 @@ internal static class CopyWays
         await reader.CompleteAsync();
     });
 
-    /// <summary>Through memory, as it is where the system cannot copy by itself: the reader does not know that the writer's end is a file.</summary>
-    internal static CopyWay ReaderToStreamOfWriter { get; } = new("FilePipeReader to FilePipeWriter, through memory", static async (source, destination) =>
-    {
-        FilePipeReader reader = FilePipeReader.Create(source);
-        FilePipeWriter writer = FilePipeWriter.Create(destination, s_newFile);
-        await reader.CopyToAsync(writer.AsStream(leaveOpen: true));
-        await reader.CompleteAsync();
-        await writer.CompleteAsync();
-    });
+    /// <summary>
+    /// Through memory, as it is where the system cannot copy by itself: the reader does not know that the writer's end is a file.
+    /// </summary>
+    internal static CopyWay ReaderToStreamOfWriter { get; } = new(
+        "FilePipeReader to FilePipeWriter, through memory", static async (source, destination) =>
+        {
+            FilePipeReader reader = FilePipeReader.Create(source);
+            FilePipeWriter writer = FilePipeWriter.Create(destination, s_newFile);
+            await reader.CopyToAsync(writer.AsStream(leaveOpen: true));
+            await reader.CompleteAsync();
+            await writer.CompleteAsync();
+        });
 
-    internal static IReadOnlyList<CopyWay> All { get; } = [StreamCopy, FileCopy, PipeCopy, ReaderToWriter, ReaderToStreamOfWriter, ReaderToStream];
+    internal static IReadOnlyList<CopyWay> All { get; } =
+    [
+        StreamCopy, FileCopy, PipeCopy, ReaderToWriter, ReaderToStreamOfWriter, ReaderToStream,
+    ];
 
     private static async ValueTask CopyAsync(PipeReader reader, PipeWriter writer)
     {
@@ -55,7 +62,9 @@ internal static class CopyWays
         await writer.CompleteAsync();
     }
 
-    private static FileStream OpenSource(string path) => new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+    private static FileStream OpenSource(string path)
+        => new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
 
-    private static FileStream MakeDestination(string path) => new(path, FileMode.CreateNew, FileAccess.Write, FileShare.Read, bufferSize: 0);
+    private static FileStream MakeDestination(string path)
+        => new(path, FileMode.CreateNew, FileAccess.Write, FileShare.Read, bufferSize: 0);
 }

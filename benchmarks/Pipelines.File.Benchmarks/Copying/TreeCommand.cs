@@ -8,7 +8,8 @@ using FilePipelinesBenchmarks.Measuring;
 namespace FilePipelinesBenchmarks.Copying;
 
 /// <summary>
-/// <c>trees [--files N] [--rounds N]</c>: a folder of files of all sizes is copied, with the SHA-256 of each: a loop of File.Copy and SHA256.HashData, and samples/Copy, in turns.
+/// <c>trees [--files N] [--rounds N]</c>: a folder of files of all sizes is copied, with the SHA-256 of each: a loop of File.Copy and
+/// SHA256.HashData, and samples/Copy, in turns.
 /// </summary>
 internal static class TreeCommand
 {
@@ -71,7 +72,8 @@ internal static class TreeCommand
             }
         }
 
-        Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{files:N0} files of {SizeText.Of(LeastSize)} to {SizeText.Of(MostSize)}, {bytes / 1e6:N0} MB"));
+        Console.WriteLine(string.Create(
+            CultureInfo.InvariantCulture, $"{files:N0} files of {SizeText.Of(LeastSize)} to {SizeText.Of(MostSize)}, {bytes / 1e6:N0} MB"));
         Console.WriteLine("way; seconds (quartiles); ratio to the first (quartiles)");
         for (int i = 0; i < ways.Length; i++)
         {
@@ -79,7 +81,8 @@ internal static class TreeCommand
             Spread ratio = Spread.Of(seconds[i].Zip(seconds[0], (own, baseline) => own / baseline));
             Console.WriteLine(string.Create(
                 CultureInfo.InvariantCulture,
-                $"{ways[i].Name}; {time.Median:0.00} ({time.LowerQuartile:0.00}–{time.UpperQuartile:0.00}); {ratio.Median:0.00} ({ratio.LowerQuartile:0.00}–{ratio.UpperQuartile:0.00})"));
+                $"{ways[i].Name}; {time.Median:0.00} ({time.LowerQuartile:0.00}–{time.UpperQuartile:0.00}); "
+                + $"{ratio.Median:0.00} ({ratio.LowerQuartile:0.00}–{ratio.UpperQuartile:0.00})"));
         }
 
         return 0;
@@ -106,15 +109,17 @@ internal static class TreeCommand
     private static async Task LoopAsync(string source, string destination, int jobs)
     {
         Directory.CreateDirectory(destination);
-        await Parallel.ForEachAsync(new DirectoryInfo(source).EnumerateFiles(), new ParallelOptions { MaxDegreeOfParallelism = jobs }, (file, _) =>
-        {
-            File.Copy(file.FullName, Path.Join(destination, file.Name));
-            using FileStream stream = file.OpenRead();
-            SHA256.HashData(stream);
-            return default;
-        });
+        await Parallel.ForEachAsync(
+            new DirectoryInfo(source).EnumerateFiles(), new ParallelOptions { MaxDegreeOfParallelism = jobs }, (file, _) =>
+            {
+                File.Copy(file.FullName, Path.Join(destination, file.Name));
+                using FileStream stream = file.OpenRead();
+                SHA256.HashData(stream);
+                return default;
+            });
     }
 
     private static Task SampleAsync(string source, string destination, int jobs)
-        => new TreeCopier(new Settings(source, destination, Verify: true, Jobs: jobs), new Totals()).CopyAsync(static message => throw new IOException(message), CancellationToken.None);
+        => new TreeCopier(new Settings(source, destination, Verify: true, Jobs: jobs), new Totals()).CopyAsync(
+            static message => throw new IOException(message), CancellationToken.None);
 }

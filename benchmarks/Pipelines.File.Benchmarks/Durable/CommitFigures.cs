@@ -10,4 +10,5 @@ namespace FilePipelinesBenchmarks.Durable;
 /// <param name="Ratio">To those of <see cref="GroupCommitByHand"/> with such a file and as many producers, in the same round.</param>
 /// <param name="Median">Microseconds that a commit took.</param>
 /// <param name="NinetyNinth">Microseconds: one of a hundred took longer.</param>
-internal sealed record CommitFigures(string Name, CommitFile File, int Producers, Spread PerSecond, Spread Ratio, double Median, double NinetyNinth);
+internal sealed record CommitFigures(
+    string Name, CommitFile File, int Producers, Spread PerSecond, Spread Ratio, double Median, double NinetyNinth);

@@ -6,8 +6,8 @@ using FilePipelinesBenchmarks.Measuring;
 namespace FilePipelinesBenchmarks.Durable;
 
 /// <summary>
-/// <c>durable [--rounds N]</c>: commits a second and how long one takes, with 1, 8 and 64 producers, every way in the same rounds. A producer is a thread of its own where the way
-/// blocks it, and a task on it where it does not.
+/// <c>durable [--rounds N]</c>: commits a second and how long one takes, with 1, 8 and 64 producers, every way in the same rounds. A
+/// producer is a thread of its own where the way blocks it, and a task on it where it does not.
 /// </summary>
 internal static class CommitMeasurement
 {
@@ -20,7 +20,8 @@ internal static class CommitMeasurement
     internal static async Task<int> RunAsync(string[] arguments)
     {
         int rounds = DefaultRounds;
-        if (arguments is not [] && (arguments is not ["--rounds", string value] || !int.TryParse(value, CultureInfo.InvariantCulture, out rounds) || rounds < 1))
+        if (arguments is not [] && (arguments is not ["--rounds", string value]
+            || !int.TryParse(value, CultureInfo.InvariantCulture, out rounds) || rounds < 1))
         {
             await Console.Error.WriteLineAsync("durable does not understand that: durable [--rounds N]");
             return 2;
@@ -31,7 +32,9 @@ internal static class CommitMeasurement
         {
             Console.WriteLine(string.Create(
                 CultureInfo.InvariantCulture,
-                $"{f.Name}; {f.File}; {f.Producers}; {f.PerSecond.Median:N0} ({f.PerSecond.LowerQuartile:N0}–{f.PerSecond.UpperQuartile:N0}); {f.Ratio.Median:0.00} ({f.Ratio.LowerQuartile:0.00}–{f.Ratio.UpperQuartile:0.00}); {f.Median:0}; {f.NinetyNinth:0}"));
+                $"{f.Name}; {f.File}; {f.Producers}; {f.PerSecond.Median:N0} "
+                + $"({f.PerSecond.LowerQuartile:N0}–{f.PerSecond.UpperQuartile:N0}); "
+                + $"{f.Ratio.Median:0.00} ({f.Ratio.LowerQuartile:0.00}–{f.Ratio.UpperQuartile:0.00}); {f.Median:0}; {f.NinetyNinth:0}"));
         }
 
         return 0;
@@ -41,7 +44,8 @@ internal static class CommitMeasurement
     /// <param name="rounds">How often each is measured.</param>
     /// <param name="producerCounts">How many producers commit at once.</param>
     /// <param name="onShare">Told how much of it is done, 0 to 1.</param>
-    internal static async Task<IReadOnlyList<CommitFigures>> MeasureAsync(int rounds, IReadOnlyList<int> producerCounts, Action<double>? onShare)
+    internal static async Task<IReadOnlyList<CommitFigures>> MeasureAsync(
+        int rounds, IReadOnlyList<int> producerCounts, Action<double>? onShare)
     {
         List<CommitFigures> figures = [];
         foreach (int producers in producerCounts)
@@ -83,7 +87,9 @@ internal static class CommitMeasurement
                         ways[i].File,
                         producers,
                         Spread.Of(perSecond[i]),
-                        Spread.Of(perSecond[i].Zip(perSecond[Array.FindIndex(ways, way => way is GroupCommitByHand && way.File == ways[i].File)], (own, byHand) => own / byHand)),
+                        Spread.Of(perSecond[i].Zip(
+                            perSecond[Array.FindIndex(ways, way => way is GroupCommitByHand && way.File == ways[i].File)],
+                            (own, byHand) => own / byHand)),
                         latencies[i][latencies[i].Count / 2],
                         latencies[i][(int)((latencies[i].Count - 1) * 0.99)]));
                 }

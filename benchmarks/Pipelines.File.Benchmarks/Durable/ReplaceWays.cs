@@ -18,11 +18,14 @@ internal static class ReplaceWays
     private static readonly byte[] s_content = new byte[Length];
 
     // open(2): O_TMPFILE contains O_DIRECTORY, whose number is not the same on every architecture.
-    private static int Nameless => 0x400000 | (System.Runtime.InteropServices.RuntimeInformation.ProcessArchitecture == System.Runtime.InteropServices.Architecture.Arm64 ? 0x4000 : 0x10000);
+    private static int Nameless => 0x400000
+        | (System.Runtime.InteropServices.RuntimeInformation.ProcessArchitecture == System.Runtime.InteropServices.Architecture.Arm64
+            ? 0x4000 : 0x10000);
 
     internal static IReadOnlyList<Candidate> Of(string path, bool isDurable)
     {
-        FilePipeWriterOptions options = new() { Replace = true, FlushGuarantee = isDurable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind };
+        FilePipeWriterOptions options =
+            new() { Replace = true, FlushGuarantee = isDurable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind };
         File.WriteAllBytes(path, s_content);
         return
         [
@@ -47,7 +50,8 @@ internal static class ReplaceWays
                 File.WriteAllBytes(temporary, s_content);
                 if (isDurable)
                 {
-                    using Microsoft.Win32.SafeHandles.SafeFileHandle handle = File.OpenHandle(temporary, FileMode.Open, FileAccess.ReadWrite);
+                    using Microsoft.Win32.SafeHandles.SafeFileHandle handle = File.OpenHandle(
+                        temporary, FileMode.Open, FileAccess.ReadWrite);
                     RandomAccess.FlushToDisk(handle);
                 }
 
@@ -81,7 +85,8 @@ internal static class ReplaceWays
             Check(Libc.FDataSync(file));
         }
 
-        Check(Libc.LinkAt(AT_FDCWD, string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file}"), AT_FDCWD, temporary, AT_SYMLINK_FOLLOW));
+        Check(Libc.LinkAt(
+            AT_FDCWD, string.Create(CultureInfo.InvariantCulture, $"/proc/self/fd/{file}"), AT_FDCWD, temporary, AT_SYMLINK_FOLLOW));
         Check(Libc.Rename(temporary, path));
         if (isDurable)
         {
@@ -93,5 +98,6 @@ internal static class ReplaceWays
         return Length;
     }
 
-    private static int Check(int answer) => answer >= 0 ? answer : throw new IOException(System.Runtime.InteropServices.Marshal.GetLastPInvokeErrorMessage());
+    private static int Check(int answer)
+        => answer >= 0 ? answer : throw new IOException(System.Runtime.InteropServices.Marshal.GetLastPInvokeErrorMessage());
 }

@@ -19,7 +19,8 @@ internal sealed class SharedWriterCommits(CommitFile file) : CommitWay("FilePipe
             PreallocatedFile.Make(path);
         }
 
-        _writer = await FilePipeWriter.OpenAsync(path, new FilePipeWriterOptions { Mode = FileMode.OpenOrCreate, FlushGuarantee = FlushGuarantee.Durable });
+        _writer = await FilePipeWriter.OpenAsync(
+            path, new FilePipeWriterOptions { Mode = FileMode.OpenOrCreate, FlushGuarantee = FlushGuarantee.Durable });
     }
 
     internal override async ValueTask BeginRoundAsync()
@@ -27,7 +28,8 @@ internal sealed class SharedWriterCommits(CommitFile file) : CommitWay("FilePipe
         if (File == CommitFile.Preallocated)
         {
             await _writer.CompleteAsync();
-            _writer = await FilePipeWriter.OpenAsync(_path, new FilePipeWriterOptions { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
+            _writer = await FilePipeWriter.OpenAsync(
+                _path, new FilePipeWriterOptions { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
         }
     }
 

@@ -5,7 +5,10 @@ namespace FilePipelinesBenchmarks.Files;
 /// <summary>The file of the 2019 grid: 64-bit little-endian integers 0, 1, 2, … Deleted when it is disposed.</summary>
 internal sealed class IntegerFile : IDisposable
 {
-    /// <summary>Bytes of the pieces that the file is written in, unless other ones are asked for: the page cache then has it in large folios, as it has what was read from the device in large pieces.</summary>
+    /// <summary>
+    /// Bytes of the pieces that the file is written in, unless other ones are asked for: the page cache then has it in large folios, as it
+    /// has what was read from the device in large pieces.
+    /// </summary>
     internal const int LargePiece = 1024 * 1024;
 
     /// <summary>Pieces of one page, which leave a file of small folios.</summary>
@@ -28,12 +31,18 @@ internal sealed class IntegerFile : IDisposable
     /// <summary>Makes one in <paramref name="folder"/>, which leaves it in the page cache.</summary>
     /// <param name="folder">Where it goes.</param>
     /// <param name="length">Bytes, a multiple of eight.</param>
-    /// <param name="pieceSize">Bytes of one write: the larger they are, the larger are the folios that the page cache holds it in, and the faster is every way to read it.</param>
-    internal static IntegerFile Make(TemporaryFolder folder, long length, int pieceSize = LargePiece) => Make(folder.PathOf($"int64_{length}_{pieceSize}.bin"), length, pieceSize);
+    /// <param name="pieceSize">
+    /// Bytes of one write: the larger they are, the larger are the folios that the page cache holds it in, and the faster is every way to
+    /// read it.
+    /// </param>
+    internal static IntegerFile Make(TemporaryFolder folder, long length, int pieceSize = LargePiece)
+        => Make(folder.PathOf($"int64_{length}_{pieceSize}.bin"), length, pieceSize);
 
     /// <summary>Makes one at <paramref name="path"/>, unless there is one of that length already.</summary>
     internal static IntegerFile MakeOnce(string path, long length)
-        => new FileInfo(path) is { Exists: true } file && file.Length == length ? new IntegerFile(path, length) : Make(path, length, LargePiece);
+        => new FileInfo(path) is { Exists: true } file && file.Length == length
+            ? new IntegerFile(path, length)
+            : Make(path, length, LargePiece);
 
     private static IntegerFile Make(string path, long length, int pieceSize)
     {

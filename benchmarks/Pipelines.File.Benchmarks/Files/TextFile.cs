@@ -7,7 +7,10 @@ namespace FilePipelinesBenchmarks.Files;
 /// <summary>A text file of lines that are the same on every machine, and what a parser makes of it. Deleted when it is disposed.</summary>
 internal sealed class TextFile : IDisposable
 {
-    private static readonly string[] s_words = ["file", "pipe", "segment", "flush", "offset", "handle", "buffer", "page", "cache", "write", "read", "ahead"];
+    private static readonly string[] s_words =
+    [
+        "file", "pipe", "segment", "flush", "offset", "handle", "buffer", "page", "cache", "write", "read", "ahead",
+    ];
 
     private byte[]? _content;
 
@@ -46,13 +49,16 @@ internal sealed class TextFile : IDisposable
     internal static TextFile MakeNdjson(TemporaryFolder folder, long length)
         => Make<NdjsonParser>(folder.PathOf("events.ndjson"), length, static (random, row) => string.Create(
             CultureInfo.InvariantCulture,
-            $$"""{"id":{{row}},"method":"{{(random.Next(4) == 0 ? "POST" : "GET")}}","path":"/{{s_words[random.Next(s_words.Length)]}}/{{random.Next(100_000)}}","status":{{(random.Next(20) == 0 ? 404 : 200)}},"bytes":{{random.Next(1_000_000)}}}"""));
+            $$"""{"id":{{row}},"method":"{{(random.Next(4) == 0 ? "POST" : "GET")}}","path":"/{{s_words[random.Next(s_words.Length)]}}"""
+            + $$"""/{{random.Next(100_000)}}","status":{{(random.Next(20) == 0 ? 404 : 200)}},"bytes":{{random.Next(1_000_000)}}}"""));
 
     /// <summary>For <see cref="CsvParser"/>.</summary>
     internal static TextFile MakeCsv(TemporaryFolder folder, long length)
         => Make<CsvParser>(folder.PathOf("rows.csv"), length, static (random, row) => string.Create(
             CultureInfo.InvariantCulture,
-            $"{row},{(random.Next(4) == 0 ? $"\"{s_words[random.Next(s_words.Length)]}, {s_words[random.Next(s_words.Length)]}\"" : s_words[random.Next(s_words.Length)])},{random.Next(1, 1000)},{random.Next(1, 100_000)}"));
+            $"{row},{(random.Next(4) == 0
+                ? $"\"{s_words[random.Next(s_words.Length)]}, {s_words[random.Next(s_words.Length)]}\""
+                : s_words[random.Next(s_words.Length)])},{random.Next(1, 1000)},{random.Next(1, 100_000)}"));
 
     /// <summary>Lines of about that many bytes, of numbers with a blank between each two.</summary>
     internal static TextFile MakeNumbers<TParser>(TemporaryFolder folder, long length, int lineLength)

@@ -18,7 +18,8 @@ internal static class FollowWays
     /// <summary>A read waits at the end of every file.</summary>
     private sealed class Followed(IReadOnlyList<string> paths) : IFollowWay
     {
-        private readonly FilePipeReader[] _readers = [.. paths.Select(static path => FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true }))];
+        private readonly FilePipeReader[] _readers = [.. paths.Select(
+            static path => FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true }))];
         private Task<ReadResult>[]? _reads;
 
         public TimeSpan Cpu => Environment.CpuUsage.TotalTime;

@@ -5,12 +5,17 @@ using FilePipelinesBenchmarks.Reporting;
 
 namespace FilePipelinesBenchmarks.Measuring;
 
-/// <summary><c>alone SECTION POINT WAY</c>: one sample of one way at one point of a grid of the report, and nothing else, for <see cref="ProcessMeasurement"/> and perf.</summary>
+/// <summary>
+/// <c>alone SECTION POINT WAY</c>: one sample of one way at one point of a grid of the report, and nothing else, for
+/// <see cref="ProcessMeasurement"/> and perf.
+/// </summary>
 internal static class Alone
 {
     internal const string Command = "alone";
 
-    /// <summary>How long the way runs before it is measured, at least once: its methods are compiled twice meanwhile, in the background.</summary>
+    /// <summary>
+    /// How long the way runs before it is measured, at least once: its methods are compiled twice meanwhile, in the background.
+    /// </summary>
     private static readonly TimeSpan s_warmUp = TimeSpan.FromMilliseconds(400);
 
     private static readonly PairedMeasurement s_measurement = new(1, 1, TimeSpan.FromMilliseconds(150), maxRuns: 1_000_000);
@@ -19,7 +24,8 @@ internal static class Alone
     {
         ReportSection? section = arguments.Length == 3 ? ReportPlan.Sections.FirstOrDefault(section => section.Key == arguments[0]) : null;
         using TemporaryFolder folder = new();
-        Candidate? candidate = section?.MakeColumns(folder).FirstOrDefault(column => column.Name == arguments[1])?.Candidates.FirstOrDefault(candidate => candidate.Name == arguments[2]);
+        Candidate? candidate = section?.MakeColumns(folder)
+            .FirstOrDefault(column => column.Name == arguments[1])?.Candidates.FirstOrDefault(candidate => candidate.Name == arguments[2]);
         if (candidate is null)
         {
             await Console.Error.WriteLineAsync("alone SECTION POINT WAY, as figures.csv has them");
@@ -35,7 +41,8 @@ internal static class Alone
         while (Stopwatch.GetElapsedTime(start) < s_warmUp);
 
         Sample sample = await s_measurement.TakeAsync(candidate);
-        Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{sample.Microseconds} {sample.CpuMicroseconds} {sample.AllocatedBytes}"));
+        Console.WriteLine(
+            string.Create(CultureInfo.InvariantCulture, $"{sample.Microseconds} {sample.CpuMicroseconds} {sample.AllocatedBytes}"));
         return 0;
     }
 }

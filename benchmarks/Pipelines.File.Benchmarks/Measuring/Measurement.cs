@@ -3,8 +3,8 @@ using System.Diagnostics;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// Measures candidates against the first of them round by round: every round takes a sample of each, starting with another one each time, and a ratio compares only
-/// times of the same round. So what changes on the machine meanwhile changes both sides.
+/// Measures candidates against the first of them round by round: every round takes a sample of each, starting with another one each time,
+/// and a ratio compares only times of the same round. So what changes on the machine meanwhile changes both sides.
 /// </summary>
 /// <param name="minRounds">How many, at least.</param>
 /// <param name="maxRounds">How many, at most.</param>
@@ -18,7 +18,9 @@ internal abstract class Measurement(int minRounds, int maxRounds)
 
     /// <param name="column">What is measured; the first candidate is the baseline.</param>
     /// <param name="onSample">Called after every sample with the time since the beginning.</param>
-    /// <param name="budget">No round begins that would end later than this, once the least number is done; null for the greatest number of rounds.</param>
+    /// <param name="budget">
+    /// No round begins that would end later than this, once the least number is done; null for the greatest number of rounds.
+    /// </param>
     internal async Task<IReadOnlyList<Measured>> RunAsync(Column column, Action<TimeSpan>? onSample = null, TimeSpan? budget = null)
     {
         long start = Stopwatch.GetTimestamp();
@@ -26,7 +28,8 @@ internal abstract class Measurement(int minRounds, int maxRounds)
         Func<int, ValueTask<Sample>> takeAsync = await BeginAsync(column);
         List<Sample[]> samples = [];
         TimeSpan roundTime = TimeSpan.Zero;
-        while (samples.Count < MaxRounds && (samples.Count < minRounds || budget is null || Stopwatch.GetElapsedTime(start) + roundTime < budget))
+        while (samples.Count < MaxRounds
+            && (samples.Count < minRounds || budget is null || Stopwatch.GetElapsedTime(start) + roundTime < budget))
         {
             long roundStart = Stopwatch.GetTimestamp();
             Sample[] round = new Sample[candidates.Count];

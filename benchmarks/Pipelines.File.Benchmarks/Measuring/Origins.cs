@@ -4,15 +4,25 @@ namespace FilePipelinesBenchmarks.Measuring;
 internal static class Origins
 {
     private static readonly string[] s_own = ["FilePipe", "PooledMemoryStream"];
-    private static readonly string[] s_others = ["Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail"];
-    private static readonly string[] s_limits = ["pread(2)", "pwrite(2)", "already in memory", "the kernel's copy", "the same system calls"];
+    private static readonly string[] s_others =
+    [
+        "Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail",
+    ];
+    private static readonly string[] s_limits =
+    [
+        "pread(2)", "pwrite(2)", "already in memory", "the kernel's copy", "the same system calls",
+    ];
 
     private static readonly string[] s_net = ["RandomAccess.ReadAsync", "RandomAccess.WriteAsync"];
-    private static readonly string[] s_byHand = ["RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled"];
+    private static readonly string[] s_byHand =
+    [
+        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled",
+    ];
 
     internal static Origin Of(string way)
     {
-        return IsOneOf(s_own) ? Origin.Own : IsOneOf(s_others) ? Origin.Other : IsOneOf(s_limits) ? Origin.Limit : !IsOneOf(s_net) && IsOneOf(s_byHand) ? Origin.ByHand : Origin.Net;
+        return IsOneOf(s_own) ? Origin.Own : IsOneOf(s_others) ? Origin.Other : IsOneOf(s_limits) ? Origin.Limit
+            : !IsOneOf(s_net) && IsOneOf(s_byHand) ? Origin.ByHand : Origin.Net;
 
         bool IsOneOf(string[] beginnings) => Array.Exists(beginnings, beginning => way.StartsWith(beginning, StringComparison.Ordinal));
     }

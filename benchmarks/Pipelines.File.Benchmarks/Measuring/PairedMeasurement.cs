@@ -7,11 +7,15 @@ namespace FilePipelinesBenchmarks.Measuring;
 /// <param name="maxRounds">How many, at most.</param>
 /// <param name="sample">How long one candidate runs in one round, at least.</param>
 /// <param name="maxRuns">How often it runs in one round, at most.</param>
-internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan sample, int maxRuns = 1000) : Measurement(minRounds, maxRounds)
+internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan sample, int maxRuns = 1000)
+    : Measurement(minRounds, maxRounds)
 {
     private const int WarmUpRuns = 3;
 
-    /// <summary>Runs each candidate until the just-in-time compiler has little left to improve: sixty short runs of each, and time for its background thread.</summary>
+    /// <summary>
+    /// Runs each candidate until the just-in-time compiler has little left to improve: sixty short runs of each, and time for its
+    /// background thread.
+    /// </summary>
     internal override async Task PrepareAsync(IReadOnlyList<Candidate> candidates)
     {
         for (int pass = 0; pass < 6; pass++)
@@ -100,6 +104,7 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
             }
         }
 
-        return new Sample(Stopwatch.GetElapsedTime(0, ticks).TotalMicroseconds / runs, cpu.TotalMicroseconds / runs, (double)allocated / runs);
+        return new Sample(
+            Stopwatch.GetElapsedTime(0, ticks).TotalMicroseconds / runs, cpu.TotalMicroseconds / runs, (double)allocated / runs);
     }
 }

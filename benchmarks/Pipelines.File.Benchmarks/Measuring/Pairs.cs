@@ -14,7 +14,8 @@ namespace FilePipelinesBenchmarks.Measuring;
 internal static class Pairs
 {
     private const int MiB = 1024 * 1024;
-    private const string Usage = "pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory] [--size MIB] [--all] [--async] [--sum] [--preallocate]";
+    private const string Usage =
+        "pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory] [--size MIB] [--all] [--async] [--sum] [--preallocate]";
 
     private const int SmallFileCount = 500;
 
@@ -35,7 +36,8 @@ internal static class Pairs
         bool isKnown = suite is null or "read" or "write" or "small" or "lines" or "replace" or "alignment" or "memory";
         if (rest.Count > 0 || !isKnown || (sizeText is not null && size is null))
         {
-            await Console.Error.WriteLineAsync($"pairs does not understand '{(rest.Count > 0 ? rest[0] : isKnown ? sizeText : suite)}': {Usage}");
+            await Console.Error.WriteLineAsync(
+                $"pairs does not understand '{(rest.Count > 0 ? rest[0] : isKnown ? sizeText : suite)}': {Usage}");
             return 2;
         }
 
@@ -70,7 +72,8 @@ internal static class Pairs
         {
             await TableAsync(
                 "Replacing a file of 4 KiB",
-                [.. ((bool[])[false, true]).Select(isDurable => new Column(isDurable ? "durable" : "no sync", ReplaceWays.Of(folder.PathOf(isDurable ? "durable" : "written"), isDurable)))],
+                [.. ((bool[])[false, true]).Select(isDurable => new Column(
+                    isDurable ? "durable" : "no sync", ReplaceWays.Of(folder.PathOf(isDurable ? "durable" : "written"), isDurable)))],
                 new PairedMeasurement(quick ? 7 : 31, quick ? 7 : 31, TimeSpan.FromMilliseconds(10)));
         }
 
@@ -81,9 +84,11 @@ internal static class Pairs
 
         if (suite is "memory")
         {
-            foreach (ReportSection section in ReportPlan.Sections.Where(section => section.Key.StartsWith("memory-", StringComparison.Ordinal)))
+            foreach (ReportSection section
+                in ReportPlan.Sections.Where(section => section.Key.StartsWith("memory-", StringComparison.Ordinal)))
             {
-                await TableAsync(section.Title, section.MakeColumns(folder), new ProcessMeasurement(section.Key, quick ? 1 : 5, quick ? 1 : 5));
+                await TableAsync(
+                    section.Title, section.MakeColumns(folder), new ProcessMeasurement(section.Key, quick ? 1 : 5, quick ? 1 : 5));
             }
         }
 
@@ -107,7 +112,8 @@ internal static class Pairs
     {
         IReadOnlyList<ReadWay> ways = all
             ? ReadWays.All
-            : [ReadWays.FileStreamSync, ReadWays.FileStreamSyncRented, ReadWays.PipeReaderCreate, ReadWays.RandomAccessSync, ReadWays.SystemCall, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead];
+            : [ReadWays.FileStreamSync, ReadWays.FileStreamSyncRented, ReadWays.PipeReaderCreate, ReadWays.RandomAccessSync,
+                ReadWays.SystemCall, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead];
         return TableAsync(
             $"Read, {file.Length / MiB} MiB, {options}{(sum ? ", sum" : string.Empty)}",
             [.. s_bufferSizes.Select(size => new Column(SizeText.Of(size), [.. ways.Select(way =>
@@ -133,7 +139,8 @@ internal static class Pairs
         }
 
         using TextFile file = TextFile.MakeLines(folder, 64L * MiB);
-        await TableAsync($"Lines counted, {file.Length / MiB} MiB", [new Column("64 MiB", ParseWays.Candidates<LineParser>(file))], measurement);
+        await TableAsync(
+            $"Lines counted, {file.Length / MiB} MiB", [new Column("64 MiB", ParseWays.Candidates<LineParser>(file))], measurement);
         await LinesByLengthAsync<LineParser>(folder, "Lines counted", mebibytes, quick);
         await LinesByLengthAsync<FieldParser>(folder, "Lines split at blanks, and the fields added up", mebibytes, quick);
     }
@@ -150,7 +157,8 @@ internal static class Pairs
         await measurement.PrepareAsync(LineWays.Candidates<TParser>(little));
         await TableAsync(
             $"{title}, {mebibytes} MiB",
-            [new Column("10 B", LineWays.Candidates<TParser>(ten)), new Column("100 B", LineWays.Candidates<TParser>(hundred)), new Column("1,000 B", LineWays.Candidates<TParser>(thousand))],
+            [new Column("10 B", LineWays.Candidates<TParser>(ten)), new Column("100 B", LineWays.Candidates<TParser>(hundred)),
+                new Column("1,000 B", LineWays.Candidates<TParser>(thousand))],
             measurement);
     }
 
@@ -158,7 +166,8 @@ internal static class Pairs
     {
         IReadOnlyList<WriteWay> ways = all
             ? WriteWays.All
-            : [WriteWays.FileStreamSync, WriteWays.PipeWriterCreate, WriteWays.RandomAccessSync, WriteWays.SystemCall, WriteWays.WriteBehind, WriteWays.Written];
+            : [WriteWays.FileStreamSync, WriteWays.PipeWriterCreate, WriteWays.RandomAccessSync, WriteWays.SystemCall,
+                WriteWays.WriteBehind, WriteWays.Written];
         return TableAsync(
             $"Write, {mebibytes} MiB{(preallocate ? ", preallocated" : string.Empty)}, a flush after every",
             [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), [.. ways.Select(way =>
@@ -180,7 +189,8 @@ internal static class Pairs
         ];
         return TableAsync(
             $"Small files, {SmallFileCount} one after the other",
-            [.. sets.Select(set => new Column(set.Name, [.. SmallFileWays.All.Select(way => new Candidate(way.Name, () => way.ReadAllAsync(set.Files)))]))],
+            [.. sets.Select(set =>
+                new Column(set.Name, [.. SmallFileWays.All.Select(way => new Candidate(way.Name, () => way.ReadAllAsync(set.Files)))]))],
             new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
     }
 
@@ -189,7 +199,8 @@ internal static class Pairs
         List<IReadOnlyList<Measured>> measured = [];
         await AnsiConsole.Progress().StartAsync(async context =>
         {
-            ProgressTask task = context.AddTask(title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.MaxRounds * column.Candidates.Count));
+            ProgressTask task = context.AddTask(
+                title.EscapeMarkup(), maxValue: columns.Sum(column => measurement.MaxRounds * column.Candidates.Count));
             await measurement.PrepareAsync(columns[^1].Candidates);
             foreach (Column column in columns)
             {
@@ -197,7 +208,8 @@ internal static class Pairs
             }
         });
 
-        Table table = new Table().Title($"{title}: time / {columns[0].Candidates[0].Name}, median (best)".EscapeMarkup()).AddColumn("method");
+        Table table = new Table()
+            .Title($"{title}: time / {columns[0].Candidates[0].Name}, median (best)".EscapeMarkup()).AddColumn("method");
         foreach (Column column in columns)
         {
             table.AddColumn(new TableColumn(column.Name).RightAligned());
@@ -206,10 +218,12 @@ internal static class Pairs
         table.AddColumn(new TableColumn("allocated").RightAligned());
         for (int row = 0; row < columns[0].Candidates.Count; row++)
         {
-            table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Cell(list, row)), measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
+            table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Cell(list, row)),
+                measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
         }
 
-        table.AddRow(["baseline, µs", .. measured.Select(list => list[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)), string.Empty]);
+        table.AddRow(["baseline, µs",
+            .. measured.Select(list => list[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)), string.Empty]);
         AnsiConsole.Write(table);
     }
 

@@ -4,8 +4,8 @@ using System.Globalization;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// Measures each candidate in a process of its own, a new one for every sample: what one leaves in the heap, in pools and in the just-in-time compiler's profile is
-/// not the others'. The process is this program again, with the command of <see cref="Alone"/>.
+/// Measures each candidate in a process of its own, a new one for every sample: what one leaves in the heap, in pools and in the
+/// just-in-time compiler's profile is not the others'. The process is this program again, with the command of <see cref="Alone"/>.
 /// </summary>
 /// <param name="key">The section's.</param>
 /// <param name="minRounds">How many, at least.</param>
@@ -45,13 +45,15 @@ internal sealed class ProcessMeasurement(string key, int minRounds, int maxRound
     {
         ProcessStartInfo start = ThisProgram(Alone.Command, key, point, way);
 
-        // Methods are compiled for good as soon as they have been called often enough, and not once nothing new was called for a while: a short life is enough then.
+        // Methods are compiled for good as soon as they have been called often enough, and not once nothing new was called for a while: a
+        // short life is enough then.
         start.Environment["DOTNET_TC_CallCountingDelayMs"] = "0";
         using Process process = Process.Start(start)!;
         Task<string> errors = process.StandardError.ReadToEndAsync();
         string output = await process.StandardOutput.ReadToEndAsync();
         await process.WaitForExitAsync();
-        double[] figures = [.. output.Split(' ', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries).Select(field => double.TryParse(field, CultureInfo.InvariantCulture, out double figure) ? figure : double.NaN)];
+        double[] figures = [.. output.Split(' ', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries)
+            .Select(field => double.TryParse(field, CultureInfo.InvariantCulture, out double figure) ? figure : double.NaN)];
         return process.ExitCode == 0 && figures is [var microseconds, var cpu, var allocated]
             ? new Sample(microseconds, cpu, allocated)
             : throw new InvalidOperationException($"The process for {way} ended with status {process.ExitCode}: {output}{await errors}");

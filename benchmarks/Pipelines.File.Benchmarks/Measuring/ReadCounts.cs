@@ -10,14 +10,16 @@ using Pipelines.File;
 namespace FilePipelinesBenchmarks.Measuring;
 
 /// <summary>
-/// <c>counts [--size MIB] [--output FILE]</c>: how many reads finish on the caller's thread and how many are handed over, with the file in the system's cache and without. That
-/// is what decides how fast a back end is, and differs from system to system: a table in Markdown.
+/// <c>counts [--size MIB] [--output FILE]</c>: how many reads finish on the caller's thread and how many are handed over, with the file in
+/// the system's cache and without. That is what decides how fast a back end is, and differs from system to system: a table in Markdown.
 /// </summary>
 internal static class ReadCounts
 {
     private const int DefaultMebibytes = 128;
 
-    /// <summary>FILE_FLAG_NO_BUFFERING: Windows lets go of what it has in its cache of a file that is opened with it, where nobody else has it open.</summary>
+    /// <summary>
+    /// FILE_FLAG_NO_BUFFERING: Windows lets go of what it has in its cache of a file that is opened with it, where nobody else has it open.
+    /// </summary>
     private const FileOptions NoBuffering = (FileOptions)0x20000000;
 
     private static readonly int[] s_bufferSizes = [4 * 1024, 64 * 1024, 1024 * 1024];
@@ -32,7 +34,8 @@ internal static class ReadCounts
             {
                 output = arguments[i + 1];
             }
-            else if (i + 1 == arguments.Length || arguments[i] != "--size" || !int.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out mebibytes) || mebibytes < 1)
+            else if (i + 1 == arguments.Length || arguments[i] != "--size"
+                || !int.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out mebibytes) || mebibytes < 1)
             {
                 await Console.Error.WriteLineAsync("counts [--size MIB] [--output FILE]");
                 return 2;
@@ -42,8 +45,10 @@ internal static class ReadCounts
         using TemporaryFolder folder = new();
         using IntegerFile file = IntegerFile.Make(folder, mebibytes * 1024L * 1024);
         StringBuilder table = new();
-        table.AppendLine(CultureInfo.InvariantCulture, $"Reads of {mebibytes} MiB on {Environment.OSVersion.VersionString}, .NET {Environment.Version}").AppendLine();
-        table.AppendLine("| cache | options | BufferSize | back end | inline | handed over | ms |").AppendLine("| --- | --- | ---: | --- | ---: | ---: | ---: |");
+        table.AppendLine(CultureInfo.InvariantCulture,
+            $"Reads of {mebibytes} MiB on {Environment.OSVersion.VersionString}, .NET {Environment.Version}").AppendLine();
+        table.AppendLine("| cache | options | BufferSize | back end | inline | handed over | ms |")
+            .AppendLine("| --- | --- | ---: | --- | ---: | ---: | ---: |");
         foreach (bool isCold in (bool[])[false, true])
         {
             foreach (FileOptions options in (FileOptions[])[FileOptions.None, FileOptions.SequentialScan])
@@ -121,6 +126,7 @@ internal static class ReadCounts
         listener.RecordObservableInstruments();
         return string.Create(
             CultureInfo.InvariantCulture,
-            $"| {(isCold ? "cold" : "warm")} | {options.FileOptions} | {options.BufferSize} | {reader.Backend} | {inline - inlineBefore} | {handedOver - handedOverBefore} | {milliseconds:0.0} |");
+            $"| {(isCold ? "cold" : "warm")} | {options.FileOptions} | {options.BufferSize} | {reader.Backend} | {inline - inlineBefore} | "
+            + $"{handedOver - handedOverBefore} | {milliseconds:0.0} |");
     }
 }

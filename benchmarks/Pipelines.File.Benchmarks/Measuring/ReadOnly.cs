@@ -5,7 +5,10 @@ using FilePipelinesBenchmarks.Reading;
 
 namespace FilePipelinesBenchmarks.Measuring;
 
-/// <summary><c>read WAY MIB BUFFER TIMES PATH</c>: one way to read and nothing else, for strace and perf to look at. The file is made first where there is none.</summary>
+/// <summary>
+/// <c>read WAY MIB BUFFER TIMES PATH</c>: one way to read and nothing else, for strace and perf to look at. The file is made first where
+/// there is none.
+/// </summary>
 internal static class ReadOnly
 {
     internal static async Task<int> RunAsync(string[] arguments)
@@ -16,7 +19,8 @@ internal static class ReadOnly
             || !int.TryParse(arguments[2], CultureInfo.InvariantCulture, out int bufferSize)
             || !int.TryParse(arguments[3], CultureInfo.InvariantCulture, out int times))
         {
-            await Console.Error.WriteLineAsync($"read WAY MIB BUFFER TIMES PATH, where WAY is one of: {string.Join("; ", ReadWays.All.Select(way => way.Name))}");
+            await Console.Error.WriteLineAsync(
+                $"read WAY MIB BUFFER TIMES PATH, where WAY is one of: {string.Join("; ", ReadWays.All.Select(way => way.Name))}");
             return 2;
         }
 

@@ -15,7 +15,8 @@ internal sealed record MemoryCase(int Size, int Writes, int Streams, string Path
 
     /// <summary>Checks the content's length, and its last byte.</summary>
     internal long Check(byte[] content)
-        => content.Length == Length && content[^1] == Piece[^1] ? Length : throw new InvalidDataException($"{content.Length} bytes instead of {Length}.");
+        => content.Length == Length && content[^1] == Piece[^1] ? Length
+            : throw new InvalidDataException($"{content.Length} bytes instead of {Length}.");
 
     /// <summary>Checks the length of the closed file. Part of every measured method.</summary>
     internal long CheckFile()

@@ -17,15 +17,19 @@ internal static class MemoryWays
     [
         new("MemoryStream", static point => WriteArrays(point, static () => new MemoryStream(), static stream => stream.ToArray())),
         new("RecyclableMemoryStream", static point => WriteArrays(point, s_manager.GetStream, static stream => stream.ToArray())),
-        new("PooledMemoryStream", static point => WriteArrays(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
+        new("PooledMemoryStream",
+            static point => WriteArrays(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
     ];
 
     /// <summary>Doubles written one by one, and the content as an array.</summary>
     internal static IReadOnlyList<MemoryWay> Doubles { get; } =
     [
-        new("MemoryStream with BinaryWriter", static point => WriteDoubles(point, static () => new MemoryStream(), static stream => stream.ToArray())),
-        new("RecyclableMemoryStream with BinaryWriter", static point => WriteDoubles(point, s_manager.GetStream, static stream => stream.ToArray())),
-        new("PooledMemoryStream with BinaryWriter", static point => WriteDoubles(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
+        new("MemoryStream with BinaryWriter",
+            static point => WriteDoubles(point, static () => new MemoryStream(), static stream => stream.ToArray())),
+        new("RecyclableMemoryStream with BinaryWriter",
+            static point => WriteDoubles(point, s_manager.GetStream, static stream => stream.ToArray())),
+        new("PooledMemoryStream with BinaryWriter",
+            static point => WriteDoubles(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
         new("PooledMemoryStream", WriteDoublesTyped),
     ];
 
@@ -34,8 +38,10 @@ internal static class MemoryWays
     [
         new("MemoryStream to FileStream", static point => WriteFileAsync(point, static () => new MemoryStream(), ToFileStreamAsync)),
         new("RecyclableMemoryStream to FileStream", static point => WriteFileAsync(point, s_manager.GetStream, ToFileStreamAsync)),
-        new("PooledMemoryStream to FileStream", static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFileStreamAsync)),
-        new("PooledMemoryStream to FilePipeWriter", static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFilePipeWriterAsync)),
+        new("PooledMemoryStream to FileStream",
+            static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFileStreamAsync)),
+        new("PooledMemoryStream to FilePipeWriter",
+            static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFilePipeWriterAsync)),
     ];
 
     private static ValueTask<long> WriteArrays<TStream>(MemoryCase point, Func<TStream> make, Func<TStream, byte[]> toArray)
@@ -88,7 +94,8 @@ internal static class MemoryWays
         return new ValueTask<long>(bytes);
     }
 
-    private static async ValueTask<long> WriteFileAsync<TStream>(MemoryCase point, Func<TStream> make, Func<TStream, string, ValueTask> copyAsync)
+    private static async ValueTask<long> WriteFileAsync<TStream>(
+        MemoryCase point, Func<TStream> make, Func<TStream, string, ValueTask> copyAsync)
         where TStream : Stream
     {
         using TStream stream = make();

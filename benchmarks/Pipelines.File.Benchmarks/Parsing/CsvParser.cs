@@ -18,7 +18,8 @@ internal struct CsvParser : ILineParser
         }
 
         rest = rest[(rest.IndexOf((byte)',') + 1)..];
-        if (!Utf8Parser.TryParse(rest, out int quantity, out int length) || !Utf8Parser.TryParse(rest[(length + 1)..], out int price, out _))
+        if (!Utf8Parser.TryParse(rest, out int quantity, out int length)
+            || !Utf8Parser.TryParse(rest[(length + 1)..], out int price, out _))
         {
             throw new FormatException("Not a row of the CSV file.");
         }

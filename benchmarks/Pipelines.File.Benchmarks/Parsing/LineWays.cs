@@ -13,7 +13,8 @@ internal static class LineWays
 
     internal static IReadOnlyList<ParseWay> All { get; } =
     [
-        new FileStreamByHand(), ParseWays.ReadLineBatchesAsync, ParseWays.ReadLinesAsync, new Text(), ParseWays.StreamReader, new FileReadLines(), new Partitions(), new Mapping(), new ParallelReadLines(),
+        new FileStreamByHand(), ParseWays.ReadLineBatchesAsync, ParseWays.ReadLinesAsync, new Text(), ParseWays.StreamReader,
+        new FileReadLines(), new Partitions(), new Mapping(), new ParallelReadLines(),
     ];
 
     /// <summary>All of them over one file.</summary>
@@ -27,7 +28,8 @@ internal static class LineWays
         {
             TParser parser = default;
             byte[] buffer = new byte[BufferSize];
-            using FileStream stream = new(file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+            using FileStream stream = new(
+                file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
             int left = 0;
             for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
             {
@@ -98,9 +100,11 @@ internal static class LineWays
         internal override ValueTask<long> ParseAsync<TParser>(TextFile file)
         {
             long answer = 0;
-            using MemoryMappedFile mapping = MemoryMappedFile.CreateFromFile(file.Path, FileMode.Open, null, 0, MemoryMappedFileAccess.Read);
+            using MemoryMappedFile mapping = MemoryMappedFile.CreateFromFile(
+                file.Path, FileMode.Open, null, 0, MemoryMappedFileAccess.Read);
             using MemoryMappedViewAccessor view = mapping.CreateViewAccessor(0, 0, MemoryMappedFileAccess.Read);
-            Parallel.ForEach(FilePartitions.AtLineEnds(file.Path, Threads), range => Interlocked.Add(ref answer, ParseRange<TParser>(view, range)));
+            Parallel.ForEach(
+                FilePartitions.AtLineEnds(file.Path, Threads), range => Interlocked.Add(ref answer, ParseRange<TParser>(view, range)));
             return new ValueTask<long>(file.Check(answer));
         }
 

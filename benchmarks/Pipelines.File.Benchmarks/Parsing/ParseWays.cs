@@ -17,15 +17,19 @@ internal static partial class ParseWays
 
     internal static ParseWay FileStreamLoop { get; } = new FileStreamLoopParse();
 
-    internal static ParseWay PipeReaderCreate { get; } = new PipeReaderParse("PipeReader.Create", static path => PipeReader.Create(Open(path)));
+    internal static ParseWay PipeReaderCreate { get; } = new PipeReaderParse(
+        "PipeReader.Create", static path => PipeReader.Create(Open(path)));
 
-    internal static ParseWay PipeReaderCreateLarge { get; } = new PipeReaderParse("PipeReader.Create, 64 KiB", static path => PipeReader.Create(Open(path), new StreamPipeReaderOptions(bufferSize: LargeBuffer)));
+    internal static ParseWay PipeReaderCreateLarge { get; } = new PipeReaderParse(
+        "PipeReader.Create, 64 KiB", static path => PipeReader.Create(Open(path), new StreamPipeReaderOptions(bufferSize: LargeBuffer)));
 
-    internal static ParseWay FilePipeReader { get; } = new PipeReaderParse("FilePipeReader", static path => global::Pipelines.File.FilePipeReader.Create(path));
+    internal static ParseWay FilePipeReader { get; } = new PipeReaderParse(
+        "FilePipeReader", static path => global::Pipelines.File.FilePipeReader.Create(path));
 
     internal static ParseWay FilePipeReaderAhead { get; } = new PipeReaderParse(
         "FilePipeReader, read-ahead",
-        static path => global::Pipelines.File.FilePipeReader.Create(path, new FilePipeReaderOptions { PauseReadAheadThreshold = ReadAhead }));
+        static path =>
+            global::Pipelines.File.FilePipeReader.Create(path, new FilePipeReaderOptions { PauseReadAheadThreshold = ReadAhead }));
 
     internal static ParseWay ReadLinesAsync { get; } = new ReadLinesParse();
 
@@ -42,14 +46,19 @@ internal static partial class ParseWays
 
     private static List<ParseWay> MakeAll()
     {
-        List<ParseWay> ways = [StreamReader, FileStreamLoop, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, ReadLinesAsync, ReadLineBatchesAsync, InMemory];
+        List<ParseWay> ways =
+        [
+            StreamReader, FileStreamLoop, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, ReadLinesAsync,
+            ReadLineBatchesAsync, InMemory,
+        ];
         AddPeers(ways);
         return ways;
     }
 
     static partial void AddPeers(List<ParseWay> ways);
 
-    private static FileStream Open(string path) => new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+    private static FileStream Open(string path)
+        => new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
 
     /// <summary>What a program without pipelines does: a string a line.</summary>
     private sealed class StreamReaderParse() : ParseWay("StreamReader.ReadLineAsync")

@@ -4,5 +4,6 @@ namespace FilePipelinesBenchmarks.Parsing;
 
 internal static partial class ParseWays
 {
-    static partial void AddPeers(List<ParseWay> ways) => ways.AddRange([PeerParses.UsePipeReader, PeerParses.UseStrictPipeReader, PeerParses.GetReader, PeerParses.MemoryMapped]);
+    static partial void AddPeers(List<ParseWay> ways)
+        => ways.AddRange([PeerParses.UsePipeReader, PeerParses.UseStrictPipeReader, PeerParses.GetReader, PeerParses.MemoryMapped]);
 }

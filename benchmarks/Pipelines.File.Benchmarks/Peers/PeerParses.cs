@@ -11,13 +11,16 @@ internal static class PeerParses
 {
     private const int BufferSize = 64 * 1024;
 
-    internal static ParseWay UsePipeReader { get; } = new StreamParse("Nerdbank UsePipeReader", static stream => stream.UsePipeReader(BufferSize));
+    internal static ParseWay UsePipeReader { get; } = new StreamParse(
+        "Nerdbank UsePipeReader", static stream => stream.UsePipeReader(BufferSize));
 
 #pragma warning disable CS0618 // Its own package says by now: use PipeReader.Create instead. The report of 2019 had it.
-    internal static ParseWay UseStrictPipeReader { get; } = new StreamParse("Nerdbank UseStrictPipeReader", static stream => stream.UseStrictPipeReader(BufferSize));
+    internal static ParseWay UseStrictPipeReader { get; } = new StreamParse(
+        "Nerdbank UseStrictPipeReader", static stream => stream.UseStrictPipeReader(BufferSize));
 #pragma warning restore CS0618
 
-    internal static ParseWay GetReader { get; } = new StreamParse("StreamConnection.GetReader", static stream => StreamConnection.GetReader(stream));
+    internal static ParseWay GetReader { get; } = new StreamParse(
+        "StreamConnection.GetReader", static stream => StreamConnection.GetReader(stream));
 
     internal static ParseWay MemoryMapped { get; } = new MappedParse();
 
@@ -26,13 +29,15 @@ internal static class PeerParses
     {
         internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
         {
-            await using FileStream stream = new(file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+            await using FileStream stream = new(
+                file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
             return await LineSplitter.ParseAsync<TParser>(create(stream), file);
         }
     }
 
     private sealed class MappedParse() : ParseWay("MemoryMappedPipeReader")
     {
-        internal override ValueTask<long> ParseAsync<TParser>(TextFile file) => LineSplitter.ParseAsync<TParser>(MemoryMappedPipeReader.Create(file.Path), file);
+        internal override ValueTask<long> ParseAsync<TParser>(TextFile file)
+            => LineSplitter.ParseAsync<TParser>(MemoryMappedPipeReader.Create(file.Path), file);
     }
 }

@@ -19,7 +19,8 @@ internal static class PeerWrites
             {
                 PipeWriter writer = stream.UsePipeWriter();
 #pragma warning disable CS0618 // Not every PipeWriter calls back; that of a Pipe, which this is, does, and nothing else tells.
-                writer.OnReaderCompleted(static (exception, state) => ((TaskCompletionSource<Exception?>)state!).SetResult(exception), written);
+                writer.OnReaderCompleted(
+                    static (exception, state) => ((TaskCompletionSource<Exception?>)state!).SetResult(exception), written);
 #pragma warning restore CS0618
                 for (long offset = 0; offset < point.Length; offset += point.FlushSize)
                 {

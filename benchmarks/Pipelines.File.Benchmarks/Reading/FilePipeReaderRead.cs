@@ -7,7 +7,8 @@ internal sealed class FilePipeReaderRead(string name, long readAhead) : ReadWay(
 {
     internal override ValueTask<long> ReadAsync<TWork>(ReadCase point)
     {
-        FilePipeReaderOptions options = new() { BufferSize = point.BufferSize, FileOptions = point.Options, PauseReadAheadThreshold = readAhead };
+        FilePipeReaderOptions options =
+            new() { BufferSize = point.BufferSize, FileOptions = point.Options, PauseReadAheadThreshold = readAhead };
         return PipeReading.ReadToEndAsync<TWork>(FilePipeReader.Create(point.File.Path, options), point);
     }
 }

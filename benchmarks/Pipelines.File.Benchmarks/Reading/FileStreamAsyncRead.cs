@@ -8,7 +8,8 @@ internal sealed class FileStreamAsyncRead(string name, int? streamBuffer = null)
     internal override async ValueTask<long> ReadAsync<TWork>(ReadCase point)
     {
         TWork work = default;
-        using FileStream stream = new(point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, streamBuffer ?? point.BufferSize, point.Options);
+        using FileStream stream = new(
+            point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, streamBuffer ?? point.BufferSize, point.Options);
         byte[] buffer = new byte[point.BufferSize];
         int length;
         while ((length = await stream.ReadAsync(buffer)) > 0)

@@ -1,6 +1,8 @@
 namespace FilePipelinesBenchmarks.Reading;
 
-/// <summary>FileStream.Read with a new array in the caller. The baseline, as it was in 2019, has a buffer of the same size in the stream.</summary>
+/// <summary>
+/// FileStream.Read with a new array in the caller. The baseline, as it was in 2019, has a buffer of the same size in the stream.
+/// </summary>
 /// <param name="name">What it is called in tables.</param>
 /// <param name="streamBuffer">Bytes of the stream's own buffer, 0 for none; null: as many as the caller's.</param>
 internal sealed class FileStreamSyncRead(string name, int? streamBuffer = null) : ReadWay(name)
@@ -8,7 +10,8 @@ internal sealed class FileStreamSyncRead(string name, int? streamBuffer = null) 
     internal override ValueTask<long> ReadAsync<TWork>(ReadCase point)
     {
         TWork work = default;
-        using FileStream stream = new(point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, streamBuffer ?? point.BufferSize, point.Options);
+        using FileStream stream = new(
+            point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, streamBuffer ?? point.BufferSize, point.Options);
         byte[] buffer = new byte[point.BufferSize];
         int length;
         while ((length = stream.Read(buffer, 0, buffer.Length)) > 0)

@@ -11,7 +11,8 @@ internal sealed class FileStreamToPipeRead() : ReadWay("FileStream to Pipe")
     {
         // Room for two buffers, so that both sides can work.
         long pause = Math.Max(DefaultPauseThreshold, 2L * point.BufferSize);
-        Pipe pipe = new(new PipeOptions(minimumSegmentSize: point.BufferSize, pauseWriterThreshold: pause, resumeWriterThreshold: pause / 2, useSynchronizationContext: false));
+        Pipe pipe = new(new PipeOptions(minimumSegmentSize: point.BufferSize, pauseWriterThreshold: pause,
+            resumeWriterThreshold: pause / 2, useSynchronizationContext: false));
         Task filling = FillAsync(pipe.Writer, point);
         long answer = await PipeReading.ReadToEndAsync<TWork>(pipe.Reader, point);
         await filling;

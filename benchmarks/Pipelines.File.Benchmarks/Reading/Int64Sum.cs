@@ -14,7 +14,8 @@ internal struct Int64Sum : IBufferWork
         ReadOnlySpan<long> integers = MemoryMarshal.Cast<byte, long>(buffer);
         if (integers.Length * sizeof(long) != buffer.Length)
         {
-            throw new InvalidDataException("A buffer that ends inside an integer: no way to read here gives one for a file of whole pages.");
+            throw new InvalidDataException(
+                "A buffer that ends inside an integer: no way to read here gives one for a file of whole pages.");
         }
 
         ReadOnlySpan<Vector<long>> vectors = MemoryMarshal.Cast<long, Vector<long>>(integers);

@@ -3,7 +3,10 @@ using Microsoft.Win32.SafeHandles;
 
 namespace FilePipelinesBenchmarks.Reading;
 
-/// <summary>RandomAccess.Read of 256 KiB into memory aligned to a page, looked at in pieces of the point's size: the copy out of the page cache, and as little else as there can be.</summary>
+/// <summary>
+/// RandomAccess.Read of 256 KiB into memory aligned to a page, looked at in pieces of the point's size: the copy out of the page cache, and
+/// as little else as there can be.
+/// </summary>
 internal sealed unsafe class KernelCopyRead() : ReadWay(ReadWays.KernelCopyName)
 {
     private const int PageSize = 4096;

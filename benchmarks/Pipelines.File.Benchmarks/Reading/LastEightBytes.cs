@@ -3,7 +3,9 @@ using FilePipelinesBenchmarks.Files;
 
 namespace FilePipelinesBenchmarks.Reading;
 
-/// <summary>The work of the 2019 grid: the last eight bytes of every buffer. Each has to be the integer that stands there in the file.</summary>
+/// <summary>
+/// The work of the 2019 grid: the last eight bytes of every buffer. Each has to be the integer that stands there in the file.
+/// </summary>
 internal struct LastEightBytes : IBufferWork
 {
     private long _bytes;
@@ -21,5 +23,6 @@ internal struct LastEightBytes : IBufferWork
     public readonly long Finish(IntegerFile file)
         => _bytes == file.Length && _wrong == 0
             ? _bytes
-            : throw new InvalidDataException($"{_bytes} bytes instead of {file.Length}, or a buffer that does not end where the file has its bytes.");
+            : throw new InvalidDataException(
+                $"{_bytes} bytes instead of {file.Length}, or a buffer that does not end where the file has its bytes.");
 }

@@ -8,6 +8,7 @@ internal sealed class PipeReaderCreateRead() : ReadWay("PipeReader.Create")
     internal override ValueTask<long> ReadAsync<TWork>(ReadCase point)
     {
         FileStream stream = new(point.File.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, point.Options);
-        return PipeReading.ReadToEndAsync<TWork>(PipeReader.Create(stream, new StreamPipeReaderOptions(bufferSize: point.BufferSize)), point);
+        return PipeReading.ReadToEndAsync<TWork>(
+            PipeReader.Create(stream, new StreamPipeReaderOptions(bufferSize: point.BufferSize)), point);
     }
 }

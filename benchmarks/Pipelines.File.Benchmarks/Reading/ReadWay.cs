@@ -1,6 +1,8 @@
 namespace FilePipelinesBenchmarks.Reading;
 
-/// <summary>One way to read a file from opening it to closing it. BenchmarkDotNet's suites, the report and the pairs all measure these.</summary>
+/// <summary>
+/// One way to read a file from opening it to closing it. BenchmarkDotNet's suites, the report and the pairs all measure these.
+/// </summary>
 internal abstract class ReadWay(string name)
 {
     internal string Name { get; } = name;

@@ -12,11 +12,13 @@ internal static partial class ReadWays
     internal static ReadWay FileStreamAsync { get; } = new FileStreamAsyncRead("FileStreamAsync");
 
     // The .NET 6 article's four: the stream's own buffer is the default one or none, whatever the caller's.
-    internal static ReadWay FileStreamSyncBuffered { get; } = new FileStreamSyncRead("FileStreamSync, 4 KiB in the stream", DefaultStreamBuffer);
+    internal static ReadWay FileStreamSyncBuffered { get; } = new FileStreamSyncRead(
+        "FileStreamSync, 4 KiB in the stream", DefaultStreamBuffer);
 
     internal static ReadWay FileStreamSyncUnbuffered { get; } = new FileStreamSyncRead("FileStreamSync, unbuffered", 0);
 
-    internal static ReadWay FileStreamAsyncBuffered { get; } = new FileStreamAsyncRead("FileStreamAsync, 4 KiB in the stream", DefaultStreamBuffer);
+    internal static ReadWay FileStreamAsyncBuffered { get; } = new FileStreamAsyncRead(
+        "FileStreamAsync, 4 KiB in the stream", DefaultStreamBuffer);
 
     internal static ReadWay FileStreamAsyncUnbuffered { get; } = new FileStreamAsyncRead("FileStreamAsync, unbuffered", 0);
 
@@ -39,7 +41,8 @@ internal static partial class ReadWays
     internal static ReadWay KernelCopy { get; } = new KernelCopyRead();
 
     /// <summary>The same call into memory aligned to a page, a cache line, and less.</summary>
-    internal static IReadOnlyList<ReadWay> Aligned { get; } = [.. new[] { 0, 64, 32, 16, 8 }.Select(skew => new AlignedSystemCallRead(skew))];
+    internal static IReadOnlyList<ReadWay> Aligned { get; } = [.. new[] { 0, 64, 32, 16, 8 }.Select(
+        skew => new AlignedSystemCallRead(skew))];
 
     internal static ReadWay FilePipeReader { get; } = new FilePipeReaderRead("FilePipeReader", readAhead: 0);
 
@@ -54,7 +57,8 @@ internal static partial class ReadWays
     {
         List<ReadWay> ways =
         [
-            FileStreamSync, FileStreamSyncRented, FileStreamAsync, PipeReaderCreate, FileStreamToPipe, RandomAccessSync, RandomAccessAsync, FilePipeReader, FilePipeReaderAhead, KernelCopy,
+            FileStreamSync, FileStreamSyncRented, FileStreamAsync, PipeReaderCreate, FileStreamToPipe, RandomAccessSync, RandomAccessAsync,
+            FilePipeReader, FilePipeReaderAhead, KernelCopy,
         ];
         if (!OperatingSystem.IsWindows())
         {

@@ -6,7 +6,10 @@ using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Reading;
 
-/// <summary><c>truncated-mapping</c>: truncates a file that it has mapped, and touches it. The system raises SIGBUS, .NET ends the process: the report starts another one for it. Unix.</summary>
+/// <summary>
+/// <c>truncated-mapping</c>: truncates a file that it has mapped, and touches it. The system raises SIGBUS, .NET ends the process: the
+/// report starts another one for it. Unix.
+/// </summary>
 internal static class TruncatedMapping
 {
     internal const string Command = "truncated-mapping";
@@ -39,7 +42,8 @@ internal static class TruncatedMapping
         Task<string> output = process.StandardOutput.ReadToEndAsync();
         Task<string> errors = process.StandardError.ReadToEndAsync();
         await Task.WhenAll(output, errors, process.WaitForExitAsync());
-        string exception = (await errors).Split('\n').FirstOrDefault(line => line.Contains("Exception:", StringComparison.Ordinal)) ?? string.Empty;
+        string exception =
+            (await errors).Split('\n').FirstOrDefault(line => line.Contains("Exception:", StringComparison.Ordinal)) ?? string.Empty;
         return string.Create(CultureInfo.InvariantCulture, $"status {process.ExitCode} {exception.Split(':')[0]}").Trim();
     }
 }

@@ -41,5 +41,6 @@ internal static class Figures
 
     /// <summary>The five fields of a spread in a CSV file.</summary>
     internal static string Fields(Spread spread, string format)
-        => string.Join(',', new[] { spread.Minimum, spread.LowerQuartile, spread.Median, spread.UpperQuartile, spread.Maximum }.Select(value => value.ToString(format, CultureInfo.InvariantCulture)));
+        => string.Join(',', new[] { spread.Minimum, spread.LowerQuartile, spread.Median, spread.UpperQuartile, spread.Maximum }.Select(
+            value => value.ToString(format, CultureInfo.InvariantCulture)));
 }

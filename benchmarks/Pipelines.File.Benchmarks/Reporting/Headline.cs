@@ -10,12 +10,14 @@ namespace FilePipelinesBenchmarks.Reporting;
 /// <param name="Bars">This library's first; then by hand, of .NET and of others, as far as there are any.</param>
 /// <param name="Points">How many points were compared.</param>
 /// <param name="Losses">Where another way is faster.</param>
-internal sealed record Headline(string Key, string Question, string Unit, bool IsRate, IReadOnlyList<HeadlineBar> Bars, int Points, IReadOnlyList<HeadlineLoss> Losses)
+internal sealed record Headline(
+    string Key, string Question, string Unit, bool IsRate, IReadOnlyList<HeadlineBar> Bars, int Points, IReadOnlyList<HeadlineLoss> Losses)
 {
     private static readonly Origin[] s_origins = [Origin.Own, Origin.ByHand, Origin.Net, Origin.Other];
 
     /// <summary>The time of this library against the best of all the others: less than 1 is faster.</summary>
-    internal double Ratio => IsRate ? Bars.Skip(1).Max(bar => bar.Value) / Bars[0].Value : Bars[0].Value / Bars.Skip(1).Min(bar => bar.Value);
+    internal double Ratio
+        => IsRate ? Bars.Skip(1).Max(bar => bar.Value) / Bars[0].Value : Bars[0].Value / Bars.Skip(1).Min(bar => bar.Value);
 
     /// <summary>From grids with one baseline: figures are geometric means of the times against it.</summary>
     /// <param name="key">The file name of the picture.</param>
@@ -26,7 +28,8 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
     {
         (string Way, double Mean)[] means =
         [
-            .. results[0].Methods.Select(way => (way, Figures.GeometricMean(results.SelectMany(result => result.Of(way)).Select(measured => measured.Ratio.Median)))),
+            .. results[0].Methods.Select(way =>
+                (way, Figures.GeometricMean(results.SelectMany(result => result.Of(way)).Select(measured => measured.Ratio.Median)))),
         ];
         int points = results.Sum(result => result.Points.Count);
         return new Headline(
@@ -43,7 +46,8 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
                     .OfType<HeadlineBar>(),
             ],
             points,
-            [.. results.SelectMany(result => result.LossesOf(own).Select(loss => new HeadlineLoss($"{result.Section.Title}, {loss.Point}", loss.Rival, loss.Ratio)))]);
+            [.. results.SelectMany(result =>
+                result.LossesOf(own).Select(loss => new HeadlineLoss($"{result.Section.Title}, {loss.Point}", loss.Rival, loss.Ratio)))]);
     }
 
     /// <summary>From times of one point, of which less is better.</summary>
@@ -54,7 +58,8 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
     /// <param name="times">The ways and their times.</param>
     internal static Headline OfTimes(string key, string question, string unit, string point, IReadOnlyList<(string Way, double Time)> times)
     {
-        (string Way, double Time)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin).OrderBy(time => time.Time).FirstOrDefault()).Where(time => time.Way is not null)];
+        (string Way, double Time)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin)
+            .OrderBy(time => time.Time).FirstOrDefault()).Where(time => time.Way is not null)];
         (string Way, double Time) rival = times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Time);
         return new Headline(
             key,
@@ -70,8 +75,11 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
     /// <param name="key">The file name of the picture.</param>
     /// <param name="question">What is measured.</param>
     /// <param name="unit">What is counted, each second.</param>
-    /// <param name="points">What distinguishes the points, and the ways at each with operations a second. The figures are those of the last point.</param>
-    internal static Headline OfRates(string key, string question, string unit, IReadOnlyList<(string Point, IReadOnlyList<(string Way, double PerSecond)> Ways)> points)
+    /// <param name="points">
+    /// What distinguishes the points, and the ways at each with operations a second. The figures are those of the last point.
+    /// </param>
+    internal static Headline OfRates(
+        string key, string question, string unit, IReadOnlyList<(string Point, IReadOnlyList<(string Way, double PerSecond)> Ways)> points)
         => new(
             key,
             question,

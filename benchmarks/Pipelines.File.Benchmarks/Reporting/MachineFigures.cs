@@ -3,7 +3,9 @@ using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
-/// <summary>What one machine has made of the same questions: copies and calls cost differently on each, so one machine's ratios are not another's.</summary>
+/// <summary>
+/// What one machine has made of the same questions: copies and calls cost differently on each, so one machine's ratios are not another's.
+/// </summary>
 /// <param name="Machine">The processor.</param>
 /// <param name="Commit">Of the library.</param>
 /// <param name="Reading">Reading against FileStream.</param>
@@ -25,14 +27,16 @@ internal sealed record MachineFigures(string Machine, string Commit, double Read
     internal static IReadOnlyList<MachineFigures> Collect(string folder, Surroundings surroundings, IReadOnlyList<Headline> headlines)
     {
         string path = Path.Join(folder, FileName);
-        List<MachineFigures> machines = File.Exists(path) ? [.. File.ReadLines(path).Skip(1).Select(Parse).Where(other => other.Machine != surroundings.Machine)] : [];
+        List<MachineFigures> machines = File.Exists(path)
+            ? [.. File.ReadLines(path).Skip(1).Select(Parse).Where(other => other.Machine != surroundings.Machine)] : [];
         double[] own = [.. s_keys.Select(key => headlines.FirstOrDefault(headline => headline.Key == key)?.Bars[0].Value ?? double.NaN)];
         machines.Insert(0, new MachineFigures(surroundings.Machine, surroundings.Commit, own[0], own[1], own[2]));
         return machines;
     }
 
     internal static string ToCsv(IEnumerable<MachineFigures> machines)
-        => string.Join('\n', machines.Select(machine => string.Create(CultureInfo.InvariantCulture, $"{machine.Machine.Replace(',', ';')},{machine.Commit},{machine.Reading:0.000},{machine.Copy:0.000},{machine.Writing:0.000}")).Prepend(Head)) + "\n";
+        => string.Join('\n', machines.Select(machine => string.Create(CultureInfo.InvariantCulture, $"{machine.Machine.Replace(',', ';')},"
+            + $"{machine.Commit},{machine.Reading:0.000},{machine.Copy:0.000},{machine.Writing:0.000}")).Prepend(Head)) + "\n";
 
     private static MachineFigures Parse(string line)
     {

@@ -30,7 +30,8 @@ internal static partial class Packages
     // Of what follows the plus, the commit, as much as tells it from others.
     private static string NameAndVersion(Assembly assembly)
     {
-        string version = assembly.GetCustomAttribute<AssemblyInformationalVersionAttribute>()?.InformationalVersion ?? assembly.GetName().Version?.ToString() ?? "of a version that it does not say";
+        string version = assembly.GetCustomAttribute<AssemblyInformationalVersionAttribute>()?.InformationalVersion
+            ?? assembly.GetName().Version?.ToString() ?? "of a version that it does not say";
         int plus = version.IndexOf('+', StringComparison.Ordinal);
         return $"{assembly.GetName().Name} {(plus < 0 ? version : version[..Math.Min(version.Length, plus + 11)])}";
     }

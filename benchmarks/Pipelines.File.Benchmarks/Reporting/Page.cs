@@ -4,7 +4,10 @@ using System.Text.RegularExpressions;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
-/// <summary>The report's page, written once as Markdown with its pictures beside it, and once as HTML with them inside. Text may have `code`, **bold** and [links](…).</summary>
+/// <summary>
+/// The report's page, written once as Markdown with its pictures beside it, and once as HTML with them inside. Text may have `code`,
+/// **bold** and [links](…).
+/// </summary>
 internal sealed partial class Page
 {
     private readonly StringBuilder _markdown = new();
@@ -72,8 +75,10 @@ internal sealed partial class Page
     internal void Table(IReadOnlyList<string> heads, IEnumerable<IReadOnlyList<string>> rows, bool isText = false, int texts = 1)
     {
         texts = isText ? heads.Count : texts;
-        _markdown.Append("| ").AppendJoin(" | ", heads).Append(" |\n|").AppendJoin("|", heads.Select((_, index) => index < texts ? " --- " : " ---: ")).Append("|\n");
-        _html.Append($"<div class=\"wide\"><table{(isText ? " class=\"text\"" : texts > 1 ? " class=\"texts\"" : string.Empty)}>\n<tr>").AppendJoin(string.Empty, heads.Select(head => $"<th>{Inline(head)}</th>")).Append("</tr>\n");
+        _markdown.Append("| ").AppendJoin(" | ", heads).Append(" |\n|")
+            .AppendJoin("|", heads.Select((_, index) => index < texts ? " --- " : " ---: ")).Append("|\n");
+        _html.Append($"<div class=\"wide\"><table{(isText ? " class=\"text\"" : texts > 1 ? " class=\"texts\"" : string.Empty)}>\n<tr>")
+            .AppendJoin(string.Empty, heads.Select(head => $"<th>{Inline(head)}</th>")).Append("</tr>\n");
         foreach (IReadOnlyList<string> row in rows)
         {
             _markdown.Append("| ").AppendJoin(" | ", row).Append(" |\n");

@@ -11,7 +11,8 @@ internal static class PageGrids
     {
         int operations = result.Section.Operations;
         bool isWide = result.Points.Count > 1;
-        page.Paragraph($"**{result.Section.Title}.** The first row is a time, the others are ratios to it{(isWide ? $"; columns: {result.Section.Axis}" : string.Empty)}.");
+        page.Paragraph($"**{result.Section.Title}.** The first row is a time, the others are ratios to "
+            + $"it{(isWide ? $"; columns: {result.Section.Axis}" : string.Empty)}.");
         page.Table(
             ["way", .. isWide ? result.Points.Select(point => point.Point) : ["against the baseline", "time"], "allocated"],
             result.Methods.Select((method, index) =>
@@ -20,8 +21,10 @@ internal static class PageGrids
                 string time = Figures.Time(measured[0].Microseconds.Median / operations);
                 IEnumerable<string> figures = index == 0
                     ? measured.Select(point => isWide ? Figures.Time(point.Microseconds.Median / operations) : "1")
-                    : measured.Select(point => $"{Figures.Emphasised(method, Figures.Number(point.Ratio.Median))} ({Figures.Number(point.Ratio.LowerQuartile)}–{Figures.Number(point.Ratio.UpperQuartile)})");
-                return (IReadOnlyList<string>)[Figures.Emphasised(method), .. figures, .. isWide ? (string[])[] : [time], Figures.Amount(measured.Select(point => point.AllocatedBytes / operations))];
+                    : measured.Select(point => $"{Figures.Emphasised(method, Figures.Number(point.Ratio.Median))} "
+                        + $"({Figures.Number(point.Ratio.LowerQuartile)}–{Figures.Number(point.Ratio.UpperQuartile)})");
+                return (IReadOnlyList<string>)[Figures.Emphasised(method), .. figures, .. isWide ? (string[])[] : [time],
+                    Figures.Amount(measured.Select(point => point.AllocatedBytes / operations))];
             }));
     }
 
@@ -30,8 +33,10 @@ internal static class PageGrids
 
     private static IEnumerable<string> MostTelling(SectionResult result)
     {
-        string[] rivals = [.. result.Methods.Skip(1).Where(Origins.IsRival).OrderBy(method => Figures.GeometricMean(result.Of(method).Select(measured => measured.Ratio.Median)))];
-        string[] first = [.. result.Methods.Where(Origins.IsOwn), .. result.Methods.Where(method => method == Reading.ReadWays.KernelCopyName)];
+        string[] rivals = [.. result.Methods.Skip(1).Where(Origins.IsRival)
+            .OrderBy(method => Figures.GeometricMean(result.Of(method).Select(measured => measured.Ratio.Median)))];
+        string[] first = [.. result.Methods.Where(Origins.IsOwn),
+            .. result.Methods.Where(method => method == Reading.ReadWays.KernelCopyName)];
         string[] ofEach = [.. rivals.GroupBy(Origins.Of).Select(origin => origin.First())];
         return first.Concat(ofEach).Concat(rivals).Distinct().Take(MostLines);
     }
@@ -43,10 +48,12 @@ internal static class PageGrids
     /// <param name="behind">Faint lines behind the others.</param>
     internal static void Lines(this Page page, SectionResult result, IReadOnlyList<int> sizes, IEnumerable<LineSeries> behind)
     {
-        IEnumerable<LineSeries> lines = MostTelling(result).Select(method => new LineSeries(method, [.. result.Of(method).Select((measured, index) => ((double)sizes[index], measured.Ratio))]));
+        IEnumerable<LineSeries> lines = MostTelling(result).Select(
+            method => new LineSeries(method, [.. result.Of(method).Select((measured, index) => ((double)sizes[index], measured.Ratio))]));
         page.Picture(
             $"{result.Section.Key}.svg",
-            LineChart.Draw($"{result.Section.Title}: time against {result.Baseline}", result.Section.Axis, [.. sizes.Select(size => ((double)size, SizeText.Of(size)))], [.. behind, .. lines]),
+            LineChart.Draw($"{result.Section.Title}: time against {result.Baseline}", result.Section.Axis,
+                [.. sizes.Select(size => ((double)size, SizeText.Of(size)))], [.. behind, .. lines]),
             $"Lines: {result.Section.Title}, time against {result.Baseline} by {result.Section.Axis}");
     }
 }

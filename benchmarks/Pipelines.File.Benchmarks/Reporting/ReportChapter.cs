@@ -1,8 +1,8 @@
 namespace FilePipelinesBenchmarks.Reporting;
 
 /// <summary>
-/// A chapter of the report: it measures, contributes its lines to the table of the first page, and writes itself. One that fails is named on the first page and left out;
-/// the others go on. <see cref="ReportPlan"/> has the list.
+/// A chapter of the report: it measures, contributes its lines to the table of the first page, and writes itself. One that fails is named
+/// on the first page and left out; the others go on. <see cref="ReportPlan"/> has the list.
 /// </summary>
 internal abstract class ReportChapter
 {

@@ -8,7 +8,10 @@ using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
-/// <summary><c>report [--quick] [--minutes N] [--output FOLDER]</c>: measures every chapter and writes benchmarks/report/, or with --quick benchmarks/report-quick/.</summary>
+/// <summary>
+/// <c>report [--quick] [--minutes N] [--output FOLDER]</c>: measures every chapter and writes benchmarks/report/, or with --quick
+/// benchmarks/report-quick/.
+/// </summary>
 internal static class ReportCommand
 {
     /// <summary>How much longer than it should a chapter may take before it is given up.</summary>
@@ -31,7 +34,8 @@ internal static class ReportCommand
                 case "--quick":
                     isQuick = true;
                     break;
-                case "--minutes" when hasValue && double.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out double value) && value > 0:
+                case "--minutes"
+                    when hasValue && double.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out double value) && value > 0:
                     minutes = value;
                     i++;
                     break;
@@ -53,7 +57,9 @@ internal static class ReportCommand
 
         output ??= Path.Join(repository, "benchmarks", isQuick ? "report-quick" : "report");
         ReportScale scale = new(isQuick);
-        string? serving = new[] { output, Path.Join(repository, "benchmarks", "report") }.Select(folder => Path.Join(folder, ServingChapter.FileName)).FirstOrDefault(File.Exists);
+        string? serving =
+            new[] { output, Path.Join(repository, "benchmarks", "report") }.Select(folder => Path.Join(folder, ServingChapter.FileName))
+                .FirstOrDefault(File.Exists);
         long start = Stopwatch.GetTimestamp();
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
@@ -61,18 +67,22 @@ internal static class ReportCommand
             surroundings = Surroundings.Look(repository ?? Environment.CurrentDirectory, folder.Path);
         }
 
-        IReadOnlyList<ChapterRun> runs = await MeasureAsync(ReportPlan.MakeChapters(scale, serving), TimeSpan.FromMinutes(minutes ?? scale.Minutes));
+        IReadOnlyList<ChapterRun> runs = await MeasureAsync(
+            ReportPlan.MakeChapters(scale, serving), TimeSpan.FromMinutes(minutes ?? scale.Minutes));
         foreach (ChapterRun run in runs)
         {
-            AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{run.Duration.TotalSeconds,6:0.0} s  {run.Chapter.Title}{(run.Error is null ? string.Empty : $": failed, {run.Error}")}"));
+            AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{run.Duration.TotalSeconds,6:0.0} s  "
+                + $"{run.Chapter.Title}{(run.Error is null ? string.Empty : $": failed, {run.Error}")}"));
         }
 
         WriteFigures([.. runs.Where(run => run.Error is null).Select(run => run.Chapter)], output);
-        IReadOnlyList<MachineFigures> machines = MachineFigures.Collect(output, surroundings, [.. runs.Where(run => run.Error is null).SelectMany(run => run.Chapter.Headlines)]);
+        IReadOnlyList<MachineFigures> machines = MachineFigures.Collect(
+            output, surroundings, [.. runs.Where(run => run.Error is null).SelectMany(run => run.Chapter.Headlines)]);
         File.WriteAllText(Path.Join(output, MachineFigures.FileName), MachineFigures.ToCsv(machines));
         Page page = new ReportPage(runs, surroundings, scale, machines).Write();
         WritePage(page, output);
-        AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; {Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures"));
+        AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; "
+            + $"{Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures"));
         return runs.All(run => run.Error is null) ? 0 : 1;
     }
 
@@ -80,26 +90,28 @@ internal static class ReportCommand
     {
         long start = Stopwatch.GetTimestamp();
         List<ChapterRun> runs = [];
-        await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
-        {
-            Queue<ReportChapter> left = new(all.Where(chapter => chapter.IsSupported));
-            ProgressTask progress = context.AddTask("all", maxValue: left.Sum(chapter => chapter.Weight));
-            bool goesOn = false;
-            while (left.Count > 0)
+        await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(),
+            new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
             {
-                // What one chapter leaves over, or takes beyond its share, is the next ones'.
-                double share = left.Peek().Weight / Math.Max(1, left.Sum(chapter => chapter.Weight));
-                TimeSpan rest = time - Stopwatch.GetElapsedTime(start);
-                ReportChapter chapter = left.Dequeue();
-                double before = progress.Value;
-                progress.Description = chapter.Title.EscapeMarkup();
-                runs.Add(goesOn
-                    ? new ChapterRun(chapter, TimeSpan.Zero, 0, "a chapter before it does not end")
-                    : await MeasureAsync(chapter, new Allowance(rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero, part => progress.Value = before + (part * chapter.Weight))));
-                goesOn |= runs[^1].Error == s_endless;
-                progress.Value = before + chapter.Weight;
-            }
-        });
+                Queue<ReportChapter> left = new(all.Where(chapter => chapter.IsSupported));
+                ProgressTask progress = context.AddTask("all", maxValue: left.Sum(chapter => chapter.Weight));
+                bool goesOn = false;
+                while (left.Count > 0)
+                {
+                    // What one chapter leaves over, or takes beyond its share, is the next ones'.
+                    double share = left.Peek().Weight / Math.Max(1, left.Sum(chapter => chapter.Weight));
+                    TimeSpan rest = time - Stopwatch.GetElapsedTime(start);
+                    ReportChapter chapter = left.Dequeue();
+                    double before = progress.Value;
+                    progress.Description = chapter.Title.EscapeMarkup();
+                    runs.Add(goesOn
+                        ? new ChapterRun(chapter, TimeSpan.Zero, 0, "a chapter before it does not end")
+                        : await MeasureAsync(chapter, new Allowance(rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero,
+                            part => progress.Value = before + (part * chapter.Weight))));
+                    goesOn |= runs[^1].Error == s_endless;
+                    progress.Value = before + chapter.Weight;
+                }
+            });
         return runs;
     }
 
@@ -132,14 +144,17 @@ internal static class ReportCommand
     private static void WriteFigures(IReadOnlyList<ReportChapter> chapters, string folder)
     {
         Directory.CreateDirectory(folder);
-        StringBuilder csv = new("grid,point,method,rounds,us_min,us_lower_quartile,us_median,us_upper_quartile,us_max,ratio_min,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ratio_max,cpu_us,allocated_bytes\n");
+        StringBuilder csv = new("grid,point,method,rounds,us_min,us_lower_quartile,us_median,us_upper_quartile,us_max,"
+            + "ratio_min,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ratio_max,cpu_us,allocated_bytes\n");
         foreach (SectionResult result in chapters.SelectMany(chapter => chapter.Grids))
         {
             foreach ((string point, IReadOnlyList<Measured> rows) in result.Points)
             {
                 foreach (Measured row in rows)
                 {
-                    csv.Append(CultureInfo.InvariantCulture, $"{result.Section.Key},{Figures.Quoted(point)},{Figures.Quoted(row.Name)},{row.Rounds},{Figures.Fields(row.Microseconds, "0.0")},{Figures.Fields(row.Ratio, "0.0000")},{row.CpuMicroseconds:0.0},{row.AllocatedBytes:0}\n");
+                    csv.Append(CultureInfo.InvariantCulture, $"{result.Section.Key},{Figures.Quoted(point)},{Figures.Quoted(row.Name)},"
+                        + $"{row.Rounds},{Figures.Fields(row.Microseconds, "0.0")},{Figures.Fields(row.Ratio, "0.0000")},"
+                        + $"{row.CpuMicroseconds:0.0},{row.AllocatedBytes:0}\n");
                 }
             }
         }

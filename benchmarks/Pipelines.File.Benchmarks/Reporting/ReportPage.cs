@@ -4,12 +4,15 @@ using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
-/// <summary>Turns what was measured into the page that is read: the first table, where the library loses, the chapters, and how it was measured.</summary>
+/// <summary>
+/// Turns what was measured into the page that is read: the first table, where the library loses, the chapters, and how it was measured.
+/// </summary>
 /// <param name="runs">The chapters, and how they went.</param>
 /// <param name="surroundings">The machine.</param>
 /// <param name="scale">How much was measured.</param>
 /// <param name="machines">This machine's main ratios, and those that other machines have made before.</param>
-internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings surroundings, ReportScale scale, IReadOnlyList<MachineFigures> machines)
+internal sealed class ReportPage(
+    IReadOnlyList<ChapterRun> runs, Surroundings surroundings, ReportScale scale, IReadOnlyList<MachineFigures> machines)
 {
     internal const string Title = "Files through pipelines, measured";
 
@@ -36,9 +39,11 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
 
     private void First()
     {
-        _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd}, commit `{surroundings.Commit}`, {surroundings.Machine}, {surroundings.System}, {surroundings.FileSystem}, {surroundings.Runtime}."));
+        _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd}, commit `{surroundings.Commit}`, "
+            + $"{surroundings.Machine}, {surroundings.System}, {surroundings.FileSystem}, {surroundings.Runtime}."));
         Headline[] headlines = [.. _chapters.SelectMany(chapter => chapter.Headlines)];
-        _page.Pictures([.. headlines.Select(headline => ($"{headline.Key}.svg", HeadlineChart.Draw(headline), $"Bars: {headline.Question}, {headline.Unit}"))]);
+        _page.Pictures([.. headlines.Select(
+            headline => ($"{headline.Key}.svg", HeadlineChart.Draw(headline), $"Bars: {headline.Question}, {headline.Unit}"))]);
         _page.Table(
             ["question", "figures are", "this library", "by hand", "ready made in .NET", "others", "time, best other = 1", "points lost"],
             headlines.Select(line => (IReadOnlyList<string>)
@@ -52,20 +57,28 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
                 $"**{Figures.Number(line.Ratio)}**",
                 $"{line.Losses.Count} of {line.Points}",
             ]), texts: 2);
-        _page.Paragraph("**By hand** is what a good engineer writes for that one purpose with .NET's own calls: a loop, threads of one's own, a group commit. The pictures name each way. The time in the last column but one is that of one operation here against the best of all the other columns: less than 1 is faster. A point is lost by more than 3 %, with quartiles that do not overlap where there are quartiles.");
+        _page.Paragraph("**By hand** is what a good engineer writes for that one purpose with .NET's own calls: a loop, "
+            + "threads of one's own, a group commit. The pictures name each way. The time in the last column but one is that of one "
+            + "operation here against the best of all the other columns: less than 1 is faster. A point is lost by more than 3 %, "
+            + "with quartiles that do not overlap where there are quartiles.");
         if (machines.Count > 1)
         {
-            _page.Paragraph("Copies and calls cost differently on each machine, so a ratio to `FileStream` does not carry over; the ratio to the kernel's bare copy does better:");
+            _page.Paragraph("Copies and calls cost differently on each machine, so a ratio to `FileStream` does not carry over; "
+                + "the ratio to the kernel's bare copy does better:");
             _page.Table(
                 ["machine", "commit", "reading, FileStream = 1", "reading, bare copy = 1", "writing, FileStream = 1"],
-                machines.Select(machine => (IReadOnlyList<string>)[machine.Machine, $"`{machine.Commit}`", Figures.Number(machine.Reading), Figures.Number(machine.Copy), Figures.Number(machine.Writing)]),
+                machines.Select(machine => (IReadOnlyList<string>)[machine.Machine, $"`{machine.Commit}`", Figures.Number(machine.Reading),
+                    Figures.Number(machine.Copy), Figures.Number(machine.Writing)]),
                 texts: 2);
         }
 
-        _page.Paragraph($"The others are {string.Join(", ", Packages.Versions)}{(Packages.HasPeers ? string.Empty : "; Nerdbank.Streams and Pipelines.Sockets.Unofficial were not built in (`-p:Peers=true`), so that their columns are left out")}.");
+        const string NoPeers = "; Nerdbank.Streams and Pipelines.Sockets.Unofficial were not built in (`-p:Peers=true`), "
+            + "so that their columns are left out";
+        _page.Paragraph($"The others are {string.Join(", ", Packages.Versions)}{(Packages.HasPeers ? string.Empty : NoPeers)}.");
         if (scale.IsQuick)
         {
-            _page.Paragraph("**This is the quick report**: fewer points and rounds, and smaller files where a title says so. Its figures are for a first look; what is within a tenth of each other is equal.");
+            _page.Paragraph("**This is the quick report**: fewer points and rounds, and smaller files where a title says so. "
+                + "Its figures are for a first look; what is within a tenth of each other is equal.");
         }
 
         ChapterRun[] failed = [.. runs.Where(run => run.Error is not null)];
@@ -78,7 +91,8 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
         ChapterRun[] disturbed = [.. runs.Where(run => run.OthersUse > Disturbing)];
         if (disturbed.Length > 0)
         {
-            _page.Paragraph("**The machine was not quiet.** So much of its processors was used by others, the kernel's own threads among them, while these chapters were measured:");
+            _page.Paragraph("**The machine was not quiet.** So much of its processors was used by others, the kernel's own threads among "
+                + "them, while these chapters were measured:");
             _page.List(disturbed.Select(run => $"{run.Chapter.Title}: {Percent(run.OthersUse)}"));
         }
     }
@@ -95,8 +109,10 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
             foreach (string method in result.Methods.Where(Origins.IsOwn))
             {
                 IReadOnlyList<Measured> own = result.Of(method);
-                string toBaseline = string.Join("; ", own.Select((measured, index) => (result.Points[index].Point, measured.Ratio)).Where(point => point.Ratio.Median > Figures.Visible).Select(point => $"{point.Point}: {Figures.Ratio(point.Ratio)}"));
-                string toBest = string.Join("; ", result.LossesOf(method).Where(loss => loss.Rival != result.Baseline).Select(loss => $"{loss.Point}: {Figures.Number(loss.Ratio)} ({loss.Rival})"));
+                string toBaseline = string.Join("; ", own.Select((measured, index) => (result.Points[index].Point, measured.Ratio))
+                    .Where(point => point.Ratio.Median > Figures.Visible).Select(point => $"{point.Point}: {Figures.Ratio(point.Ratio)}"));
+                string toBest = string.Join("; ", result.LossesOf(method).Where(loss => loss.Rival != result.Baseline)
+                    .Select(loss => $"{loss.Point}: {Figures.Number(loss.Ratio)} ({loss.Rival})"));
                 if (toBaseline.Length + toBest.Length > 0)
                 {
                     rows.Add([result.Section.Title, method, toBaseline, toBest]);
@@ -109,11 +125,13 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
             }
         }
 
-        HeadlineLoss[] rates = [.. _chapters.SelectMany(chapter => chapter.Headlines).Where(headline => headline.IsRate).SelectMany(headline => headline.Losses)];
+        HeadlineLoss[] rates = [.. _chapters.SelectMany(chapter => chapter.Headlines).Where(headline => headline.IsRate)
+            .SelectMany(headline => headline.Losses)];
         if (rates.Length > 0)
         {
             _page.Paragraph("Of the rates:");
-            _page.Table(["point", "the best other", "time against it"], rates.Select(loss => (IReadOnlyList<string>)[loss.Point, loss.Rival, Figures.Number(loss.Ratio)]), isText: true);
+            _page.Table(["point", "the best other", "time against it"],
+                rates.Select(loss => (IReadOnlyList<string>)[loss.Point, loss.Rival, Figures.Number(loss.Ratio)]), isText: true);
         }
 
         if (rows.Count == 0)
@@ -122,7 +140,9 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
             return;
         }
 
-        _page.Paragraph("Every point of a grid where one of this library's ways took more than 3 % longer than the grid's baseline, or than the fastest of the other ways there (if the quartiles do not overlap): its time divided by the other's. The reasons follow.");
+        _page.Paragraph("Every point of a grid where one of this library's ways took more than 3 % longer than the grid's baseline, "
+            + "or than the fastest of the other ways there (if the quartiles do not overlap): its time divided by the other's. "
+            + "The reasons follow.");
         _page.Table(["grid", "way", "against the baseline", "against the fastest other"], rows, isText: true);
         _page.List(reasons);
     }
@@ -141,17 +161,24 @@ internal sealed class ReportPage(IReadOnlyList<ChapterRun> runs, Surroundings su
                 [".NET", surroundings.Runtime],
                 ["commit", $"`{surroundings.Commit}`"],
                 ["packages of others", string.Join(", ", Packages.Versions)],
-                ["when", string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes")],
-                ["used by others meanwhile", $"{Percent(runs.Sum(run => run.OthersUse * run.Duration.TotalSeconds) / Math.Max(1, runs.Sum(run => run.Duration.TotalSeconds)))} of all processors"],
+                ["when", string.Create(CultureInfo.InvariantCulture,
+                    $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes")],
+                ["used by others meanwhile", Percent(runs.Sum(run => run.OthersUse * run.Duration.TotalSeconds)
+                    / Math.Max(1, runs.Sum(run => run.Duration.TotalSeconds))) + " of all processors"],
             ],
             isText: true);
         _page.List(
         [
-            "All ways of one point run in one process, round by round, each round beginning with another of them. A ratio compares times of the same round only; what is given is the median of the rounds and, in parentheses, its quartiles. So what changes on the machine meanwhile changes both sides.",
-            "Every run checks its own answer: the bytes or the sum that the file holds, the number that the parser has to find, the length of what was written. A wrong one ends its chapter, which the first page then names.",
-            "Allocation is that of the whole process, thread-pool threads included. CPU time, best and worst rounds and the number of rounds are in [figures.csv](figures.csv).",
+            "All ways of one point run in one process, round by round, each round beginning with another of them. "
+            + "A ratio compares times of the same round only; what is given is the median of the rounds and, in parentheses, "
+            + "its quartiles. So what changes on the machine meanwhile changes both sides.",
+            "Every run checks its own answer: the bytes or the sum that the file holds, the number that the parser has to find, "
+            + "the length of what was written. A wrong one ends its chapter, which the first page then names.",
+            "Allocation is that of the whole process, thread-pool threads included. CPU time, best and worst rounds and the number of "
+            + "rounds are in [figures.csv](figures.csv).",
             "Files are in the page cache unless a title says otherwise, in large folios: they were written in pieces of 1 MiB.",
-            "A cold run begins with `posix_fadvise(POSIX_FADV_DONTNEED)`. Before the first of them as much memory as it needs, and more, has been page cache once: memory that a virtual machine touches for the first time costs it more than the disk.",
+            "A cold run begins with `posix_fadvise(POSIX_FADV_DONTNEED)`. Before the first of them as much memory as it needs, and more, "
+            + "has been page cache once: memory that a virtual machine touches for the first time costs it more than the disk.",
             "One machine is one machine. Ratios hold better than times, and neither says anything about another disk.",
         ]);
         _page.Paragraph("Repeat it, which replaces these files:");

@@ -24,5 +24,6 @@ internal static class ReportPlan
     ];
 
     /// <summary>Every grid of the whole report.</summary>
-    internal static IEnumerable<ReportSection> Sections => MakeChapters(ReportScale.Full, servingPath: null).OfType<GridChapter>().SelectMany(chapter => chapter.Sections);
+    internal static IEnumerable<ReportSection> Sections
+        => MakeChapters(ReportScale.Full, servingPath: null).OfType<GridChapter>().SelectMany(chapter => chapter.Sections);
 }

@@ -1,6 +1,9 @@
 namespace FilePipelinesBenchmarks.Reporting;
 
-/// <summary>How much the report measures: all of it, or what a minute allows (<c>--quick</c>): fewer points and rounds, and smaller files where a title says so.</summary>
+/// <summary>
+/// How much the report measures: all of it, or what a minute allows (<c>--quick</c>): fewer points and rounds, and smaller files where a
+/// title says so.
+/// </summary>
 internal sealed record ReportScale(bool IsQuick)
 {
     private const long MiB = 1024 * 1024;

@@ -25,8 +25,8 @@ internal sealed record ReportSection(
     internal int Operations { get; init; } = 1;
 
     /// <summary>
-    /// The same candidates on little files, for the just-in-time compiler: a loop over a large file is one call, begins in slow code, is replaced while it runs (OSR), and is never as
-    /// fast as one that is called again. Without it the last point's candidates do.
+    /// The same candidates on little files, for the just-in-time compiler: a loop over a large file is one call, begins in slow code, is
+    /// replaced while it runs (OSR), and is never as fast as one that is called again. Without it the last point's candidates do.
     /// </summary>
     internal Func<TemporaryFolder, IReadOnlyList<Candidate>>? MakeWarmUp { get; init; }
 
@@ -56,7 +56,8 @@ internal sealed record ReportSection(
             // What one point leaves over is the next ones'.
             TimeSpan share = (allowance.Time - Stopwatch.GetElapsedTime(start)) / (columns.Count - points.Count);
             int finished = points.Count;
-            points.Add((column.Name, await Measurement.RunAsync(column, elapsed => allowance.OnShare((finished + Math.Clamp(elapsed / share, 0, 1)) / columns.Count), share)));
+            points.Add((column.Name, await Measurement.RunAsync(
+                column, elapsed => allowance.OnShare((finished + Math.Clamp(elapsed / share, 0, 1)) / columns.Count), share)));
         }
 
         return new SectionResult(this, points);

@@ -12,18 +12,23 @@ internal sealed record Surroundings(string Machine, string System, string FileSy
 
     internal static Surroundings Look(string repository, string temporaryFolder)
         => new(
-            $"{Processor()}, {Environment.ProcessorCount} logical processors, {GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / (1L << 30)} GiB of memory",
+            $"{Processor()}, {Environment.ProcessorCount} logical processors, "
+            + $"{GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / (1L << 30)} GiB of memory",
             OperatingSystemName(),
             FileSystemOf(temporaryFolder),
-            $"{RuntimeInformation.FrameworkDescription}, {RuntimeInformation.RuntimeIdentifier}, {(GCSettings.IsServerGC ? "server" : "workstation")} collector",
+            $"{RuntimeInformation.FrameworkDescription}, {RuntimeInformation.RuntimeIdentifier}, "
+            + $"{(GCSettings.IsServerGC ? "server" : "workstation")} collector",
             CommitOf(repository),
             DateTime.UtcNow);
 
     private static string Processor()
     {
         const string Information = "/proc/cpuinfo";
-        string? model = File.Exists(Information) ? File.ReadLines(Information).FirstOrDefault(line => line.StartsWith("model name", StringComparison.Ordinal)) : null;
-        return model is null ? RuntimeInformation.ProcessArchitecture.ToString() : model[(model.IndexOf(':', StringComparison.Ordinal) + 1)..].Trim();
+        string? model = File.Exists(Information)
+            ? File.ReadLines(Information).FirstOrDefault(line => line.StartsWith("model name", StringComparison.Ordinal)) : null;
+        return model is null
+            ? RuntimeInformation.ProcessArchitecture.ToString()
+            : model[(model.IndexOf(':', StringComparison.Ordinal) + 1)..].Trim();
     }
 
     private static string OperatingSystemName()
@@ -45,14 +50,20 @@ internal sealed record Surroundings(string Machine, string System, string FileSy
     {
         string? commit = Git(repository, "rev-parse --short=12 HEAD");
         string? changes = Git(repository, "status --porcelain --untracked-files=no -- src benchmarks/Pipelines.File.Benchmarks");
-        return commit is null ? Unknown : string.IsNullOrEmpty(changes) ? commit : string.Create(CultureInfo.InvariantCulture, $"{commit} with changes");
+        return commit is null ? Unknown : string.IsNullOrEmpty(changes) ? commit
+            : string.Create(CultureInfo.InvariantCulture, $"{commit} with changes");
     }
 
     private static string? Git(string repository, string arguments)
     {
         try
         {
-            using Process? git = Process.Start(new ProcessStartInfo("git", arguments) { WorkingDirectory = repository, RedirectStandardOutput = true, RedirectStandardError = true });
+            using Process? git = Process.Start(new ProcessStartInfo("git", arguments)
+            {
+                WorkingDirectory = repository,
+                RedirectStandardOutput = true,
+                RedirectStandardError = true,
+            });
             string? output = git?.StandardOutput.ReadToEnd().Trim();
             git?.WaitForExit();
             return git?.ExitCode == 0 ? output : null;

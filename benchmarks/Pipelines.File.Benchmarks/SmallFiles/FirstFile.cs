@@ -9,7 +9,10 @@ using Pipelines.File;
 
 namespace FilePipelinesBenchmarks.SmallFiles;
 
-/// <summary><c>first</c>: how long the first file of a process takes, with all that is loaded and compiled for it. Each time in a process of its own, every way in turn.</summary>
+/// <summary>
+/// <c>first</c>: how long the first file of a process takes, with all that is loaded and compiled for it. Each time in a process of its
+/// own, every way in turn.
+/// </summary>
 internal static class FirstFile
 {
     /// <summary>Followed by the way and the path: the process of one time.</summary>
@@ -31,11 +34,14 @@ internal static class FirstFile
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
-        int rounds = arguments is [var text] && int.TryParse(text, CultureInfo.InvariantCulture, out int given) && given > 0 ? given : DefaultRounds;
-        Console.WriteLine($"The first file of a process, {FileLength:N0} bytes, ms: median (and quartiles) of {rounds} processes each, in turns");
+        int rounds = arguments is [var text] && int.TryParse(text, CultureInfo.InvariantCulture, out int given) && given > 0
+            ? given : DefaultRounds;
+        Console.WriteLine(
+            $"The first file of a process, {FileLength:N0} bytes, ms: median (and quartiles) of {rounds} processes each, in turns");
         foreach ((string way, Spread time) in await MeasureAsync(rounds, _ => { }))
         {
-            Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{way,-34} {time.Median,7:F1} ({time.LowerQuartile:F1} to {time.UpperQuartile:F1})"));
+            Console.WriteLine(string.Create(
+                CultureInfo.InvariantCulture, $"{way,-34} {time.Median,7:F1} ({time.LowerQuartile:F1} to {time.UpperQuartile:F1})"));
         }
 
         return 0;
@@ -64,7 +70,9 @@ internal static class FirstFile
         {
             for (int i = 0; i < ways.Length; i++)
             {
-                ProcessStartInfo start = ways[i] == Packed ? ProcessMeasurement.ProgramIn(folder.Path, AloneCommand, ways[i], path) : ProcessMeasurement.ThisProgram(AloneCommand, ways[i], path);
+                ProcessStartInfo start = ways[i] == Packed
+                    ? ProcessMeasurement.ProgramIn(folder.Path, AloneCommand, ways[i], path)
+                    : ProcessMeasurement.ThisProgram(AloneCommand, ways[i], path);
                 using Process process = Process.Start(start)!;
                 times[i].Add(double.Parse(await process.StandardOutput.ReadToEndAsync(), CultureInfo.InvariantCulture));
                 await process.WaitForExitAsync();
@@ -95,7 +103,8 @@ internal static class FirstFile
     // Each by itself: what is compiled for one way is not for the others.
     [MethodImpl(MethodImplOptions.NoInlining)]
     private static long ReadStream(string path)
-        => ReadAllAsync(PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0))).AsTask().GetAwaiter().GetResult();
+        => ReadAllAsync(PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0))).AsTask()
+            .GetAwaiter().GetResult();
 
     [MethodImpl(MethodImplOptions.NoInlining)]
     private static long ReadFile(string path) => ReadAllAsync(FilePipeReader.Create(path)).AsTask().GetAwaiter().GetResult();

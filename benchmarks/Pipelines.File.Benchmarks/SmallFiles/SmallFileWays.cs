@@ -14,11 +14,16 @@ internal static class SmallFileWays
 
     internal static SmallFileWay FileStreamAsync { get; } = new FileStreamAsyncWay();
 
-    internal static SmallFileWay PipeReaderCreate { get; } = new PipeReaderWay("PipeReader.Create", static path => PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0)));
+    internal static SmallFileWay PipeReaderCreate { get; } = new PipeReaderWay("PipeReader.Create",
+        static path => PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0)));
 
-    internal static SmallFileWay FilePipeReader { get; } = new PipeReaderWay("FilePipeReader", static path => global::Pipelines.File.FilePipeReader.Create(path));
+    internal static SmallFileWay FilePipeReader { get; } = new PipeReaderWay(
+        "FilePipeReader", static path => global::Pipelines.File.FilePipeReader.Create(path));
 
-    internal static IReadOnlyList<SmallFileWay> All { get; } = [ReadAllBytesAsync, ReadAllBytes, FileStreamAsync, PipeReaderCreate, FilePipeReader];
+    internal static IReadOnlyList<SmallFileWay> All { get; } =
+    [
+        ReadAllBytesAsync, ReadAllBytes, FileStreamAsync, PipeReaderCreate, FilePipeReader,
+    ];
 
     private static long Look(ReadOnlySpan<byte> file) => SmallFileSet.Look(file.Length, file[^1]);
 
@@ -64,7 +69,9 @@ internal static class SmallFileWays
             }
 
             ReadOnlySequence<byte> buffer = result.Buffer;
-            long answer = buffer.IsSingleSegment ? Look(buffer.FirstSpan) : SmallFileSet.Look(buffer.Length, buffer.Slice(buffer.Length - 1).FirstSpan[0]);
+            long answer = buffer.IsSingleSegment
+                ? Look(buffer.FirstSpan)
+                : SmallFileSet.Look(buffer.Length, buffer.Slice(buffer.Length - 1).FirstSpan[0]);
             reader.AdvanceTo(buffer.End);
             await reader.CompleteAsync();
             return answer;

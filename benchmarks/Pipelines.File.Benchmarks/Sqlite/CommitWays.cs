@@ -17,7 +17,8 @@ internal static partial class CommitWays
             {
                 SqliteConnection connection = new($"Data Source={path};Pooling=False;Default Timeout=60");
                 connection.Open();
-                foreach (string sql in (string[])["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, content BLOB)"])
+                foreach (string sql in (string[])["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL",
+                    "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, content BLOB)"])
                 {
                     using SqliteCommand command = connection.CreateCommand();
                     command.CommandText = sql;

@@ -3,7 +3,10 @@ using FilePipelinesBenchmarks.Cold;
 
 namespace FilePipelinesBenchmarks.Suites;
 
-/// <summary>What the readers do to the rest of the program: how long one work item that has nothing to do with them waits for the thread pool while they read.</summary>
+/// <summary>
+/// What the readers do to the rest of the program: how long one work item that has nothing to do with them waits for the thread pool while
+/// they read.
+/// </summary>
 public class ColdRandomDelay : ColdRandomSuite
 {
     private static readonly TimeSpan s_headStart = TimeSpan.FromMilliseconds(5);

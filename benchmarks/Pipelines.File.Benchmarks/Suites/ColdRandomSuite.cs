@@ -14,5 +14,6 @@ public abstract class ColdRandomSuite : Suite
 
     private protected RandomReadCase Point => _point!;
 
-    private protected override void Make(TemporaryFolder folder) => _point = new RandomReadCase(IntegerFile.Make(folder, 256 * BytesPerMiB), Readers, ReadsPerReader, 4096);
+    private protected override void Make(TemporaryFolder folder)
+        => _point = new RandomReadCase(IntegerFile.Make(folder, 256 * BytesPerMiB), Readers, ReadsPerReader, 4096);
 }

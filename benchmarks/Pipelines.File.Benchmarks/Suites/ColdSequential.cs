@@ -31,7 +31,8 @@ public class ColdSequential : Suite
     [Benchmark]
     public ValueTask<long> FilePipeReaderAhead() => Run(ReadWays.FilePipeReaderAhead);
 
-    private protected override void Make(TemporaryFolder folder) => _point = new ReadCase(IntegerFile.Make(folder, 256 * BytesPerMiB), BufferSize, FileOptions.SequentialScan);
+    private protected override void Make(TemporaryFolder folder)
+        => _point = new ReadCase(IntegerFile.Make(folder, 256 * BytesPerMiB), BufferSize, FileOptions.SequentialScan);
 
     private ValueTask<long> Run(ReadWay way) => way.ReadAsync<Int64Sum>(_point!);
 }

@@ -33,7 +33,8 @@ public class FileStreamReadGrid : Suite
     [Benchmark]
     public ValueTask<long> FilePipeReader() => Run(ReadWays.FilePipeReader);
 
-    private protected override void Make(TemporaryFolder folder) => _point = new ReadCase(IntegerFile.Make(folder, KiB * BytesPerKiB), UserBuffer, Options);
+    private protected override void Make(TemporaryFolder folder)
+        => _point = new ReadCase(IntegerFile.Make(folder, KiB * BytesPerKiB), UserBuffer, Options);
 
     private ValueTask<long> Run(ReadWay way) => way.ReadAsync<LastEightBytes>(_point!);
 }

@@ -4,7 +4,9 @@ using FilePipelinesBenchmarks.Parsing;
 
 namespace FilePipelinesBenchmarks.Suites;
 
-/// <summary>One parser over every way to get at the lines of a file of 64 MiB. What the parser finds is known from making the file.</summary>
+/// <summary>
+/// One parser over every way to get at the lines of a file of 64 MiB. What the parser finds is known from making the file.
+/// </summary>
 public abstract partial class ParserSuite : Suite
 {
     private TextFile? _file;

@@ -5,8 +5,8 @@ using FilePipelinesBenchmarks.Reading;
 namespace FilePipelinesBenchmarks.Suites;
 
 /// <summary>
-/// The grid of 2019: five buffer sizes, two ways to open, two files of incrementing integers in the page cache. Every method opens the file, reads it to its end and
-/// throws if it did not find what the file holds.
+/// The grid of 2019: five buffer sizes, two ways to open, two files of incrementing integers in the page cache. Every method opens the
+/// file, reads it to its end and throws if it did not find what the file holds.
 /// </summary>
 public abstract partial class ReadSuite : Suite
 {
@@ -51,7 +51,8 @@ public abstract partial class ReadSuite : Suite
     [Benchmark]
     public ValueTask<long> FilePipeReaderAhead() => Run(ReadWays.FilePipeReaderAhead);
 
-    private protected override void Make(TemporaryFolder folder) => _point = new ReadCase(IntegerFile.Make(folder, MiB * BytesPerMiB), BufferSize, Options);
+    private protected override void Make(TemporaryFolder folder)
+        => _point = new ReadCase(IntegerFile.Make(folder, MiB * BytesPerMiB), BufferSize, Options);
 
     private protected abstract ValueTask<long> RunAsync(ReadWay way, ReadCase point);
 

@@ -5,7 +5,8 @@ using FilePipelinesBenchmarks.Files;
 namespace FilePipelinesBenchmarks.Suites;
 
 /// <summary>A suite of BenchmarkDotNet and the temporary folder that its files live in while one of its cases runs.</summary>
-[SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "BenchmarkDotNet calls Cleanup and not Dispose.")]
+[SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable",
+    Justification = "BenchmarkDotNet calls Cleanup and not Dispose.")]
 public abstract class Suite
 {
     private protected const long BytesPerKiB = 1024;

@@ -20,8 +20,10 @@ internal static class SuiteConfig
         ManualConfig config = ManualConfig.Create(DefaultConfig.Instance)
             .AddDiagnoser(MemoryDiagnoser.Default)
             .AddColumn(StatisticColumn.Median)
-            .AddFilter(new SimpleFilter(static benchmark => !OperatingSystem.IsWindows() || benchmark.Descriptor.WorkloadMethod.Name != UnixOnly))
-            .WithSummaryStyle(SummaryStyle.Default.WithTimeUnit(TimeUnit.Microsecond).WithSizeUnit(SizeUnit.B).WithMaxParameterColumnWidth(40));
+            .AddFilter(new SimpleFilter(
+                static benchmark => !OperatingSystem.IsWindows() || benchmark.Descriptor.WorkloadMethod.Name != UnixOnly))
+            .WithSummaryStyle(
+                SummaryStyle.Default.WithTimeUnit(TimeUnit.Microsecond).WithSizeUnit(SizeUnit.B).WithMaxParameterColumnWidth(40));
 #if PEERS
         // The project that BenchmarkDotNet generates builds this one again, and needs to be told, too.
         config.AddJob(Job.Default.WithArguments([new MsBuildArgument("/p:Peers=true")]).AsMutator());

@@ -4,7 +4,9 @@ using FilePipelinesBenchmarks.Writing;
 
 namespace FilePipelinesBenchmarks.Suites;
 
-/// <summary>A suite whose methods make a file. Each checks its length; after each iteration, outside what is measured, every byte is compared.</summary>
+/// <summary>
+/// A suite whose methods make a file. Each checks its length; after each iteration, outside what is measured, every byte is compared.
+/// </summary>
 public abstract class WriteSuite : Suite
 {
     private WriteCase? _point;

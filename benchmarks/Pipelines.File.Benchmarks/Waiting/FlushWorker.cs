@@ -15,7 +15,8 @@ internal abstract class FlushWorker : WaitingWorker
     /// <summary>A writer of this library.</summary>
     internal sealed class Pipe(string path) : FlushWorker
     {
-        private readonly FilePipeWriter _writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable });
+        private readonly FilePipeWriter _writer = FilePipeWriter.Create(
+            path, new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable });
 
         internal override async ValueTask OperateAsync() => await _writer.WriteAsync(Record);
 

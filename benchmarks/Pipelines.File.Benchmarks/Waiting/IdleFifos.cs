@@ -31,7 +31,8 @@ internal static class IdleFifos
             }
 
             // Open for both, so that open(2) does not wait for the other side.
-            writeEnds[i] = new FileStream(File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, bufferSize: 0);
+            writeEnds[i] = new FileStream(
+                File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, bufferSize: 0);
             readers[i] = FilePipeReader.Create(path);
             reads[i] = readers[i].ReadAsync().AsTask();
         }

@@ -28,7 +28,8 @@ internal abstract class ReadWorker : WaitingWorker
         return default;
     }
 
-    private protected long NextOffset() => _offsets.MoveNext() ? _offsets.Current : throw new InvalidOperationException("There are no more places to read at.");
+    private protected long NextOffset()
+        => _offsets.MoveNext() ? _offsets.Current : throw new InvalidOperationException("There are no more places to read at.");
 
     /// <summary>A reader of this library for every piece.</summary>
     internal sealed class Pipe(RandomReadCase point, int worker) : ReadWorker(point, worker)
@@ -36,7 +37,8 @@ internal abstract class ReadWorker : WaitingWorker
         internal override async ValueTask OperateAsync()
         {
             long offset = NextOffset();
-            FilePipeReader reader = FilePipeReader.Create(Handle, new FilePipeReaderOptions { Offset = offset, Length = Point.PieceSize, BufferSize = Point.PieceSize, LeaveOpen = true });
+            FilePipeReader reader = FilePipeReader.Create(Handle,
+                new FilePipeReaderOptions { Offset = offset, Length = Point.PieceSize, BufferSize = Point.PieceSize, LeaveOpen = true });
             ReadResult result = await reader.ReadAtLeastAsync(Point.PieceSize);
             Point.Look(offset, result.Buffer.FirstSpan);
             await reader.CompleteAsync();

@@ -3,7 +3,9 @@ using FilePipelinesBenchmarks.Files;
 
 namespace FilePipelinesBenchmarks.Waiting;
 
-/// <summary>Operations that each have to wait for the device, many at once: cold reads of 4 KiB, or durable flushes of 512 B to a file each.</summary>
+/// <summary>
+/// Operations that each have to wait for the device, many at once: cold reads of 4 KiB, or durable flushes of 512 B to a file each.
+/// </summary>
 /// <param name="Folder">Where the files of the flushes are.</param>
 /// <param name="Reads">What is read, and where; <see langword="null"/> for flushes.</param>
 /// <param name="AtOnce">How many operate at once, each one operation after the other.</param>

@@ -89,7 +89,8 @@ internal static class WaitingMeasurement
 
         point.Finish();
         double operations = (double)point.AtOnce * point.OperationsEach;
-        return new Round(operations / seconds, cpu.TotalMicroseconds / operations, [.. latencies.SelectMany(each => each)], delays, probe.MostPoolThreads);
+        return new Round(operations / seconds, cpu.TotalMicroseconds / operations,
+            [.. latencies.SelectMany(each => each)], delays, probe.MostPoolThreads);
     }
 
     private static async Task WorkAsync(WaitingWorker worker, double[] latencies)
@@ -121,5 +122,6 @@ internal static class WaitingMeasurement
 
     private static double At(double[] sorted, double fraction) => sorted[(int)((sorted.Length - 1) * fraction)];
 
-    private sealed record Round(double OperationsPerSecond, double CpuMicroseconds, double[] Latencies, IReadOnlyList<double> Delays, int PoolThreads);
+    private sealed record Round(
+        double OperationsPerSecond, double CpuMicroseconds, double[] Latencies, IReadOnlyList<double> Delays, int PoolThreads);
 }

@@ -14,10 +14,12 @@ internal static class WaitsCommand
         {
             switch (arguments[i])
             {
-                case "--rounds" when i + 1 < arguments.Length && int.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out rounds) && rounds > 0:
+                case "--rounds" when i + 1 < arguments.Length
+                    && int.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out rounds) && rounds > 0:
                     i++;
                     break;
-                case "--at-once" when i + 1 < arguments.Length && int.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out int count) && count > 0:
+                case "--at-once" when i + 1 < arguments.Length
+                    && int.TryParse(arguments[i + 1], CultureInfo.InvariantCulture, out int count) && count > 0:
                     counts = [count];
                     i++;
                     break;
@@ -25,7 +27,8 @@ internal static class WaitsCommand
                     kinds.Add(arguments[i]);
                     break;
                 default:
-                    await Console.Error.WriteLineAsync($"waits does not understand '{arguments[i]}': waits [reads|flushes|fifos] [--at-once N] [--rounds N]");
+                    await Console.Error.WriteLineAsync(
+                        $"waits does not understand '{arguments[i]}': waits [reads|flushes|fifos] [--at-once N] [--rounds N]");
                     return 2;
             }
         }
@@ -38,7 +41,11 @@ internal static class WaitsCommand
                 {
                     Console.WriteLine(string.Create(
                         CultureInfo.InvariantCulture,
-                        $"{(isReads ? "reads" : "flushes")} {count,4} {figures.Way,-24} {figures.OperationsPerSecond.Median,8:0}/s {figures.Ratio.Median:0.00} ({figures.Ratio.LowerQuartile:0.00}-{figures.Ratio.UpperQuartile:0.00})  p50 {figures.Median:0.000} p99 {figures.NinetyNinth:0.000} ms  cpu {figures.CpuMicroseconds:0.0} us  delay {figures.DelayMedian:0.000} {figures.DelayNinetyNinth:0.000} {figures.DelayLongest:0.000} ms  pool {figures.PoolThreads}"));
+                        $"{(isReads ? "reads" : "flushes")} {count,4} {figures.Way,-24} {figures.OperationsPerSecond.Median,8:0}/s "
+                        + $"{figures.Ratio.Median:0.00} ({figures.Ratio.LowerQuartile:0.00}-{figures.Ratio.UpperQuartile:0.00})  p50 "
+                        + $"{figures.Median:0.000} p99 {figures.NinetyNinth:0.000} ms  cpu {figures.CpuMicroseconds:0.0} us  delay "
+                        + $"{figures.DelayMedian:0.000} {figures.DelayNinetyNinth:0.000} {figures.DelayLongest:0.000} ms  pool "
+                        + $"{figures.PoolThreads}"));
                 }
             }
         }
@@ -46,7 +53,8 @@ internal static class WaitsCommand
         foreach (int count in kinds.Count == 0 || kinds.Contains("fifos") ? IdleFifos.Counts : [])
         {
             Measuring.Spread spread = await IdleFifos.RunAsync(count);
-            Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"fifos {count,5}: a wake-up {spread.Median:0.0} us ({spread.LowerQuartile:0.0}-{spread.UpperQuartile:0.0})"));
+            Console.WriteLine(string.Create(CultureInfo.InvariantCulture,
+                $"fifos {count,5}: a wake-up {spread.Median:0.0} us ({spread.LowerQuartile:0.0}-{spread.UpperQuartile:0.0})"));
         }
 
         return 0;

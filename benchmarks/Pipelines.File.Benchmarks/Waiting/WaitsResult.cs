@@ -5,7 +5,8 @@ namespace FilePipelinesBenchmarks.Waiting;
 /// <summary>What waits, measured: every point of both kinds, and the FIFOs.</summary>
 /// <param name="Points">By kind and number at once: the ways, the baseline first.</param>
 /// <param name="Fifos">By number of idle FIFOs: microseconds of a wake-up.</param>
-internal sealed record WaitsResult(IReadOnlyList<(bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)> Points, IReadOnlyList<(int Count, Spread Microseconds)> Fifos)
+internal sealed record WaitsResult(IReadOnlyList<(bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)> Points,
+    IReadOnlyList<(int Count, Spread Microseconds)> Fifos)
 {
     /// <summary>Measures all of it. Linux.</summary>
     /// <param name="rounds">How often each way is measured at each point.</param>

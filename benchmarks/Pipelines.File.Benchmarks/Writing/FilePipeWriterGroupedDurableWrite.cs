@@ -10,7 +10,8 @@ internal sealed class FilePipeWriterGroupedDurableWrite() : WriteWay("FilePipeWr
 
     internal override async ValueTask<long> WriteAsync(WriteCase point)
     {
-        FilePipeWriter writer = FilePipeWriter.Create(point.Path, new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = point.PreallocationSize });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            point.Path, new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = point.PreallocationSize });
         Queue<Task<FlushResult>> flushes = new(Waiting);
         for (long offset = 0; offset < point.Length; offset += point.FlushSize)
         {

@@ -7,7 +7,8 @@ internal sealed class FilePipeWriterWrite(string name, FlushGuarantee guarantee,
 {
     internal override ValueTask<long> WriteAsync(WriteCase point)
     {
-        FilePipeWriterOptions options = new() { Mode = mode, FlushGuarantee = guarantee, PreallocationSize = point.PreallocationSize, FileOptions = point.Options };
+        FilePipeWriterOptions options =
+            new() { Mode = mode, FlushGuarantee = guarantee, PreallocationSize = point.PreallocationSize, FileOptions = point.Options };
         return PipeWriting.WriteToEndAsync(FilePipeWriter.Create(point.Path, options), point);
     }
 }

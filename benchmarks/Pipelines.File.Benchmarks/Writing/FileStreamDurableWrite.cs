@@ -1,6 +1,8 @@
 namespace FilePipelinesBenchmarks.Writing;
 
-/// <summary>What a durable write is in .NET: write without a buffer in between, then Flush(flushToDisk: true), each waiting for the device.</summary>
+/// <summary>
+/// What a durable write is in .NET: write without a buffer in between, then Flush(flushToDisk: true), each waiting for the device.
+/// </summary>
 internal sealed class FileStreamDurableWrite() : WriteWay("FileStream, flush to disk")
 {
     internal override ValueTask<long> WriteAsync(WriteCase point)

@@ -1,7 +1,8 @@
 namespace FilePipelinesBenchmarks.Writing;
 
 /// <summary>FileStream.Write. The baseline has the 4 KiB buffer that a FileStream has by default.</summary>
-internal sealed class FileStreamSyncWrite(string name, int streamBuffer = FileStreamSyncWrite.DefaultStreamBuffer, FileMode mode = FileMode.Create) : WriteWay(name)
+internal sealed class FileStreamSyncWrite(
+    string name, int streamBuffer = FileStreamSyncWrite.DefaultStreamBuffer, FileMode mode = FileMode.Create) : WriteWay(name)
 {
     internal const int DefaultStreamBuffer = 4096;
 
@@ -19,5 +20,13 @@ internal sealed class FileStreamSyncWrite(string name, int streamBuffer = FileSt
     }
 
     internal static FileStreamOptions Options(WriteCase point, int streamBuffer, FileMode mode = FileMode.Create)
-        => new() { Mode = mode, Access = FileAccess.Write, Share = FileShare.Read, BufferSize = streamBuffer, PreallocationSize = point.PreallocationSize, Options = point.Options };
+        => new()
+        {
+            Mode = mode,
+            Access = FileAccess.Write,
+            Share = FileShare.Read,
+            BufferSize = streamBuffer,
+            PreallocationSize = point.PreallocationSize,
+            Options = point.Options,
+        };
 }

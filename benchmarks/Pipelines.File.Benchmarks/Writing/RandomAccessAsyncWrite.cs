@@ -7,7 +7,8 @@ internal sealed class RandomAccessAsyncWrite() : WriteWay("RandomAccess.WriteAsy
 {
     internal override async ValueTask<long> WriteAsync(WriteCase point)
     {
-        using (SafeFileHandle handle = File.OpenHandle(point.Path, FileMode.Create, FileAccess.Write, FileShare.Read, point.Options, point.PreallocationSize))
+        using (SafeFileHandle handle = File.OpenHandle(
+            point.Path, FileMode.Create, FileAccess.Write, FileShare.Read, point.Options, point.PreallocationSize))
         {
             for (long offset = 0; offset < point.Length; offset += point.FlushSize)
             {

@@ -7,7 +7,8 @@ internal sealed class RandomAccessSyncWrite() : WriteWay("RandomAccess.Write")
 {
     internal override ValueTask<long> WriteAsync(WriteCase point)
     {
-        using (SafeFileHandle handle = File.OpenHandle(point.Path, FileMode.Create, FileAccess.Write, FileShare.Read, point.Options, point.PreallocationSize))
+        using (SafeFileHandle handle = File.OpenHandle(
+            point.Path, FileMode.Create, FileAccess.Write, FileShare.Read, point.Options, point.PreallocationSize))
         {
             for (long offset = 0; offset < point.Length; offset += point.FlushSize)
             {

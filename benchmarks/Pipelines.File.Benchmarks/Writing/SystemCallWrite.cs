@@ -9,7 +9,8 @@ internal sealed unsafe class SystemCallWrite() : WriteWay("pwrite(2)")
 {
     internal override ValueTask<long> WriteAsync(WriteCase point)
     {
-        using (SafeFileHandle handle = File.OpenHandle(point.Path, FileMode.Create, FileAccess.Write, FileShare.Read, point.Options, point.PreallocationSize))
+        using (SafeFileHandle handle = File.OpenHandle(
+            point.Path, FileMode.Create, FileAccess.Write, FileShare.Read, point.Options, point.PreallocationSize))
         {
             int descriptor = (int)handle.DangerousGetHandle();
             for (long offset = 0; offset < point.Length; offset += point.FlushSize)

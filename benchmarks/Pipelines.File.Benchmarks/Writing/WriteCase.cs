@@ -5,7 +5,9 @@ namespace FilePipelinesBenchmarks.Writing;
 /// <summary>One point of a write grid: what is written where, in pieces of which size.</summary>
 /// <param name="Path">The file, which is made.</param>
 /// <param name="Length">Bytes in all, a multiple of <paramref name="FlushSize"/>.</param>
-/// <param name="FlushSize">Bytes of one write, or between two flushes; a power of two up to the block of 1 MiB that is written again and again.</param>
+/// <param name="FlushSize">
+/// Bytes of one write, or between two flushes; a power of two up to the block of 1 MiB that is written again and again.
+/// </param>
 /// <param name="Preallocate">Whether the length is reserved first.</param>
 /// <param name="Options">How the file is opened.</param>
 internal sealed record WriteCase(string Path, long Length, int FlushSize, bool Preallocate, FileOptions Options = FileOptions.None)
@@ -21,7 +23,8 @@ internal sealed record WriteCase(string Path, long Length, int FlushSize, bool P
 
     /// <summary>Checks the length that the closed file has. Part of every measured method.</summary>
     internal long Finish(long written)
-        => written == Length && new FileInfo(Path).Length == Length ? written : throw new InvalidDataException($"{written} bytes instead of {Length} were written.");
+        => written == Length && new FileInfo(Path).Length == Length ? written
+            : throw new InvalidDataException($"{written} bytes instead of {Length} were written.");
 
     /// <summary>Checks every byte of the file. Not part of what is measured.</summary>
     internal void Verify()

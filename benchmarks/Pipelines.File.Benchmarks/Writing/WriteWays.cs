@@ -26,7 +26,8 @@ internal static partial class WriteWays
 
     internal static WriteWay WriteBehind { get; } = new FilePipeWriterWrite("FilePipeWriter", FlushGuarantee.WriteBehind);
 
-    internal static WriteWay WriteBehindNew { get; } = new FilePipeWriterWrite("FilePipeWriter, CreateNew", FlushGuarantee.WriteBehind, FileMode.CreateNew);
+    internal static WriteWay WriteBehindNew { get; } = new FilePipeWriterWrite(
+        "FilePipeWriter, CreateNew", FlushGuarantee.WriteBehind, FileMode.CreateNew);
 
     internal static WriteWay Written { get; } = new FilePipeWriterWrite("FilePipeWriter, written", FlushGuarantee.Written);
 
@@ -43,7 +44,11 @@ internal static partial class WriteWays
 
     private static List<WriteWay> MakeAll()
     {
-        List<WriteWay> ways = [FileStreamSync, FileStreamSyncNew, FileStreamAsync, PipeWriterCreate, RandomAccessSync, RandomAccessAsync, WriteBehind, WriteBehindNew, Written];
+        List<WriteWay> ways =
+        [
+            FileStreamSync, FileStreamSyncNew, FileStreamAsync, PipeWriterCreate, RandomAccessSync, RandomAccessAsync, WriteBehind,
+            WriteBehindNew, Written,
+        ];
         if (!OperatingSystem.IsWindows())
         {
             ways.Add(SystemCall);

@@ -20,7 +20,8 @@ public sealed partial class FileCheckpointTests
         Assert.Equal(s_checkpoint, FileCheckpoint.Parse(Text + "\r\n", null));
         Assert.True(FileCheckpoint.TryParse(Text, out FileCheckpoint parsed));
         Assert.Equal(s_checkpoint, parsed);
-        FileCheckpoint longest = new(FileIdentity.Parse(new string('f', 16) + ":" + new string('f', 32) + ":7" + new string('f', 15), null), long.MaxValue);
+        FileCheckpoint longest = new(
+            FileIdentity.Parse(new string('f', 16) + ":" + new string('f', 32) + ":7" + new string('f', 15), null), long.MaxValue);
         Assert.Equal(longest, FileCheckpoint.Parse(longest.ToString(), null));
     }
 
@@ -55,7 +56,8 @@ public sealed partial class FileCheckpointTests
     [Fact]
     public void Json_OfAGeneratedContext_IsAString()
     {
-        string json = JsonSerializer.Serialize(new Dictionary<string, FileCheckpoint> { ["log"] = s_checkpoint }, CheckpointContext.Default.DictionaryStringFileCheckpoint);
+        string json = JsonSerializer.Serialize(
+            new Dictionary<string, FileCheckpoint> { ["log"] = s_checkpoint }, CheckpointContext.Default.DictionaryStringFileCheckpoint);
         Assert.Equal($$"""{"log":"{{Text}}"}""", json);
         Assert.Equal(s_checkpoint, JsonSerializer.Deserialize(json, CheckpointContext.Default.DictionaryStringFileCheckpoint)!["log"]);
     }

@@ -7,7 +7,10 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Random sequences of what can happen to a followed file, against a model that knows what its follower has to give, and when it has to complete.</summary>
+/// <summary>
+/// Random sequences of what can happen to a followed file, against a model that knows what its follower has to give, and when it has to
+/// complete.
+/// </summary>
 [Collection("whole process")]
 public sealed class FollowOracleTests
 {
@@ -29,7 +32,9 @@ public sealed class FollowOracleTests
         Restart,
     }
 
-    /// <summary>What happens, with how many bytes, whether a read waits meanwhile, and whether everything is read before the next.</summary>
+    /// <summary>
+    /// What happens, with how many bytes, whether a read waits meanwhile, and whether everything is read before the next.
+    /// </summary>
     public sealed record Act(Verb Verb, int Size, bool IsAwake, bool IsReadAfter);
 
     public sealed record Scenario(IReadOnlyList<Act> Acts, int BufferSize, long ReadAhead);
@@ -50,14 +55,22 @@ public sealed class FollowOracleTests
     [Fact]
     [Trait("Category", FuzzTime.Category)]
     public void AnySequenceOfEvents_GivesEveryByteOnceAndCompletesWhereItHasTo()
-        => FuzzTime.Check(Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()), cases: 40, endSize: 20);
+        => FuzzTime.Check(
+            Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()),
+            cases: 40, endSize: 20);
 
     private static async Task CheckAsync(Scenario scenario)
     {
         using TempFolder folder = new();
         string path = folder.File("log");
         using GrowingFile file = new(path);
-        FilePipeReaderOptions options = new() { Follow = true, FollowInterval = s_interval, BufferSize = scenario.BufferSize, PauseReadAheadThreshold = scenario.ReadAhead };
+        FilePipeReaderOptions options = new()
+        {
+            Follow = true,
+            FollowInterval = s_interval,
+            BufferSize = scenario.BufferSize,
+            PauseReadAheadThreshold = scenario.ReadAhead,
+        };
         FilePipeReader reader = FilePipeReader.Create(path, options);
 
         // What the follower has not given of the file that it has open, and which line comes next.
@@ -160,7 +173,8 @@ public sealed class FollowOracleTests
             {
                 string rest = await GrowingFile.ReadToEndAsync(reader);
                 Assert.StartsWith(rest, unread.ToString(), StringComparison.Ordinal);
-                Assert.True(rest.Length >= unread.Length - late, $"{unread.Length - rest.Length} bytes are missing, {late} of them may be.");
+                Assert.True(rest.Length >= unread.Length - late,
+                    $"{unread.Length - rest.Length} bytes are missing, {late} of them may be.");
                 await reader.CompleteAsync();
                 unread.Clear();
                 file.Reopen();

@@ -109,7 +109,8 @@ public sealed class FollowRudeTests : IDisposable
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
         SafeFileHandle handle = File.OpenHandle(file.Path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
-        await using FilePipeReader reader = FilePipeReader.Create(handle, new() { Follow = true, FollowInterval = GrowingFile.Interval, LeaveOpen = true });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            handle, new() { Follow = true, FollowInterval = GrowingFile.Interval, LeaveOpen = true });
         await GrowingFile.ExpectAsync(reader, "one\n");
         Task<ReadResult> waiting = await GrowingFile.WaitAtEndAsync(reader);
         handle.Dispose();
@@ -123,7 +124,13 @@ public sealed class FollowRudeTests : IDisposable
     public async Task ReadAsync_Portable_WaitsAndCompletesAsTheOthers(long readAhead)
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
-        FilePipeReaderOptions options = new() { Follow = true, FollowInterval = GrowingFile.Interval, Backend = FilePipeBackend.Portable, PauseReadAheadThreshold = readAhead };
+        FilePipeReaderOptions options = new()
+        {
+            Follow = true,
+            FollowInterval = GrowingFile.Interval,
+            Backend = FilePipeBackend.Portable,
+            PauseReadAheadThreshold = readAhead,
+        };
         await using FilePipeReader reader = FilePipeReader.Create(file.Path, options);
         await GrowingFile.ExpectAsync(reader, "one\n");
         for (int i = 0; i < 5; i++)
@@ -183,7 +190,8 @@ public sealed class FollowRudeTests : IDisposable
     [InlineData("truncate -s 100 \"$0\"")]
     [InlineData("dd if=/dev/zero of=\"$0\" bs=4096 count=1 oflag=direct conv=notrunc 2>/dev/null")]
     [InlineData("python3 -c 'import os,sys;a=os.open(\"/etc/passwd\",0);b=os.open(sys.argv[1],2);os.copy_file_range(a,b,100,0,4)' \"$0\"")]
-    [InlineData("python3 -c 'import os,sys;a=os.open(\"/etc/passwd\",0);b=os.open(sys.argv[1],2);os.lseek(b,4,0);os.sendfile(b,a,0,100)' \"$0\"")]
+    [InlineData("python3 -c 'import os,sys;a=os.open(\"/etc/passwd\",0);b=os.open(sys.argv[1],2);os.lseek(b,4,0);os.sendfile(b,a,0,100)' "
+        + "\"$0\"")]
     [InlineData("python3 -c 'import os,sys,mmap;b=os.open(sys.argv[1],2);os.ftruncate(b,100);m=mmap.mmap(b,100);m[4]=65' \"$0\"")]
     public async Task ReadAsync_GrowsOtherwiseThanByWrite_GivesIt(string command)
     {
@@ -247,7 +255,8 @@ public sealed class FollowRudeTests : IDisposable
         using GrowingFile file = new(_folder.File("log"), "one\n");
         FilePipeReader reader = file.Follow();
         string destination = _folder.File("copy");
-        FilePipeWriter writer = FilePipeWriter.Create(destination, new() { FlushGuarantee = FlushGuarantee.Written, Share = FileShare.ReadWrite });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            destination, new() { FlushGuarantee = FlushGuarantee.Written, Share = FileShare.ReadWrite });
         Task copying = reader.CopyToAsync(writer, _stop);
         await Eventually.TrueAsync(() => new FileInfo(destination).Length == 4);
         await GrowingFile.Bounded(reader.CompleteAsync().AsTask());
@@ -264,7 +273,8 @@ public sealed class FollowRudeTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere the timer makes the looks.");
         const int Waits = 2000;
         using GrowingFile file = new(_folder.File("log"), "one\n");
-        await using FilePipeReader reader = FilePipeReader.Create(file.Path, new() { Follow = true, Offset = 4, FollowInterval = TimeSpan.FromDays(1) });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            file.Path, new() { Follow = true, Offset = 4, FollowInterval = TimeSpan.FromDays(1) });
         using SafeFileHandle appended = File.OpenHandle(file.Path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete);
         using Counters? counters = isCounted ? new() : null;
         long allocated = 0;

@@ -8,8 +8,8 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Files that are written at full speed, rotated in every way and followed all the while, with cancellations at any moment: every line comes once and in order, and nothing is left. Two
-/// seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
+/// Files that are written at full speed, rotated in every way and followed all the while, with cancellations at any moment: every line
+/// comes once and in order, and nothing is left. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
@@ -35,7 +35,8 @@ public sealed class FollowStressTests : IDisposable
         _end = Stopwatch.GetTimestamp() + (long)(seconds * Stopwatch.Frequency);
         Task[] workers = [.. Enumerable.Range(0, Workers).Select(number => Task.Run(() => WorkAsync(number), _stop))];
         await StressTime.BoundedAsync(Task.WhenAll(workers));
-        TestContext.Current.SendDiagnosticMessage($"{Workers} files, {seconds} s: {_lines} lines, {_rotations} rotations, {_cancellations} cancellations");
+        TestContext.Current.SendDiagnosticMessage(
+            $"{Workers} files, {seconds} s: {_lines} lines, {_rotations} rotations, {_cancellations} cancellations");
         Assert.True(_lines > 0 && _rotations > 0 && _cancellations > 0);
         await Eventually.TrueAsync(() => _pool.Rented == 0);
         Assert.Equal(0, _pool.ReturnedTwice);
@@ -64,7 +65,9 @@ public sealed class FollowStressTests : IDisposable
         }
     }
 
-    /// <summary>Appends lines, and rotates the file when its follower has it open: what is rotated away before that, nobody could give.</summary>
+    /// <summary>
+    /// Appends lines, and rotates the file when its follower has it open: what is rotated away before that, nobody could give.
+    /// </summary>
     private async Task WriteAsync(Worker worker, Random random)
     {
         using GrowingFile file = new(worker.Path);
@@ -130,7 +133,8 @@ public sealed class FollowStressTests : IDisposable
 
         file.Append("end\n");
 
-        static FileIdentity IdentityOf(string path) => FileIdentity.TryGet(path, out FileIdentity identity) ? identity : throw new FileNotFoundException(path);
+        static FileIdentity IdentityOf(string path)
+            => FileIdentity.TryGet(path, out FileIdentity identity) ? identity : throw new FileNotFoundException(path);
     }
 
     private static void AppendLines(Worker worker, GrowingFile file, int count)
@@ -235,7 +239,9 @@ public sealed class FollowStressTests : IDisposable
         }
     }
 
-    /// <summary>Often cancels: with a token or without, before the read, at once after its start, or from another thread somewhat later.</summary>
+    /// <summary>
+    /// Often cancels: with a token or without, before the read, at once after its start, or from another thread somewhat later.
+    /// </summary>
     private async Task<ReadResult?> CanceledAsync(FilePipeReader reader, Random random)
     {
         using CancellationTokenSource source = new();

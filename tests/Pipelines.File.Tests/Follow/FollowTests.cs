@@ -71,7 +71,8 @@ public sealed class FollowTests : IDisposable
     [InlineData(0.5)]
     [InlineData(3e9)]
     public void FollowInterval_OutOfItsRange_Throws(double milliseconds)
-        => Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(_folder.File("log", []), new() { FollowInterval = TimeSpan.FromMilliseconds(milliseconds) }));
+        => Assert.Throws<ArgumentOutOfRangeException>(
+            () => FilePipeReader.Create(_folder.File("log", []), new() { FollowInterval = TimeSpan.FromMilliseconds(milliseconds) }));
 
     [Fact]
     public void Share_OfAFollowedFile_IsForEverythingUnlessItIsSet()
@@ -135,7 +136,8 @@ public sealed class FollowTests : IDisposable
     [Fact]
     public async Task ReadAsync_WriterGoesOnAfterTheRotation_GivesThatToo()
     {
-        // All at once, as each of them waits for the quiet after the rotation. Windows keeps the name of a deleted file until its writer has closed it.
+        // All at once, as each of them waits for the quiet after the rotation. Windows keeps the name of a deleted file until its writer
+        // has closed it.
         Rotation[] rotations = OperatingSystem.IsWindows() ? [Rotation.Rename] : [Rotation.Rename, Rotation.Delete, Rotation.ReplaceEmpty];
         await Task.WhenAll(rotations.Select(async rotation =>
         {
@@ -317,7 +319,9 @@ public sealed class FollowTests : IDisposable
         for (int i = 0; i < 20; i++)
         {
             using CancellationTokenSource source = new();
-            Task<ReadResult> waiting = i % 4 == 0 ? await GrowingFile.WaitAtEndUntilAsync(reader, source.Token) : reader.ReadAsync(source.Token).AsTask();
+            Task<ReadResult> waiting = i % 4 == 0
+                ? await GrowingFile.WaitAtEndUntilAsync(reader, source.Token)
+                : reader.ReadAsync(source.Token).AsTask();
             await source.CancelAsync();
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => GrowingFile.Bounded(waiting));
             file.Append($"{i}\n");
@@ -332,7 +336,8 @@ public sealed class FollowTests : IDisposable
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
         CheckedPool pool = new();
-        FilePipeReader reader = FilePipeReader.Create(file.Path, new() { Follow = true, FollowInterval = GrowingFile.Interval, Pool = pool, PauseReadAheadThreshold = readAhead });
+        FilePipeReader reader = FilePipeReader.Create(
+            file.Path, new() { Follow = true, FollowInterval = GrowingFile.Interval, Pool = pool, PauseReadAheadThreshold = readAhead });
         await GrowingFile.ExpectAsync(reader, "one\n");
         Task<ReadResult> waiting = await GrowingFile.WaitAtEndAsync(reader);
         await GrowingFile.Bounded(reader.CompleteAsync().AsTask());
@@ -382,7 +387,8 @@ public sealed class FollowTests : IDisposable
         using GrowingFile file = new(_folder.File("log"), "one\n");
         await using FilePipeReader reader = file.Follow();
         string destination = _folder.File("copy");
-        FilePipeWriter writer = FilePipeWriter.Create(destination, new() { FlushGuarantee = FlushGuarantee.Written, Share = FileShare.ReadWrite });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            destination, new() { FlushGuarantee = FlushGuarantee.Written, Share = FileShare.ReadWrite });
         Task copying = reader.CopyToAsync(writer, _stop);
         file.Append("two\n");
         await Eventually.TrueAsync(() => new FileInfo(destination).Length == 8);
@@ -495,8 +501,10 @@ public sealed class FollowTests : IDisposable
     public async Task ReadAsync_TwoReadersOfOneFile_BothGetEverything()
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
-        await using FilePipeReader first = FilePipeReader.Create(file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
-        await using FilePipeReader second = FilePipeReader.Create(file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
+        await using FilePipeReader first = FilePipeReader.Create(
+            file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
+        await using FilePipeReader second = FilePipeReader.Create(
+            file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
         await GrowingFile.ExpectAsync(first, "one\n");
         await GrowingFile.ExpectAsync(second, "one\n");
         Task<ReadResult> waiting = await GrowingFile.WaitAtEndAsync(first);
@@ -517,7 +525,8 @@ public sealed class FollowTests : IDisposable
     public async Task ReadAsync_NobodyWaitsWhileItGrows_TheNextReadGivesItAndWaitsAgain()
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
-        await using FilePipeReader reader = FilePipeReader.Create(file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
         await GrowingFile.ExpectAsync(reader, "one\n");
         for (int i = 0; i < 10; i++)
         {
@@ -538,7 +547,8 @@ public sealed class FollowTests : IDisposable
     {
         int rounds = OperatingSystem.IsLinux() ? 3000 : 50;
         using GrowingFile file = new(_folder.File("log"));
-        await using FilePipeReader reader = FilePipeReader.Create(file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            file.Path, new() { Follow = true, FollowInterval = GrowingFile.LongInterval });
         Random random = new(1);
         using SemaphoreSlim begins = new(0);
         using SemaphoreSlim appended = new(0);
@@ -681,7 +691,8 @@ public sealed class FollowTests : IDisposable
     {
         string[] injections =
         [
-            "inotify_add_watch:error=ENOSPC", "inotify_init1:error=EMFILE", "inotify_init1:error=EMFILE:when=1..2", "inotify_add_watch:error=ENOENT", "statx:error=EPERM", "statx:error=ENOSYS",
+            "inotify_add_watch:error=ENOSPC", "inotify_init1:error=EMFILE", "inotify_init1:error=EMFILE:when=1..2",
+            "inotify_add_watch:error=ENOENT", "statx:error=EPERM", "statx:error=ENOSYS",
         ];
         return Task.WhenAll(injections.Select(injection => FollowUnderAsync(injection, lines: 3, ends: true)));
     }
@@ -695,7 +706,8 @@ public sealed class FollowTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("prlimit");
         string path = _folder.File("log", "one\n"u8.ToArray());
-        (int status, string output, string error) = await ChildProcess.RunAsync($"prlimit --nofile=200 {ChildProcess.Command("starved", path)}");
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"prlimit --nofile=200 {ChildProcess.Command("starved", path)}");
         Assert.True(output == "one\nwaits\ntwo\ncompleted\n" && status == 0, $"{status} {output} {error}");
     }
 
@@ -706,12 +718,14 @@ public sealed class FollowTests : IDisposable
         string path = _folder.File(Path.GetRandomFileName(), "one\n"u8.ToArray());
         string trace = path + ".trace";
         using System.Diagnostics.Process child = ChildProcess.Start(
-            $"strace -f -o '{trace}' -e trace=inotify_init1,inotify_add_watch,statx -e inject={injection} {ChildProcess.Command("follow", path)}");
+            $"strace -f -o '{trace}' -e trace=inotify_init1,inotify_add_watch,statx -e inject={injection} "
+            + $"{ChildProcess.Command("follow", path)}");
         Task<string> error = child.StandardError.ReadToEndAsync(_stop);
         try
         {
             string? line = await GrowingFile.Bounded(child.StandardOutput.ReadLineAsync(_stop));
-            Assert.SkipWhen(line is null && (await GrowingFile.Bounded(error)).Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+            Assert.SkipWhen(line is null && (await GrowingFile.Bounded(error)).Contains("PTRACE", StringComparison.Ordinal),
+                "strace may not trace here.");
             Assert.True(line == "one", $"{injection}: {line}");
             for (int i = 0; i < lines; i++)
             {
@@ -775,7 +789,8 @@ public sealed class FollowTests : IDisposable
     [AttributeUsage(AttributeTargets.Method)]
     private sealed class CombinatorialRotationsAttribute : Xunit.v3.DataAttribute
     {
-        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
+        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(
+            System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
             => new([.. from rotation in Enum.GetValues<Rotation>()
                        from bits in Enumerable.Range(0, 4)
                        select new TheoryDataRow(rotation, (bits & 1) != 0, (bits & 2) != 0)]);

@@ -5,14 +5,16 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// A log that is rotated in every way while its follower is ended at random moments and goes on from its checkpoint: one after another, for two seconds, or PIPELINES_FILE_STRESS_SECONDS.
-/// PIPELINES_FILE_SEED repeats a run.
+/// A log that is rotated in every way while its follower is ended at random moments and goes on from its checkpoint: one after another, for
+/// two seconds, or PIPELINES_FILE_STRESS_SECONDS. PIPELINES_FILE_SEED repeats a run.
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
 public sealed class LogFollowerStressTests : IDisposable
 {
-    /// <summary>How often one log is rotated, at about the most: each look opens every rotated file, which takes 1 to 2 ms a file under Wine.</summary>
+    /// <summary>
+    /// How often one log is rotated, at about the most: each look opens every rotated file, which takes 1 to 2 ms a file under Wine.
+    /// </summary>
     private const int MaxRotations = 20;
 
     private readonly TempFolder _folder = new();
@@ -35,7 +37,8 @@ public sealed class LogFollowerStressTests : IDisposable
     {
         Assert.SkipWhen(
             OperatingSystem.IsWindows(),
-            "Identities have no time of creation there: an old file that a listing misses while it is renamed is read again (docs/windows.md).");
+            "Identities have no time of creation there: an old file that a listing misses while it is renamed is read again "
+            + "(docs/windows.md).");
         return RepeatAsync(EndAtRandomMomentsAsync);
     }
 
@@ -72,7 +75,8 @@ public sealed class LogFollowerStressTests : IDisposable
         int expected = 0;
         int starts = 0;
 
-        // Starts that gave no line, one after the other: each may take twice as long. On a busy machine, and under Wine, looking at the rotated files may take longer than a follower's life.
+        // Starts that gave no line, one after the other: each may take twice as long. On a busy machine, and under Wine, looking at the
+        // rotated files may take longer than a follower's life.
         int fruitless = 0;
         while (!writing.IsCompleted || expected < await writing)
         {
@@ -85,7 +89,8 @@ public sealed class LogFollowerStressTests : IDisposable
             {
                 await foreach (FollowedLine line in new LogFollower(_log, FollowedLog.From(checkpoint)).ReadLinesAsync(ended.Token))
                 {
-                    Assert.True(line.ToString() == $"line {expected}", $"'{line}' instead of line {expected}, after {starts} starts and {_rotations} rotations (PIPELINES_FILE_SEED={seed})");
+                    Assert.True(line.ToString() == $"line {expected}", $"'{line}' instead of line {expected}, after {starts} starts and "
+                        + $"{_rotations} rotations (PIPELINES_FILE_SEED={seed})");
                     Assert.True(line.HasLineEnd);
                     Assert.False(line.IsAfterGap);
                     expected++;
@@ -127,7 +132,9 @@ public sealed class LogFollowerStressTests : IDisposable
         while (true)
         {
             using Process process = ChildProcess.Start(command);
-            Task until = writing.IsCompleted ? Eventually.TrueAsync(() => LastIs(output, $"line {writing.Result - 1}")) : Task.Delay(random.Next(100, 1000), _stop);
+            Task until = writing.IsCompleted
+                ? Eventually.TrueAsync(() => LastIs(output, $"line {writing.Result - 1}"))
+                : Task.Delay(random.Next(100, 1000), _stop);
             try
             {
                 await until;
@@ -151,9 +158,12 @@ public sealed class LogFollowerStressTests : IDisposable
         Assert.All(lines, static (line, i) => Assert.EndsWith($" line {i}", line, StringComparison.Ordinal));
     }
 
-    private static bool LastIs(string path, string line) => File.ReadLines(path).LastOrDefault()?.EndsWith(" " + line, StringComparison.Ordinal) == true;
+    private static bool LastIs(string path, string line)
+        => File.ReadLines(path).LastOrDefault()?.EndsWith(" " + line, StringComparison.Ordinal) == true;
 
-    /// <summary>Appends lines, whole and in halves, and rotates the log as logrotate does, several times at once too. How many lines there are.</summary>
+    /// <summary>
+    /// Appends lines, whole and in halves, and rotates the log as logrotate does, several times at once too. How many lines there are.
+    /// </summary>
     private async Task<int> WriteAsync(Random random, int first = 0)
     {
         Stopwatch time = Stopwatch.StartNew();

@@ -56,7 +56,8 @@ public sealed class LogFollowerTests : IDisposable
     public async Task ReadLinesAsync_LinesOfEveryLengthOverSegments_AreWhole()
     {
         Random random = new(1);
-        string[] expected = [.. Enumerable.Range(0, 300).Select(i => new string((char)('a' + (i % 26)), random.Next(i % 10 == 0 ? 300_000 : 2000)))];
+        string[] expected = [.. Enumerable.Range(0, 300)
+            .Select(i => new string((char)('a' + (i % 26)), random.Next(i % 10 == 0 ? 300_000 : 2000)))];
         using GrowingFile file = new(_log);
         await using FollowedLog lines = new(_log);
         int next = 0;
@@ -85,7 +86,8 @@ public sealed class LogFollowerTests : IDisposable
         LogFollowerOptions options = FollowedLog.Quick with { MaxLineLength = 6 };
         await using FollowedLog lines = new(_log, options);
         FileCheckpoint within = default;
-        foreach ((string text, bool hasLineEnd) in new[] { ("123456", true), ("123456", false), ("7", true), ("123456", false), ("789012", false), ("345678", false), ("90", true), ("1", true) })
+        foreach ((string text, bool hasLineEnd) in new[] { ("123456", true), ("123456", false), ("7", true), ("123456", false),
+            ("789012", false), ("345678", false), ("90", true), ("1", true) })
         {
             FollowedLine line = await lines.NextAsync();
             Assert.Equal(text, line.ToString());
@@ -198,7 +200,8 @@ public sealed class LogFollowerTests : IDisposable
     [InlineData("{stem}-#{extension}", "service-20261122.log.gz", false)]
     [InlineData("{stem}*{extension}", "service-anything.log", true)]
     [InlineData("?ervice.l*", "service.log", true)]
-    public void RotatedNames_Pattern_MeansWhatItSays(string pattern, string name, bool isMeant) => Assert.Equal(isMeant, RotatedName.ToRegex(pattern, "service.log").IsMatch(name));
+    public void RotatedNames_Pattern_MeansWhatItSays(string pattern, string name, bool isMeant)
+        => Assert.Equal(isMeant, RotatedName.ToRegex(pattern, "service.log").IsMatch(name));
 
     [Fact]
     public async Task ReadLinesAsync_RotatedFilesThatWereThereAtTheStart_AreNotRead()
@@ -217,7 +220,8 @@ public sealed class LogFollowerTests : IDisposable
     public async Task ReadLinesAsync_FilesThatSomebodyCopiesOrUnpacks_AreNotRead()
     {
         using GrowingFile file = new(_log, "1\n");
-        Assert.SkipUnless(FileIdentity.TryGet(_log, out FileIdentity identity) && identity.Created != 0, "The system does not tell when a file was made.");
+        Assert.SkipUnless(FileIdentity.TryGet(_log, out FileIdentity identity) && identity.Created != 0,
+            "The system does not tell when a file was made.");
         await using FollowedLog lines = new(_log);
         await lines.ExpectAsync("1");
         await Task.Delay(20, _stop);
@@ -491,7 +495,8 @@ public sealed class LogFollowerTests : IDisposable
             File.WriteAllText(_log, "1\n");
         }
 
-        await using FollowedLog lines = new(_log, FollowedLog.Quick with { FollowInterval = TimeSpan.FromDays(1), QuietTime = TimeSpan.FromDays(1) });
+        await using FollowedLog lines = new(
+            _log, FollowedLog.Quick with { FollowInterval = TimeSpan.FromDays(1), QuietTime = TimeSpan.FromDays(1) });
         if (wait != "missing")
         {
             await lines.ExpectAsync("1");
@@ -531,13 +536,15 @@ public sealed class LogFollowerTests : IDisposable
     public async Task ReadLinesAsync_RotatedWhileNoDescriptorIsLeft_LosesNothing()
     {
         ChildProcess.SkipUnlessLinux("prlimit");
-        (int status, string output, string error) = await ChildProcess.RunAsync($"prlimit --nofile=200 {ChildProcess.Command("starvedlog", _log)}").WaitAsync(Eventually.Limit, _stop);
+        (int status, string output, string error) = await ChildProcess.RunAsync($"prlimit --nofile=200 "
+            + $"{ChildProcess.Command("starvedlog", _log)}").WaitAsync(Eventually.Limit, _stop);
         Assert.True(output == "one\ntwo\nthree\n" && status == 0, $"{status} {output} {error}");
     }
 
     [Fact]
     public async Task ReadLinesAsync_OfAFolder_Throws()
-        => await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await GrowingFile.Bounded(new FollowedLog(_folder.Path).StepAsync()));
+        => await Assert.ThrowsAsync<UnauthorizedAccessException>(
+            async () => await GrowingFile.Bounded(new FollowedLog(_folder.Path).StepAsync()));
 
     [Fact]
     public async Task Checkpoint_OfAFolder_ThrowsAtOnce()
@@ -555,9 +562,12 @@ public sealed class LogFollowerTests : IDisposable
     {
         Assert.Throws<ArgumentException>("path", () => new LogFollower(""));
         Assert.Throws<ArgumentOutOfRangeException>("LastLines", () => new LogFollower(_log, new LogFollowerOptions { LastLines = -1 }));
-        Assert.Throws<ArgumentOutOfRangeException>("QuietTime", () => new LogFollower(_log, new LogFollowerOptions { QuietTime = TimeSpan.FromTicks(-1) }));
-        Assert.Throws<ArgumentOutOfRangeException>("FollowInterval", () => new LogFollower(_log, new LogFollowerOptions { FollowInterval = TimeSpan.Zero }));
-        Assert.Throws<ArgumentOutOfRangeException>("MaxLineLength", () => new LogFollower(_log, new LogFollowerOptions { MaxLineLength = 0 }));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            "QuietTime", () => new LogFollower(_log, new LogFollowerOptions { QuietTime = TimeSpan.FromTicks(-1) }));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            "FollowInterval", () => new LogFollower(_log, new LogFollowerOptions { FollowInterval = TimeSpan.Zero }));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            "MaxLineLength", () => new LogFollower(_log, new LogFollowerOptions { MaxLineLength = 0 }));
         Assert.Throws<ArgumentException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = [""] }));
         Assert.Throws<ArgumentNullException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = null! }));
     }
@@ -565,10 +575,12 @@ public sealed class LogFollowerTests : IDisposable
     [Fact]
     public async Task ReadLinesAsync_ManyLines_AllocatesNothingForALine()
     {
-        File.WriteAllBytes(_log, Encoding.UTF8.GetBytes(string.Concat(Enumerable.Range(0, 200_000).Select(static i => $"a line, number {i}\r\n"))));
+        File.WriteAllBytes(
+            _log, Encoding.UTF8.GetBytes(string.Concat(Enumerable.Range(0, 200_000).Select(static i => $"a line, number {i}\r\n"))));
         long allocated = long.MaxValue;
 
-        // On Windows each read, not each line, opens the log once more to see whether it was cut, as an overlapped handle does not serve for that.
+        // On Windows each read, not each line, opens the log once more to see whether it was cut, as an overlapped handle does not serve
+        // for that.
         int most = OperatingSystem.IsWindows() ? 100_000 : 1000;
         foreach (int _ in Warm.Rounds(1, () => allocated <= most))
         {
@@ -578,7 +590,10 @@ public sealed class LogFollowerTests : IDisposable
         Assert.InRange(allocated, 0, most);
     }
 
-    /// <summary>What the second half of 200,000 lines allocates, bytes, if one thread reads them: a read that waits for the device goes on elsewhere.</summary>
+    /// <summary>
+    /// What the second half of 200,000 lines allocates, bytes, if one thread reads them: a read that waits for the device goes on
+    /// elsewhere.
+    /// </summary>
     private async Task<long> AllocatedAsync()
     {
         int count = 0;

@@ -5,7 +5,8 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// A log that is written at full speed, rotated by logrotate(8), and followed. 60,000 lines at least, or a million where PIPELINES_FILE_STRESS_SECONDS asks for more than two seconds.
+/// A log that is written at full speed, rotated by logrotate(8), and followed. 60,000 lines at least, or a million where
+/// PIPELINES_FILE_STRESS_SECONDS asks for more than two seconds.
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
@@ -53,18 +54,22 @@ public sealed class LogrotateTests : IDisposable
     {
         (List<int> lines, int rotations) = await RunAsync("copytruncate", isCut: true);
         HashSet<int> kept = [];
-        foreach (string file in Directory.EnumerateFiles(_folder.Path, "log*").Where(static file => !file.EndsWith(".conf", StringComparison.Ordinal)))
+        foreach (string file in Directory.EnumerateFiles(_folder.Path, "log*")
+            .Where(static file => !file.EndsWith(".conf", StringComparison.Ordinal)))
         {
-            kept.UnionWith(File.ReadLines(file).Where(static line => line != "end").Select(static line => int.TryParse(line, CultureInfo.InvariantCulture, out int number) ? number : -1));
+            kept.UnionWith(File.ReadLines(file).Where(static line => line != "end")
+                .Select(static line => int.TryParse(line, CultureInfo.InvariantCulture, out int number) ? number : -1));
         }
 
         int lost = Written - lines.Count;
         int lostByLogrotate = Written - kept.Count(static number => number >= 0);
         int lostThoughCopied = Enumerable.Range(0, Written).Except(lines).Count(kept.Contains);
-        TestContext.Current.SendDiagnosticMessage($"{rotations} rotations; lost: {lost} lines, by logrotate {lostByLogrotate}; kept by logrotate and lost: {lostThoughCopied}");
+        TestContext.Current.SendDiagnosticMessage(
+            $"{rotations} rotations; lost: {lost} lines, by logrotate {lostByLogrotate}; kept by logrotate and lost: {lostThoughCopied}");
         Assert.True(rotations >= Rotations);
 
-        // Logrotate loses what comes between its copy and the cut; what the follower has not read by then is in the copy alone. Both are one gap, at the cut.
+        // Logrotate loses what comes between its copy and the cut; what the follower has not read by then is in the copy alone. Both are
+        // one gap, at the cut.
         int gaps = Written - 1 > lines[^1] ? 1 : 0;
         int last = -1;
         foreach (int line in lines)
@@ -96,8 +101,10 @@ public sealed class LogrotateTests : IDisposable
         while (Written == 0)
         {
             // What is compressed before the follower has opened it, it cannot read, and the first file is the one that it begins with.
-            await Eventually.TrueAsync(() => Written > 0 || (FileIdentity.TryGet(_log, out FileIdentity identity) && (identity == Followed || (rotations > 0 && !mode.Contains("compress", StringComparison.Ordinal)))));
-            (int status, string output, string error) = await ChildProcess.RunAsync($"timeout 60 logrotate -f -s '{_folder.File("state")}' '{configuration}'");
+            await Eventually.TrueAsync(() => Written > 0 || (FileIdentity.TryGet(_log, out FileIdentity identity)
+                && (identity == Followed || (rotations > 0 && !mode.Contains("compress", StringComparison.Ordinal)))));
+            (int status, string output, string error) = await ChildProcess.RunAsync(
+                $"timeout 60 logrotate -f -s '{_folder.File("state")}' '{configuration}'");
             Assert.True(status == 0, output + error);
             rotations++;
             Locked(() => _rotations = rotations);
@@ -130,7 +137,8 @@ public sealed class LogrotateTests : IDisposable
     private async Task<List<int>> FollowAsync(bool isCut)
     {
         List<int> lines = new(s_lines);
-        LogFollowerOptions options = new() { QuietTime = TimeSpan.FromMilliseconds(200), RotatedNames = ["{name}.#", "{name}-#", "old/{name}.#"] };
+        LogFollowerOptions options =
+            new() { QuietTime = TimeSpan.FromMilliseconds(200), RotatedNames = ["{name}.#", "{name}-#", "old/{name}.#"] };
         await foreach (FollowedLine line in new LogFollower(_log, options).ReadLinesAsync(_stop))
         {
             Followed = line.Checkpoint.Identity;
@@ -147,7 +155,8 @@ public sealed class LogrotateTests : IDisposable
             }
 
             Assert.Equal(LineLength, text.Length);
-            Assert.True(int.TryParse(text, CultureInfo.InvariantCulture, out int number), text.Length < 100 ? text : $"{text.Length} bytes");
+            Assert.True(int.TryParse(text, CultureInfo.InvariantCulture, out int number),
+                text.Length < 100 ? text : $"{text.Length} bytes");
             lines.Add(number);
         }
 

@@ -95,7 +95,8 @@ public sealed class CachingTests : IDisposable
         Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(File("f", Step + 1), s_reading)));
         Assert.Equal(1, calls.Uncached);
         Assert.Equal([("drop", 0), ("drop", Step)], calls.CacheCalls);
-        Assert.Contains(counters.Fallbacks, fallback => fallback.Contains("RWF_DONTCACHE", StringComparison.Ordinal) && fallback.Contains($"{errno}", StringComparison.Ordinal));
+        Assert.Contains(counters.Fallbacks, fallback =>
+            fallback.Contains("RWF_DONTCACHE", StringComparison.Ordinal) && fallback.Contains($"{errno}", StringComparison.Ordinal));
     }
 
     [Fact]
@@ -104,8 +105,13 @@ public sealed class CachingTests : IDisposable
         SkipUnlessLinux();
         string path = File("f", MiB);
         Assert.SkipUnless(KnowsFlag(path), "This kernel or file system has no RWF_DONTCACHE.");
-        ScriptedCalls calls = new() { OnCountCached = _ => -Libc.EPERM, OnUncached = call => (call % 4) switch { 0 => -Libc.EAGAIN, 1 => 100, 2 => -Libc.EINTR, _ => 10_000 } };
-        Assert.Equal(MiB - 7, await PatternFile.ReadToEndAsync(calls.Read(path, new() { Caching = FileCaching.DropBehind, Offset = 7 }), 7) - 7);
+        ScriptedCalls calls = new()
+        {
+            OnCountCached = _ => -Libc.EPERM,
+            OnUncached = call => (call % 4) switch { 0 => -Libc.EAGAIN, 1 => 100, 2 => -Libc.EINTR, _ => 10_000 }
+        };
+        Assert.Equal(MiB - 7,
+            await PatternFile.ReadToEndAsync(calls.Read(path, new() { Caching = FileCaching.DropBehind, Offset = 7 }), 7) - 7);
     }
 
     [Fact]
@@ -128,7 +134,8 @@ public sealed class CachingTests : IDisposable
         await WriteAsync(calls.Write(path, s_writing), (3 * Step) + 1, MiB);
         Assert.Equal(1, calls.Uncached);
         Assert.Equal(
-            [("write", 0), ("wait", 0), ("drop", 0), ("write", Step), ("wait", Step), ("drop", Step), ("write", 2 * Step), ("drop", 2 * Step), ("drop", 3 * Step)],
+            [("write", 0), ("wait", 0), ("drop", 0), ("write", Step), ("wait", Step), ("drop", Step), ("write", 2 * Step),
+                ("drop", 2 * Step), ("drop", 3 * Step)],
             calls.CacheCalls);
         await AssertPatternAsync(path, (3 * Step) + 1);
     }
@@ -139,7 +146,8 @@ public sealed class CachingTests : IDisposable
         SkipUnlessLinux();
         ScriptedCalls calls = new();
         string path = _folder.File("f");
-        await WriteAsync(calls.Write(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = FlushGuarantee.Written }), 100_000, 1000);
+        await WriteAsync(
+            calls.Write(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = FlushGuarantee.Written }), 100_000, 1000);
         Assert.Equal(0, calls.Uncached);
         await AssertPatternAsync(path, 100_000);
     }
@@ -164,7 +172,8 @@ public sealed class CachingTests : IDisposable
     public async Task ReadAsync_ColdFile_PageCacheDoesNotGrow(int offset, int readAhead)
     {
         string path = ColdFile(64 * MiB);
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Caching = FileCaching.DropBehind, Offset = offset, PauseReadAheadThreshold = readAhead });
+        FilePipeReader reader = FilePipeReader.Create(
+            path, new() { Caching = FileCaching.DropBehind, Offset = offset, PauseReadAheadThreshold = readAhead });
         Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(reader, offset));
         Assert.InRange(Cached(path, 0, 64 * MiB), 0, 2 * MiB);
     }
@@ -175,7 +184,8 @@ public sealed class CachingTests : IDisposable
         string path = ColdFile(64 * MiB);
         string copy = _folder.File("copy");
         await using (FilePipeReader reader = FilePipeReader.Create(path, s_reading))
-        await using (FilePipeWriter writer = FilePipeWriter.Create(copy, new() { Caching = FileCaching.DropBehind, Replace = true, FlushGuarantee = FlushGuarantee.Durable }))
+        await using (FilePipeWriter writer = FilePipeWriter.Create(
+            copy, new() { Caching = FileCaching.DropBehind, Replace = true, FlushGuarantee = FlushGuarantee.Durable }))
         {
             await reader.CopyToAsync(writer, _stop);
             await writer.CompleteAsync();
@@ -227,9 +237,11 @@ public sealed class CachingTests : IDisposable
         // Only to skip where nothing can be told.
         _ = ColdFile(MiB);
         string path = _folder.File("written");
-        await WriteAsync(FilePipeWriter.Create(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = guarantee }), 64 * MiB, flush);
+        await WriteAsync(
+            FilePipeWriter.Create(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = guarantee }), 64 * MiB, flush);
 
-        // What is still on its way to the device is in the cache; of small writes, without a sync of the writer's, the last two steps stay behind that.
+        // What is still on its way to the device is in the cache; of small writes, without a sync of the writer's, the last two steps stay
+        // behind that.
         using (SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite))
         {
             RandomAccess.FlushToDisk(handle);
@@ -243,8 +255,10 @@ public sealed class CachingTests : IDisposable
     public async Task ReadAsync_FollowedAndAppendedTo_EveryByteComes()
     {
         string path = File("f", 100_000);
-        await using FilePipeReader reader = FilePipeReader.Create(path, new() { Caching = FileCaching.DropBehind, Follow = true, FollowInterval = TimeSpan.FromMilliseconds(20) });
-        await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Caching = FileCaching.DropBehind, Mode = FileMode.Append, Share = FileShare.ReadWrite | FileShare.Delete });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            path, new() { Caching = FileCaching.DropBehind, Follow = true, FollowInterval = TimeSpan.FromMilliseconds(20) });
+        await using FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Caching = FileCaching.DropBehind, Mode = FileMode.Append, Share = FileShare.ReadWrite | FileShare.Delete });
         Task<long> reading = PatternFile.ReadToEndAsync(reader);
         for (int index = 100_000; index < 300_000; index += 1000)
         {
@@ -261,7 +275,8 @@ public sealed class CachingTests : IDisposable
     {
         string path = File("f", 100_000);
         using SafeFileHandle handle = System.IO.File.OpenHandle(path);
-        Assert.Equal(100_000, await PatternFile.ReadToEndAsync(FilePipeReader.Create(handle, new() { Caching = FileCaching.DropBehind, LeaveOpen = true })));
+        Assert.Equal(100_000,
+            await PatternFile.ReadToEndAsync(FilePipeReader.Create(handle, new() { Caching = FileCaching.DropBehind, LeaveOpen = true })));
         Assert.False(handle.IsClosed);
         FilePipeReader reader = FilePipeReader.Create(handle, s_reading);
         ReadResult result = await reader.ReadAsync(_stop);

@@ -7,7 +7,10 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary><see cref="FileCaching.Direct"/>: what it refuses, what it leaves in the page cache, and what comes of calls that fail. <see cref="DirectFuzzTests"/> has the bytes.</summary>
+/// <summary>
+/// <see cref="FileCaching.Direct"/>: what it refuses, what it leaves in the page cache, and what comes of calls that fail.
+/// <see cref="DirectFuzzTests"/> has the bytes.
+/// </summary>
 public sealed class DirectFileTests : IDisposable
 {
     private const int Block = 4096;
@@ -39,7 +42,8 @@ public sealed class DirectFileTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeReaderOptions { ReadsInFlight = -1 });
         Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { WritesInFlight = 17 });
         Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { WritesInFlight = -1 });
-        Assert.Throws<PlatformNotSupportedException>(() => FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, Backend = FilePipeBackend.Portable }));
+        Assert.Throws<PlatformNotSupportedException>(
+            () => FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, Backend = FilePipeBackend.Portable }));
         Assert.Equal(Pattern.Bytes(100), System.IO.File.ReadAllBytes(path));
     }
 
@@ -61,7 +65,8 @@ public sealed class DirectFileTests : IDisposable
         string fifo = Fifo.Make(_folder);
         using FileStream both = new(fifo, FileMode.Open, FileAccess.ReadWrite);
         Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(fifo, s_reading));
-        await Assert.ThrowsAsync<NotSupportedException>(async () => await FilePipeWriter.OpenAsync(fifo, s_writing with { Mode = FileMode.Open }, _stop));
+        await Assert.ThrowsAsync<NotSupportedException>(
+            async () => await FilePipeWriter.OpenAsync(fifo, s_writing with { Mode = FileMode.Open }, _stop));
         Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create("/dev/null", s_writing));
     }
 
@@ -164,13 +169,17 @@ public sealed class DirectFileTests : IDisposable
         const int Length = MiB + 123;
         string path = _folder.File("f");
         using AlignedPool pool = new();
-        await WriteAsync(Direct.Open(() => FilePipeWriter.Create(path, new() { Caching = FileCaching.Direct, Pool = pool, MinimumBufferSize = bufferSize })), Length, 7000);
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, Pool = pool, BufferSize = bufferSize, Offset = offset });
+        await WriteAsync(Direct.Open(() => FilePipeWriter.Create(
+            path, new() { Caching = FileCaching.Direct, Pool = pool, MinimumBufferSize = bufferSize })), Length, 7000);
+        FilePipeReader reader = FilePipeReader.Create(
+            path, new() { Caching = FileCaching.Direct, Pool = pool, BufferSize = bufferSize, Offset = offset });
         Assert.Equal(Length, await PatternFile.ReadToEndAsync(reader, offset));
         Assert.Equal(0, pool.Rented);
     }
 
-    /// <summary>Blocks go to and from the memory of the library's own pool as it is: a call each, and none more for what is not aligned.</summary>
+    /// <summary>
+    /// Blocks go to and from the memory of the library's own pool as it is: a call each, and none more for what is not aligned.
+    /// </summary>
     [Fact]
     public async Task ReadAndWrite_WholeBlocks_MakeDirectCallsOnly()
     {
@@ -190,7 +199,8 @@ public sealed class DirectFileTests : IDisposable
     public async Task ReadAsync_ColdFile_NothingOfItIsInThePageCache(int offset, int readAhead)
     {
         string path = ColdFile(64 * MiB);
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, Offset = offset, PauseReadAheadThreshold = readAhead });
+        FilePipeReader reader = FilePipeReader.Create(
+            path, new() { Caching = FileCaching.Direct, Offset = offset, PauseReadAheadThreshold = readAhead });
         Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(reader, offset));
         Assert.Equal(0, Cached(path, 64 * MiB));
     }
@@ -203,7 +213,8 @@ public sealed class DirectFileTests : IDisposable
     {
         _ = ColdFile(MiB);
         string path = _folder.File("written");
-        await WriteAsync(FilePipeWriter.Create(path, new() { Caching = FileCaching.Direct, FlushGuarantee = guarantee, PreallocationSize = preallocated }), 64 * MiB, flush);
+        await WriteAsync(FilePipeWriter.Create(
+            path, new() { Caching = FileCaching.Direct, FlushGuarantee = guarantee, PreallocationSize = preallocated }), 64 * MiB, flush);
         using (SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite))
         {
             RandomAccess.FlushToDisk(handle);
@@ -224,7 +235,8 @@ public sealed class DirectFileTests : IDisposable
     public async Task ReadAsync_FileThatGrows_GoesOn(int length)
     {
         string path = File("f", length);
-        FilePipeReader reader = Direct.Open(() => FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, Share = FileShare.ReadWrite }));
+        FilePipeReader reader =
+            Direct.Open(() => FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, Share = FileShare.ReadWrite }));
         long index = 0;
         foreach (int grown in (int[])[0, 1, 100, Block, (2 * Call) + 5])
         {
@@ -257,7 +269,8 @@ public sealed class DirectFileTests : IDisposable
     public async Task ReadAsync_FileThatIsCut_EndsThere()
     {
         string path = File("f", 16 * MiB);
-        FilePipeReader reader = Direct.Open(() => FilePipeReader.Create(path, new() { Caching = FileCaching.Direct, ReadsInFlight = 1, PauseReadAheadThreshold = 1, Share = FileShare.ReadWrite }));
+        FilePipeReader reader = Direct.Open(() => FilePipeReader.Create(
+            path, new() { Caching = FileCaching.Direct, ReadsInFlight = 1, PauseReadAheadThreshold = 1, Share = FileShare.ReadWrite }));
         ReadResult result = await reader.ReadAsync(_stop);
         long index = result.Buffer.Length;
         using (SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
@@ -269,7 +282,10 @@ public sealed class DirectFileTests : IDisposable
         Assert.Equal((8 * MiB) + 77, await PatternFile.ReadToEndAsync(reader, index));
     }
 
-    /// <summary>Four calls are under way, and the third fails: what the first two have read comes first, then the error, again and again, and nothing of the fourth.</summary>
+    /// <summary>
+    /// Four calls are under way, and the third fails: what the first two have read comes first, then the error, again and again, and
+    /// nothing of the fourth.
+    /// </summary>
     [Fact]
     public async Task ReadAsync_ErrorInTheMiddle_ComesBehindTheBytesInFrontOfIt()
     {
@@ -294,7 +310,10 @@ public sealed class DirectFileTests : IDisposable
     {
         string path = File("f", (3 * MiB) + 100);
         int call = 0;
-        DirectScript calls = new() { OnDirect = (_, _) => (Interlocked.Increment(ref call) % 5) switch { 0 => -Libc.EINTR, 1 => most, 2 => 5 * Block, _ => null } };
+        DirectScript calls = new()
+        {
+            OnDirect = (_, _) => (Interlocked.Increment(ref call) % 5) switch { 0 => -Libc.EINTR, 1 => most, 2 => 5 * Block, _ => null }
+        };
         Assert.Equal((3 * MiB) + 100, await PatternFile.ReadToEndAsync(calls.Read(path, s_reading)));
     }
 
@@ -335,7 +354,10 @@ public sealed class DirectFileTests : IDisposable
     {
         string path = _folder.File("f");
         int call = 0;
-        DirectScript calls = new() { OnDirect = (_, _) => (Interlocked.Increment(ref call) % 5) switch { 0 => -Libc.EINTR, 1 => 3 * Block, 2 => 512, _ => null } };
+        DirectScript calls = new()
+        {
+            OnDirect = (_, _) => (Interlocked.Increment(ref call) % 5) switch { 0 => -Libc.EINTR, 1 => 3 * Block, 2 => 512, _ => null }
+        };
         using (FileStream stream = System.IO.File.Create(path))
         {
             stream.SetLength(preallocated);
@@ -372,7 +394,8 @@ public sealed class DirectFileTests : IDisposable
             },
         };
         SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Write);
-        FilePipeWriter writer = calls.Write(handle, new() { Caching = FileCaching.Direct, WritesInFlight = 3, PauseWriterThreshold = 32 * MiB });
+        FilePipeWriter writer = calls.Write(
+            handle, new() { Caching = FileCaching.Direct, WritesInFlight = 3, PauseWriterThreshold = 32 * MiB });
         await writer.WriteAsync(Pattern.Bytes(6 * Call), _stop);
         await writer.CompleteAsync();
         Assert.Equal(isReserved ? 3 : 1, most);
@@ -463,7 +486,8 @@ public sealed class DirectFileTests : IDisposable
         {
             string path = _folder.File("killed");
             System.IO.File.Delete(path);
-            using Process process = ChildProcess.Start("exec " + ChildProcess.Command("direct", path, "100000000000", $"{chunk}", guarantee));
+            using Process process = ChildProcess.Start(
+                "exec " + ChildProcess.Command("direct", path, "100000000000", $"{chunk}", guarantee));
             await Eventually.TrueAsync(() => System.IO.File.Exists(path) && new FileInfo(path).Length > 0);
             await Task.Delay(Random.Shared.Next(200), _stop);
             process.Kill();
@@ -482,7 +506,8 @@ public sealed class DirectFileTests : IDisposable
         ChildProcess.SkipUnlessLinux("mount", "mkfs.ext4");
         string folder = _folder.File("mounted");
         Directory.CreateDirectory(folder);
-        (int exitCode, _, string error) = await ChildProcess.RunAsync(string.Format(System.Globalization.CultureInfo.InvariantCulture, mount, folder));
+        (int exitCode, _, string error) = await ChildProcess.RunAsync(
+            string.Format(System.Globalization.CultureInfo.InvariantCulture, mount, folder));
         Assert.SkipUnless(exitCode == 0, $"It cannot be mounted: {error}");
         try
         {

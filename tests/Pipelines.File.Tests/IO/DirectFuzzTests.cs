@@ -6,7 +6,9 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary><see cref="FileCaching.Direct"/>: any request at any offset, against the bytes that are expected. A failure names the seed.</summary>
+/// <summary>
+/// <see cref="FileCaching.Direct"/>: any request at any offset, against the bytes that are expected. A failure names the seed.
+/// </summary>
 [Trait("Category", FuzzTime.Category)]
 public sealed class DirectFuzzTests : IDisposable
 {
@@ -57,7 +59,8 @@ public sealed class DirectFuzzTests : IDisposable
         };
         int expected = Math.Max(0, Math.Min(length - offset, limit ?? int.MaxValue));
         SafeFileHandle? handle = random.Next(4) == 0 && !OperatingSystem.IsWindows() ? File.OpenHandle(path) : null;
-        FilePipeReader reader = Direct.Open(() => handle is null ? FilePipeReader.Create(path, options) : FilePipeReader.Create(handle, options));
+        FilePipeReader reader =
+            Direct.Open(() => handle is null ? FilePipeReader.Create(path, options) : FilePipeReader.Create(handle, options));
         int read = random.Next(4) switch
         {
             0 => await ReadByAdvancingAsync(reader, random, offset),
@@ -112,7 +115,8 @@ public sealed class DirectFuzzTests : IDisposable
         string copy = _folder.File("copy");
         if (toFile)
         {
-            await using FilePipeWriter writer = FilePipeWriter.Create(copy, new() { Caching = random.Next(2) == 0 ? FileCaching.Direct : FileCaching.Keep });
+            await using FilePipeWriter writer = FilePipeWriter.Create(
+                copy, new() { Caching = random.Next(2) == 0 ? FileCaching.Direct : FileCaching.Keep });
             await reader.CopyToAsync(writer, _stop);
             await writer.CompleteAsync();
         }
@@ -166,20 +170,27 @@ public sealed class DirectFuzzTests : IDisposable
             Offset = isNew ? null : offset,
             Replace = replaces,
             PreallocationSize = isNew && random.Next(2) == 0 ? Length(random) : 0,
-            FlushGuarantee = (FlushGuarantee)random.Next(20) switch { FlushGuarantee.Durable => FlushGuarantee.Durable, > FlushGuarantee.Durable and < (FlushGuarantee)8 => FlushGuarantee.Written, _ => FlushGuarantee.WriteBehind },
+            FlushGuarantee = (FlushGuarantee)random.Next(20) switch
+            {
+                FlushGuarantee.Durable => FlushGuarantee.Durable,
+                > FlushGuarantee.Durable and < (FlushGuarantee)8 => FlushGuarantee.Written,
+                _ => FlushGuarantee.WriteBehind,
+            },
             MinimumBufferSize = s_buffers[random.Next(s_buffers.Length)],
             PauseWriterThreshold = random.Next(3) == 0 ? random.Next(Most) : 1 << 20,
             WritesInFlight = random.Next(6),
         };
         bool byHandle = !isNew && random.Next(3) == 0 && !OperatingSystem.IsWindows();
         SafeFileHandle? handle = byHandle ? File.OpenHandle(path, FileMode.Open, FileAccess.Write) : null;
-        FilePipeWriter writer = Direct.Open(() => handle is null ? FilePipeWriter.Create(path, options) : FilePipeWriter.Create(handle, options with { Mode = FileMode.Create }));
+        FilePipeWriter writer = Direct.Open(() =>
+            handle is null ? FilePipeWriter.Create(path, options) : FilePipeWriter.Create(handle, options with { Mode = FileMode.Create }));
         int total = Length(random);
         int flushed = 0;
         int index = 0;
         while (index < total)
         {
-            int length = Math.Min(total - index, random.Next(3) switch { 0 => random.Next(1, 5000), 1 => random.Next(1, 300_000), _ => Block * random.Next(1, 200) });
+            int length = Math.Min(total - index,
+                random.Next(3) switch { 0 => random.Next(1, 5000), 1 => random.Next(1, 300_000), _ => Block * random.Next(1, 200) });
             switch (random.Next(3))
             {
                 case 0:
@@ -225,7 +236,8 @@ public sealed class DirectFuzzTests : IDisposable
         {
             // A prefix of what was written, and behind it what was there before.
             int prefix = isNew ? bytes.Length : 0;
-            Assert.InRange(bytes.Length, Math.Min(prefix, old.Length), Math.Max(Math.Max(old.Length, offset + index), (int)options.PreallocationSize));
+            Assert.InRange(bytes.Length, Math.Min(prefix, old.Length),
+                Math.Max(Math.Max(old.Length, offset + index), (int)options.PreallocationSize));
             return;
         }
 

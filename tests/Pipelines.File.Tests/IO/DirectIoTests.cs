@@ -6,7 +6,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary>A caller's handle with O_DIRECT (open(2)): RWF_NOWAIT waits for the device there, and memory, offsets and lengths have to be aligned.</summary>
+/// <summary>
+/// A caller's handle with O_DIRECT (open(2)): RWF_NOWAIT waits for the device there, and memory, offsets and lengths have to be aligned.
+/// </summary>
 public sealed class DirectIoTests : IDisposable
 {
     /// <summary>A multiple of every device's block.</summary>
@@ -81,7 +83,8 @@ public sealed class DirectIoTests : IDisposable
         const int Length = 20 * Block;
         string path = _folder.File("f", []);
         using AlignedPool pool = new();
-        FilePipeWriter writer = FilePipeWriter.Create(OpenDirect(path, forWriting: true), new() { MinimumBufferSize = Block, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            OpenDirect(path, forWriting: true), new() { MinimumBufferSize = Block, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
         for (int index = 0; index < Length; index += Block)
         {
             await writer.WriteAsync(Pattern.Bytes(Block, index), _stop);
@@ -96,7 +99,8 @@ public sealed class DirectIoTests : IDisposable
     {
         string path = _folder.File("f", []);
         using AlignedPool pool = new();
-        FilePipeWriter writer = FilePipeWriter.Create(OpenDirect(path, forWriting: true), new() { MinimumBufferSize = Block, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            OpenDirect(path, forWriting: true), new() { MinimumBufferSize = Block, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
         for (int index = 0; index < 20_000; index += 100)
         {
             await writer.WriteAsync(Pattern.Bytes(100, index), _stop);

@@ -6,7 +6,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary><see cref="FileCaching.Direct"/> where it is refused, which leaves the file as it was, and where a file is no longer as it was opened.</summary>
+/// <summary>
+/// <see cref="FileCaching.Direct"/> where it is refused, which leaves the file as it was, and where a file is no longer as it was opened.
+/// </summary>
 public sealed class DirectRefusalTests : IDisposable
 {
     private const int Length = 10_000;
@@ -26,7 +28,8 @@ public sealed class DirectRefusalTests : IDisposable
     {
         bool isThere = mode != FileMode.CreateNew;
         string path = isThere ? _folder.File("f", Pattern.Bytes(Length)) : _folder.File("f");
-        FilePipeWriterOptions options = new() { Caching = FileCaching.Direct, Backend = FilePipeBackend.Portable, Mode = mode, Truncate = truncates };
+        FilePipeWriterOptions options =
+            new() { Caching = FileCaching.Direct, Backend = FilePipeBackend.Portable, Mode = mode, Truncate = truncates };
         Assert.Throws<PlatformNotSupportedException>(() => FilePipeWriter.Create(path, options));
         Assert.Equal(isThere, File.Exists(path));
         Assert.Equal(isThere ? Length : 0, isThere ? new FileInfo(path).Length : 0);
@@ -79,7 +82,15 @@ public sealed class DirectRefusalTests : IDisposable
             },
         };
         FilePipeWriter writer = Direct.Open(() => calls.Write(
-            handle, new() { Caching = FileCaching.Direct, Mode = FileMode.Open, Truncate = true, Offset = offset, WritesInFlight = 4, PauseWriterThreshold = 16 << 20 }));
+            handle, new()
+            {
+                Caching = FileCaching.Direct,
+                Mode = FileMode.Open,
+                Truncate = true,
+                Offset = offset,
+                WritesInFlight = 4,
+                PauseWriterThreshold = 16 << 20,
+            }));
         Assert.Equal(offset, new FileInfo(path).Length);
         await writer.WriteAsync(Pattern.Bytes(4 << 20, offset), TestContext.Current.CancellationToken);
         await writer.CompleteAsync();
@@ -89,7 +100,9 @@ public sealed class DirectRefusalTests : IDisposable
         Assert.Equal(offset + (4 << 20), await PatternFile.ReadToEndAsync(FilePipeReader.Create(path)));
     }
 
-    /// <summary>A read at the end, which lies within a block, finds nothing, and the file grows before that is told: a later read has it.</summary>
+    /// <summary>
+    /// A read at the end, which lies within a block, finds nothing, and the file grows before that is told: a later read has it.
+    /// </summary>
     [Fact]
     public async Task ReadAsync_FileThatGrowsBehindARead_IsNoError()
     {
@@ -98,7 +111,8 @@ public sealed class DirectRefusalTests : IDisposable
         GrowingCalls calls = new(path, Length);
         SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
         UnixFile file = new(handle, path, FileProperties.Of(handle, path), calls);
-        FilePipeReader reader = Direct.Open(() => FilePipeReader.Create(file, new() { Caching = FileCaching.Direct, Offset = Length }, leaveOpen: false, isOpenedByPath: true));
+        FilePipeReader reader = Direct.Open(() =>
+            FilePipeReader.Create(file, new() { Caching = FileCaching.Direct, Offset = Length }, leaveOpen: false, isOpenedByPath: true));
         ReadResult result = await reader.ReadAsync(TestContext.Current.CancellationToken);
         Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
         reader.AdvanceTo(result.Buffer.End);
@@ -114,7 +128,8 @@ public sealed class DirectRefusalTests : IDisposable
         Assert.SkipUnless(FileOpening.IsLinux, "Linux only.");
         const int Bad = DirectFile.BytesPerCall + (16 * 4096);
         string path = _folder.File("f", Pattern.Bytes(4 << 20));
-        DirectScript calls = new() { OnDirect = (_, offset) => offset == DirectFile.BytesPerCall ? Bad - offset : offset == Bad ? -Libc.EIO : null };
+        DirectScript calls =
+            new() { OnDirect = (_, offset) => offset == DirectFile.BytesPerCall ? Bad - offset : offset == Bad ? -Libc.EIO : null };
         FilePipeReader reader = calls.Read(path, new() { Caching = FileCaching.Direct, Length = length });
         ReadResult result = await reader.ReadAtLeastAsync(Bad, TestContext.Current.CancellationToken);
         Assert.Equal(Bad, result.Buffer.Length);
@@ -132,7 +147,8 @@ public sealed class DirectRefusalTests : IDisposable
         string path = _folder.File("f", Pattern.Bytes(10));
         int descriptor = Libc.Open(path, Libc.O_RDONLY | Libc.O_CLOEXEC | Libc.O_DIRECT);
         Assert.SkipUnless(descriptor >= 0, "The file system has no direct I/O.");
-        FilePipeReader reader = FilePipeReader.Create(new SafeFileHandle(descriptor, ownsHandle: true), new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(5) });
+        FilePipeReader reader = FilePipeReader.Create(
+            new SafeFileHandle(descriptor, ownsHandle: true), new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(5) });
         int[] pieces = [.. Enumerable.Range(1, 400).Select(static i => i % 50 == 0 ? 700_000 : (i * 37) % 5000)];
         Task writing = Task.Run(
             () =>

@@ -50,7 +50,10 @@ public sealed class DirectSlidingTests : IDisposable
         Assert.Equal(0, pool.Rented);
     }
 
-    /// <summary>A call fails, or returns less, or nothing, behind bytes that the caller has: what is in front of it comes, and nothing that calls behind it have read.</summary>
+    /// <summary>
+    /// A call fails, or returns less, or nothing, behind bytes that the caller has: what is in front of it comes, and nothing that calls
+    /// behind it have read.
+    /// </summary>
     [Theory]
     [InlineData(false, 5, -Libc.EIO)]
     [InlineData(true, 5, -Libc.EIO)]
@@ -63,7 +66,10 @@ public sealed class DirectSlidingTests : IDisposable
     {
         using AlignedPool pool = new();
         int times = 0;
-        DirectScript calls = new() { OnDirect = (_, offset) => offset == index * Call && (answer < 0 || Interlocked.Increment(ref times) == 1) ? answer : null };
+        DirectScript calls = new()
+        {
+            OnDirect = (_, offset) => offset == index * Call && (answer < 0 || Interlocked.Increment(ref times) == 1) ? answer : null,
+        };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(Length)), Options(hasPool ? pool : null));
         if (answer < 0)
         {

@@ -3,7 +3,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary><see cref="Pipelines.File.FileCaching.Direct"/> where the system's own calls fail: strace(1) makes them, in every thread by itself.</summary>
+/// <summary>
+/// <see cref="Pipelines.File.FileCaching.Direct"/> where the system's own calls fail: strace(1) makes them, in every thread by itself.
+/// </summary>
 [Trait("Category", StressTime.Category)]
 public sealed class DirectSystemCallTests : IDisposable
 {
@@ -20,7 +22,10 @@ public sealed class DirectSystemCallTests : IDisposable
 
     public void Dispose() => _folder.Dispose();
 
-    /// <summary>Four calls are under way, and whatever came before the first that fails is right. Behind bytes that have moved a call is made again, hence every +.</summary>
+    /// <summary>
+    /// Four calls are under way, and whatever came before the first that fails is right. Behind bytes that have moved a call is made again,
+    /// hence every +.
+    /// </summary>
     [Theory]
     [InlineData("error=EIO:when=1+", 3)]
     [InlineData("error=EIO:when=3+", 3)]
@@ -57,7 +62,9 @@ public sealed class DirectSystemCallTests : IDisposable
         Assert.True(expectedStatus == 0 ? content.Length == Length : output.Contains(path, StringComparison.Ordinal));
     }
 
-    /// <summary>Four calls are under way over what is there: every block is the old one or the new one, and what a flush has promised is new.</summary>
+    /// <summary>
+    /// Four calls are under way over what is there: every block is the old one or the new one, and what a flush has promised is new.
+    /// </summary>
     [Theory]
     [InlineData("error=EIO:when=2+", 3)]
     [InlineData("error=EINVAL:when=1+", 3)]
@@ -71,12 +78,14 @@ public sealed class DirectSystemCallTests : IDisposable
         byte[] content = await File.ReadAllBytesAsync(path, _stop);
         Assert.Equal(Length, content.Length);
         int promised = output.Split('\n').Where(static line => line.StartsWith("flushed ", StringComparison.Ordinal))
-            .Select(static line => int.Parse(line.AsSpan("flushed ".Length), System.Globalization.CultureInfo.InvariantCulture)).LastOrDefault();
+            .Select(static line => int.Parse(line.AsSpan("flushed ".Length), System.Globalization.CultureInfo.InvariantCulture))
+            .LastOrDefault();
         for (int start = 0; start < Length; start += Block)
         {
             ReadOnlySpan<byte> block = content.AsSpan(start, Block);
             bool isNew = Pattern.FirstDifference(block, start) < 0;
-            Assert.True(isNew || (start >= promised && expectedStatus != 0 && !block.ContainsAnyExcept(Old)), $"{start}, flushed {promised}");
+            Assert.True(isNew || (start >= promised && expectedStatus != 0 && !block.ContainsAnyExcept(Old)),
+                $"{start}, flushed {promised}");
         }
     }
 
@@ -86,7 +95,8 @@ public sealed class DirectSystemCallTests : IDisposable
         (int status, string output, string error) = await ChildProcess.RunAsync(
             $"strace -f -o '{trace}' -e trace={call} -e inject={call}:{injection} {ChildProcess.Command(arguments)}");
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
-        Assert.SkipWhen(output.Contains("O_DIRECT", StringComparison.Ordinal) && output.Contains("NotSupported", StringComparison.Ordinal), "No direct I/O here.");
+        Assert.SkipWhen(output.Contains("O_DIRECT", StringComparison.Ordinal) && output.Contains("NotSupported", StringComparison.Ordinal),
+            "No direct I/O here.");
         Assert.True(status == expectedStatus, $"{status}: {output}{error}");
         string traced = await File.ReadAllTextAsync(trace, _stop);
         Assert.True(traced.Contains("INJECTED", StringComparison.Ordinal) || traced.Contains("DELAYED", StringComparison.Ordinal), traced);

@@ -36,7 +36,8 @@ public sealed partial class OddFileTests : IDisposable
     public async Task Abort_TerminalThatNobodyReads_EndsEveryWait()
     {
         const int ReadWriteNoControl = 0x102;
-        Assert.SkipUnless(RuntimeInformation.ProcessArchitecture == Architecture.X64, "x64 only: it names ioctl(2) requests by their numbers.");
+        Assert.SkipUnless(
+            RuntimeInformation.ProcessArchitecture == Architecture.X64, "x64 only: it names ioctl(2) requests by their numbers.");
         int master = Open("/dev/ptmx", ReadWriteNoControl);
         Assert.SkipUnless(master >= 0, "No pseudo-terminals here.");
         using SafeFileHandle masterEnd = new(master, ownsHandle: true);

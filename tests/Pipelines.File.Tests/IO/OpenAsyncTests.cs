@@ -40,7 +40,8 @@ public sealed class OpenAsyncTests : IDisposable
         await SameAsync(file, new() { Backend = OperatingSystem.IsWindows() ? FilePipeBackend.ThreadPool : FilePipeBackend.Overlapped });
         await SameAsync("");
         Exception exists = Assert.ThrowsAny<IOException>(() => FilePipeWriter.Create(file, new() { Mode = FileMode.CreateNew }));
-        IOException thrown = await Assert.ThrowsAnyAsync<IOException>(() => FilePipeWriter.OpenAsync(file, new() { Mode = FileMode.CreateNew }, _stop).AsTask());
+        IOException thrown = await Assert.ThrowsAnyAsync<IOException>(
+            () => FilePipeWriter.OpenAsync(file, new() { Mode = FileMode.CreateNew }, _stop).AsTask());
         Assert.Equal(exists.Message, thrown.Message);
 
         async Task SameAsync(string path, FilePipeReaderOptions? options = null)
@@ -56,7 +57,8 @@ public sealed class OpenAsyncTests : IDisposable
     public async Task OpenAsync_CanceledBefore_OpensNothing()
     {
         string path = _folder.File("f");
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => FilePipeWriter.OpenAsync(path, null, new CancellationToken(canceled: true)).AsTask());
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            () => FilePipeWriter.OpenAsync(path, null, new CancellationToken(canceled: true)).AsTask());
         Assert.False(File.Exists(path));
     }
 
@@ -128,7 +130,9 @@ public sealed class OpenAsyncTests : IDisposable
         foreach (bool reads in (bool[])[true, false, true, false])
         {
             using CancellationTokenSource cancel = new();
-            Task opening = reads ? FilePipeReader.OpenAsync(path, null, cancel.Token).AsTask() : FilePipeWriter.OpenAsync(path, null, cancel.Token).AsTask();
+            Task opening = reads
+                ? FilePipeReader.OpenAsync(path, null, cancel.Token).AsTask()
+                : FilePipeWriter.OpenAsync(path, null, cancel.Token).AsTask();
             await Task.Delay(60, _stop);
             Assert.False(opening.IsCompleted);
             await cancel.CancelAsync();

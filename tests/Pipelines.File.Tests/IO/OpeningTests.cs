@@ -8,7 +8,9 @@ using Pipelines.File.Threading;
 
 namespace FilePipelinesTests;
 
-/// <summary>What opening finds out: whether the file is new, whether it may be read or written, and that nothing it waits for holds up others.</summary>
+/// <summary>
+/// What opening finds out: whether the file is new, whether it may be read or written, and that nothing it waits for holds up others.
+/// </summary>
 public sealed class OpeningTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -23,8 +25,10 @@ public sealed class OpeningTests : IDisposable
         using AnonymousPipeServerStream readEnd = new(PipeDirection.In);
         using SafeFileHandle reading = new(readEnd.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         using SafeFileHandle writing = new(readEnd.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        Assert.Contains("not open for writing", Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(reading)).Message, StringComparison.Ordinal);
-        Assert.Contains("not open for reading", Assert.Throws<UnauthorizedAccessException>(() => FilePipeReader.Create(writing)).Message, StringComparison.Ordinal);
+        Assert.Contains("not open for writing", Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(reading)).Message,
+            StringComparison.Ordinal);
+        Assert.Contains("not open for reading", Assert.Throws<UnauthorizedAccessException>(() => FilePipeReader.Create(writing)).Message,
+            StringComparison.Ordinal);
         Assert.False(reading.IsClosed || writing.IsClosed);
     }
 
@@ -41,7 +45,8 @@ public sealed class OpeningTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("dotnet");
         string path = _folder.File("outcome");
-        _ = await ChildProcess.RunAsync($"{ChildProcess.Command("standard", which, path)} {redirection}").WaitAsync(Eventually.Limit, _stop);
+        _ = await ChildProcess.RunAsync($"{ChildProcess.Command("standard", which, path)} {redirection}")
+            .WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(outcome, await File.ReadAllTextAsync(path, _stop));
     }
 
@@ -50,7 +55,8 @@ public sealed class OpeningTests : IDisposable
     [InlineData(FileOptions.None, 4096, FileShare.ReadWrite, FilePipeBackend.Auto)]
     [InlineData(FileOptions.None, 0, FileShare.ReadWrite | FileShare.Inheritable, FilePipeBackend.Auto)]
     [InlineData(FileOptions.None, 0, FileShare.ReadWrite, FilePipeBackend.Portable)]
-    public async Task OpenAsync_OfAFifoNobodyElseOpens_HoldsNoThread(FileOptions options, long preallocation, FileShare share, FilePipeBackend backend)
+    public async Task OpenAsync_OfAFifoNobodyElseOpens_HoldsNoThread(
+        FileOptions options, long preallocation, FileShare share, FilePipeBackend backend)
     {
         string read = Fifo.Make(_folder, "read");
         string written = Fifo.Make(_folder, "written");
@@ -72,7 +78,8 @@ public sealed class OpeningTests : IDisposable
         }
 
         await Eventually.TrueAsync(() => WaitingThreads.Shared.UnderWayCount <= before + 4);
-        await using FilePipeWriter other = await FilePipeWriter.OpenAsync(_folder.File("other"), null, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        await using FilePipeWriter other = await FilePipeWriter.OpenAsync(_folder.File("other"), null, _stop).AsTask()
+            .WaitAsync(Eventually.Limit, _stop);
     }
 
     [Theory]
@@ -82,7 +89,8 @@ public sealed class OpeningTests : IDisposable
     {
         string path = Fifo.Make(_folder);
         Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, new() { Backend = backend, FileOptions = options }, _stop).AsTask();
-        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new() { Backend = backend, FileOptions = options, PreallocationSize = 10 }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path,
+            new() { Backend = backend, FileOptions = options, PreallocationSize = 10 }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         FilePipeReader reader = await opening.WaitAsync(Eventually.Limit, _stop);
         Task<ReadResult> read = reader.ReadAtLeastAsync(100, _stop).AsTask();
         await Task.Delay(30, _stop);
@@ -96,7 +104,8 @@ public sealed class OpeningTests : IDisposable
     public async Task OpenAsync_OfAFifoThatIsToBeDeleted_IsRefused()
     {
         string path = Fifo.Make(_folder);
-        await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeReader.OpenAsync(path, new() { FileOptions = FileOptions.DeleteOnClose }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeReader.OpenAsync(
+            path, new() { FileOptions = FileOptions.DeleteOnClose }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
         Assert.True(File.Exists(path));
     }
 
@@ -144,8 +153,12 @@ public sealed class OpeningTests : IDisposable
     [InlineData((FileMode)7, FileAccess.Write)]
     public void Open_AnyModeOfAnything_EndsAsTheRuntimesOpeningDoes(FileMode mode, FileAccess access)
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere the runtime opens the file, or OverlappedOpening, which has tests of its own.");
-        string[] situations = ["missing", "file", "read-only", "folder", "link", "dangling", "missing folder/f", "file/f", "locked", "shared"];
+        Assert.SkipUnless(
+            OperatingSystem.IsLinux(), "Elsewhere the runtime opens the file, or OverlappedOpening, which has tests of its own.");
+        string[] situations =
+        [
+            "missing", "file", "read-only", "folder", "link", "dangling", "missing folder/f", "file/f", "locked", "shared",
+        ];
         (FileShare Share, FileOptions Options, long PreallocationSize)[] ways =
         [
             (FileShare.None, FileOptions.None, 0),
@@ -158,9 +171,11 @@ public sealed class OpeningTests : IDisposable
             (FileShare.Read, FileOptions.None, 10_000),
         ];
         int number = 0;
-        foreach ((string situation, (FileShare share, FileOptions option, long preallocation)) in situations.SelectMany(situation => ways.Select(way => (situation, way))))
+        foreach ((string situation, (FileShare share, FileOptions option, long preallocation))
+            in situations.SelectMany(situation => ways.Select(way => (situation, way))))
         {
-            // A process that another test starts has all handles, and so their locks, from its fork to its exec: what differs is looked at again.
+            // A process that another test starts has all handles, and so their locks, from its fork to its exec: what differs is looked at
+            // again.
             string actual;
             string expected;
             int attempts = 0;
@@ -168,7 +183,8 @@ public sealed class OpeningTests : IDisposable
             {
                 actual = Outcome(situation, $"a{number}", path =>
                 {
-                    OpenedFile opened = FileOpening.Open(new FileToOpen(path, mode, access, share, option) { PreallocationSize = preallocation });
+                    OpenedFile opened = FileOpening.Open(
+                        new FileToOpen(path, mode, access, share, option) { PreallocationSize = preallocation });
                     return (opened.Handle, () => opened.Release(closeHandle: true));
                 });
                 expected = Outcome(situation, $"b{number++}", path =>
@@ -183,7 +199,9 @@ public sealed class OpeningTests : IDisposable
         }
     }
 
-    /// <summary>What comes of opening in a situation: what it throws, or how the file is open, and what is there when it was closed.</summary>
+    /// <summary>
+    /// What comes of opening in a situation: what it throws, or how the file is open, and what is there when it was closed.
+    /// </summary>
     private string Outcome(string situation, string folder, Func<string, (SafeFileHandle Handle, Action Close)> open)
     {
         string root = Directory.CreateDirectory(_folder.File(folder)).FullName;
@@ -202,7 +220,8 @@ public sealed class OpeningTests : IDisposable
 
         File.CreateSymbolicLink(Path.Combine(root, "link"), Path.Combine(root, "file"));
         File.CreateSymbolicLink(Path.Combine(root, "dangling"), Path.Combine(root, "made"));
-        using SafeFileHandle? other = situation is "locked" or "shared" ? File.OpenHandle(path, share: situation == "locked" ? FileShare.None : FileShare.ReadWrite) : null;
+        using SafeFileHandle? other = situation is "locked" or "shared"
+            ? File.OpenHandle(path, share: situation == "locked" ? FileShare.None : FileShare.ReadWrite) : null;
         List<string> outcome = [];
         try
         {
@@ -216,12 +235,14 @@ public sealed class OpeningTests : IDisposable
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException)
         {
-            outcome.Add($"{(e is FileExistsException ? nameof(IOException) : e.GetType().Name)} {(e is FileExistsException ? e.InnerException! : e).Message}");
+            outcome.Add($"{(e is FileExistsException ? nameof(IOException) : e.GetType().Name)} "
+                + $"{(e is FileExistsException ? e.InnerException! : e).Message}");
         }
 
         outcome.Add(IsFree(FileShare.None));
-        outcome.AddRange(Directory.GetFiles(root).Order(StringComparer.Ordinal).Select(file => new FileInfo(file).LinkTarget is not null || (other is not null && file == path) ? file
-            : $"{file} {new FileInfo(file).UnixFileMode} {File.ReadAllText(file)}"));
+        outcome.AddRange(Directory.GetFiles(root).Order(StringComparer.Ordinal)
+            .Select(file => new FileInfo(file).LinkTarget is not null || (other is not null && file == path) ? file
+                : $"{file} {new FileInfo(file).UnixFileMode} {File.ReadAllText(file)}"));
         return string.Join('\n', outcome).Replace(root, "ROOT", StringComparison.Ordinal);
 
         string IsFree(FileShare share)
@@ -238,11 +259,14 @@ public sealed class OpeningTests : IDisposable
         }
     }
 
-    /// <summary>The flags of open(2), as the system tells them (proc_pid_fdinfo(5)), but for O_APPEND, which the runtime does without.</summary>
+    /// <summary>
+    /// The flags of open(2), as the system tells them (proc_pid_fdinfo(5)), but for O_APPEND, which the runtime does without.
+    /// </summary>
     private static string DescribeFlags(SafeFileHandle handle)
     {
         const int Append = 0x400;
-        return string.Concat(File.ReadLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}").Where(line => line.StartsWith("flags:", StringComparison.Ordinal)).Select(line => Convert.ToInt32(line[6..].Trim(), 8) & ~Append));
+        return string.Concat(File.ReadLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}").Where(
+            line => line.StartsWith("flags:", StringComparison.Ordinal)).Select(line => Convert.ToInt32(line[6..].Trim(), 8) & ~Append));
     }
 
     [Fact]
@@ -264,7 +288,8 @@ public sealed class OpeningTests : IDisposable
     public async Task ReadAsync_OfAFifoWhileNoDescriptorIsLeft_GoesOnWhenThereAreSome()
     {
         ChildProcess.SkipUnlessLinux("dotnet");
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync($"ulimit -n 200; {ChildProcess.Command("exhausted", Fifo.Make(_folder))}").WaitAsync(Eventually.Limit, _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(
+            $"ulimit -n 200; {ChildProcess.Command("exhausted", Fifo.Make(_folder))}").WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0 && output == "first told\n", output + error);
     }
 
@@ -273,7 +298,8 @@ public sealed class OpeningTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("dotnet");
         string path = Fifo.Make(_folder);
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync($"ulimit -n 200; {ChildProcess.Command("scarce", path)}").WaitAsync(Eventually.Limit, _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync($"ulimit -n 200; {ChildProcess.Command("scarce", path)}")
+            .WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0 && output == "Canceled\nCanceled\ntook the spare one, 0 under way\n", output + error);
     }
 
@@ -288,7 +314,8 @@ public sealed class OpeningTests : IDisposable
         TaskCompletionSource begun = new(TaskCreationOptions.RunContinuationsAsynchronously);
         TaskCompletionSource<string> closed = new(TaskCreationOptions.RunContinuationsAsynchronously);
         int unobserved = 0;
-        EventHandler<UnobservedTaskExceptionEventArgs> onUnobserved = (_, e) => unobserved += e.Exception.InnerException?.Message == Message ? 1 : 0;
+        EventHandler<UnobservedTaskExceptionEventArgs> onUnobserved =
+            (_, e) => unobserved += e.Exception.InnerException?.Message == Message ? 1 : 0;
         Func<OpenedFile?, string> open = _ =>
         {
             begun.SetResult();
@@ -335,7 +362,8 @@ public sealed class OpeningTests : IDisposable
     {
         using Fifo fifo = Fifo.Create(_folder);
         CheckedPool pool = new();
-        FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Backend = FilePipeBackend.Portable, Pool = pool, BufferSize = 100 });
+        FilePipeReader reader = FilePipeReader.Create(
+            fifo.Path, new() { Backend = FilePipeBackend.Portable, Pool = pool, BufferSize = 100 });
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         await Task.Delay(50, _stop);
         if (isCanceled)
@@ -362,7 +390,8 @@ public sealed class OpeningTests : IDisposable
     public async Task WriteAsync_TwoAppendersWithoutOverlapped_KeepEveryLine(FilePipeBackend backend, FileShare share)
     {
         string path = _folder.File("log", "old\n"u8.ToArray());
-        FilePipeWriterOptions options = new() { Mode = FileMode.Append, Share = share, Backend = backend, FlushGuarantee = FlushGuarantee.Written };
+        FilePipeWriterOptions options =
+            new() { Mode = FileMode.Append, Share = share, Backend = backend, FlushGuarantee = FlushGuarantee.Written };
         FilePipeWriter[] writers = [FilePipeWriter.Create(path, options), FilePipeWriter.Create(path, options)];
         for (int i = 0; i < 50; i++)
         {

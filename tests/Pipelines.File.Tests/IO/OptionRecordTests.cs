@@ -3,7 +3,9 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Options that are made from others: <c>with</c> changes what it names and keeps the rest, what only the library sets included.</summary>
+/// <summary>
+/// Options that are made from others: <c>with</c> changes what it names and keeps the rest, what only the library sets included.
+/// </summary>
 public sealed class OptionRecordTests
 {
     [Fact]
@@ -11,7 +13,8 @@ public sealed class OptionRecordTests
     {
         FilePipeReaderOptions follow = new() { Follow = true, BufferSize = 1000, Pool = MemoryPool<byte>.Shared };
         FilePipeReaderOptions changed = follow with { Offset = 7, Length = 0 };
-        Assert.Equal((true, 1000, 7L, (long?)0L, MemoryPool<byte>.Shared), (changed.Follow, changed.BufferSize, changed.Offset, changed.Length, changed.Pool));
+        Assert.Equal((true, 1000, 7L, (long?)0L, MemoryPool<byte>.Shared),
+            (changed.Follow, changed.BufferSize, changed.Offset, changed.Length, changed.Pool));
         Assert.Null(follow.Length);
         Assert.Equal(FileShare.ReadWrite | FileShare.Delete, changed.Share);
         Assert.Equal(FileShare.Read, (changed with { Follow = false }).Share);
@@ -26,7 +29,8 @@ public sealed class OptionRecordTests
     {
         FilePipeWriterOptions replace = new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, ReplacesLinks = true };
         FilePipeWriterOptions changed = replace with { PreallocationSize = 100 };
-        Assert.Equal((true, FlushGuarantee.Durable, true, 100L), (changed.Replace, changed.FlushGuarantee, changed.ReplacesLinks, changed.PreallocationSize));
+        Assert.Equal((true, FlushGuarantee.Durable, true, 100L),
+            (changed.Replace, changed.FlushGuarantee, changed.ReplacesLinks, changed.PreallocationSize));
         Assert.Equal(new FilePipeWriterOptions(), new FilePipeWriterOptions());
         Assert.NotEqual(replace, replace with { ReplacesLinks = false });
         Assert.DoesNotContain("ReplacesLinks", replace.ToString(), StringComparison.Ordinal);

@@ -79,12 +79,15 @@ public sealed class OptionTests : IDisposable
     public void Create_ThresholdsThatDoNotGoTogether_ThrowsAndSaysWhy()
     {
         string path = _folder.File("f", [1]);
-        ArgumentOutOfRangeException e = Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { ResumeReadAheadThreshold = 20 }));
+        ArgumentOutOfRangeException e =
+            Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { ResumeReadAheadThreshold = 20 }));
         Assert.Equal(("ResumeReadAheadThreshold", (object)20L), (e.ParamName, e.ActualValue));
         Assert.StartsWith("PauseReadAheadThreshold is not set", e.Message, StringComparison.Ordinal);
-        e = Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 10, ResumeReadAheadThreshold = 20 }));
+        e = Assert.Throws<ArgumentOutOfRangeException>(
+            () => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 10, ResumeReadAheadThreshold = 20 }));
         Assert.Contains("PauseReadAheadThreshold (10 bytes)", e.Message, StringComparison.Ordinal);
-        e = Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(path, new() { PauseWriterThreshold = 10, ResumeWriterThreshold = 20 }));
+        e = Assert.Throws<ArgumentOutOfRangeException>(
+            () => FilePipeWriter.Create(path, new() { PauseWriterThreshold = 10, ResumeWriterThreshold = 20 }));
         Assert.Equal("ResumeWriterThreshold", e.ParamName);
         Assert.Contains("PauseWriterThreshold (10)", e.Message, StringComparison.Ordinal);
         Assert.Equal([1], File.ReadAllBytes(path));
@@ -110,7 +113,8 @@ public sealed class OptionTests : IDisposable
     public async Task Length_OfWhatHasNone_IsNull()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It opens files of Linux.");
-        foreach (string path in new[] { "/proc/self/status", "/proc/sys/kernel/ostype", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/zero", "/dev/null" })
+        foreach (string path in new[] { "/proc/self/status", "/proc/sys/kernel/ostype", "/sys/kernel/mm/transparent_hugepage/enabled",
+            "/dev/zero", "/dev/null" })
         {
             if (File.Exists(path))
             {

@@ -174,8 +174,10 @@ public sealed class SequentialFileTests
     {
         Assert.SkipUnless(OperatingSystem.IsWindows(), "Only there something can be written that is nothing; .ci/wine runs it.");
         string name = $"pipelines-file-{Guid.NewGuid():N}";
-        using NamedPipeServerStream server = new(name, PipeDirection.Out, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.None, 4096, 4096);
-        FilePipeReader reader = FilePipeReader.Create(File.OpenHandle($@"\\.\pipe\{name}", FileMode.Open, FileAccess.Read, FileShare.None, FileOptions.Asynchronous));
+        using NamedPipeServerStream server = new(
+            name, PipeDirection.Out, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.None, 4096, 4096);
+        FilePipeReader reader = FilePipeReader.Create(
+            File.OpenHandle($@"\\.\pipe\{name}", FileMode.Open, FileAccess.Read, FileShare.None, FileOptions.Asynchronous));
         Assert.Equal(FilePipeBackend.Portable, reader.Backend);
         server.WaitForConnection();
         using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);

@@ -28,7 +28,8 @@ public sealed class StandardStreamTests : IDisposable
     public async Task OpenStandardInput_NotReadToTheEnd_LeavesTheRestToTheNext()
     {
         string path = _folder.File("f", "header\nfirst\nsecond\n"u8.ToArray());
-        Assert.Equal("first\n--second\n", await OutputAsync($"(read header; {ChildProcess.Command("copy", "6")}; echo -n --; cat) <'{path}'"));
+        Assert.Equal("first\n--second\n",
+            await OutputAsync($"(read header; {ChildProcess.Command("copy", "6")}; echo -n --; cat) <'{path}'"));
     }
 
     [Fact]
@@ -53,10 +54,13 @@ public sealed class StandardStreamTests : IDisposable
         foreach (string into in new[] { ">", ">>" })
         {
             string path = _folder.File("f", "old\n"u8.ToArray());
-            Assert.Empty(await OutputAsync($"({string.Join(" & ", Enumerable.Range(0, 3).Select(i => ChildProcess.Command("lines", $"process {i}", "2000")))} & wait) {into}'{path}'"));
+            Assert.Empty(await OutputAsync(
+                $"({string.Join(" & ", Enumerable.Range(0, 3).Select(i => ChildProcess.Command("lines", $"process {i}", "2000")))} & wait) "
+                + $"{into}'{path}'"));
             string[] lines = await File.ReadAllLinesAsync(path, _stop);
             Assert.Equal(
-                Enumerable.Range(0, 3).SelectMany(i => Enumerable.Range(0, 2000).Select(line => $"process {i} {line}")).Order(StringComparer.Ordinal),
+                Enumerable.Range(0, 3).SelectMany(i => Enumerable.Range(0, 2000).Select(line => $"process {i} {line}"))
+                    .Order(StringComparer.Ordinal),
                 lines.Skip(into == ">" ? 0 : 1).Order(StringComparer.Ordinal));
         }
     }
@@ -83,7 +87,8 @@ public sealed class StandardStreamTests : IDisposable
     {
         using TcpListener listener = new(IPAddress.Loopback, 0);
         listener.Start();
-        Task<string> output = OutputAsync($"exec bash -c \"exec {Copy} <>/dev/tcp/127.0.0.1/{((IPEndPoint)listener.LocalEndpoint).Port} >&0\"");
+        Task<string> output = OutputAsync(
+            $"exec bash -c \"exec {Copy} <>/dev/tcp/127.0.0.1/{((IPEndPoint)listener.LocalEndpoint).Port} >&0\"");
         using (Socket socket = await listener.AcceptSocketAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop))
         {
             byte[] buffer = new byte[100];

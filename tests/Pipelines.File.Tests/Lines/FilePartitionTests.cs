@@ -6,7 +6,9 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Files in parts that begin at lines, and several readers at once: errors, cancellation, and files that change meanwhile.</summary>
+/// <summary>
+/// Files in parts that begin at lines, and several readers at once: errors, cancellation, and files that change meanwhile.
+/// </summary>
 public sealed class FilePartitionTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -18,7 +20,8 @@ public sealed class FilePartitionTests : IDisposable
     public void AtLineEnds_LineLongerThanAPart_BelongsToThePartItBeginsIn()
     {
         string path = _folder.File("f", Encoding.Latin1.GetBytes("a\n" + new string('x', 1_000_000) + "\nb\nc"));
-        Assert.Equal([new FileRange(0, 1_000_003), new FileRange(1_000_003, 3)], FilePartitions.AtLineEnds(path, 2 * 7).Where(range => range.Length > 2));
+        Assert.Equal([new FileRange(0, 1_000_003), new FileRange(1_000_003, 3)],
+            FilePartitions.AtLineEnds(path, 2 * 7).Where(range => range.Length > 2));
         Assert.Equal([new FileRange(0, 1_000_006)], FilePartitions.AtLineEnds(path, 1));
         using SafeFileHandle handle = File.OpenHandle(path);
         Assert.Equal([new FileRange(0, 1_000_003), new FileRange(1_000_003, 3)], FilePartitions.AtLineEnds(handle, 2));
@@ -61,7 +64,8 @@ public sealed class FilePartitionTests : IDisposable
             }
         }
 
-        await FilePipeReader.ForEachPartitionAsync(_folder.File("empty", []), (_, _) => throw new InvalidOperationException("There is nothing to read."), 2, cancellationToken: _stop);
+        await FilePipeReader.ForEachPartitionAsync(_folder.File("empty", []),
+            (_, _) => throw new InvalidOperationException("There is nothing to read."), 2, cancellationToken: _stop);
     }
 
     [Fact]
@@ -120,7 +124,8 @@ public sealed class FilePartitionTests : IDisposable
             1,
             cancellationToken: cancellation.Token).WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(1, ended);
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 2, cancellationToken: cancellation.Token));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            () => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 2, cancellationToken: cancellation.Token));
     }
 
     [Fact]
@@ -203,14 +208,19 @@ public sealed class FilePartitionTests : IDisposable
     public async Task ForEachPartitionAsync_BadArgument_Throws()
     {
         string path = _folder.File("f", "a\n"u8.ToArray());
-        foreach (FilePipeReaderOptions options in new FilePipeReaderOptions[] { new() { Offset = 1 }, new() { Length = 1 }, new() { Follow = true }, new() { LeaveOpen = true } })
+        foreach (FilePipeReaderOptions options in new FilePipeReaderOptions[] { new() { Offset = 1 }, new() { Length = 1 },
+            new() { Follow = true }, new() { LeaveOpen = true } })
         {
-            await Assert.ThrowsAsync<ArgumentException>(() => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 1, options, cancellationToken: _stop));
+            await Assert.ThrowsAsync<ArgumentException>(
+                () => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 1, options, cancellationToken: _stop));
         }
 
-        await Assert.ThrowsAsync<ArgumentNullException>(() => FilePipeReader.ForEachPartitionAsync(path, null!, 1, cancellationToken: _stop));
-        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(() => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 0, cancellationToken: _stop));
-        await Assert.ThrowsAsync<FileNotFoundException>(() => FilePipeReader.ForEachPartitionAsync(path + "none", (_, _) => Task.CompletedTask, 1, cancellationToken: _stop));
+        await Assert.ThrowsAsync<ArgumentNullException>(
+            () => FilePipeReader.ForEachPartitionAsync(path, null!, 1, cancellationToken: _stop));
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+            () => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 0, cancellationToken: _stop));
+        await Assert.ThrowsAsync<FileNotFoundException>(
+            () => FilePipeReader.ForEachPartitionAsync(path + "none", (_, _) => Task.CompletedTask, 1, cancellationToken: _stop));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePartitions.AtLineEnds(path, 0));
         Assert.Throws<ArgumentException>(() => FilePartitions.AtLineEnds("", 1));
         Assert.Throws<FileNotFoundException>(() => FilePartitions.AtLineEnds(path + "none", 1));
@@ -237,7 +247,8 @@ public sealed class FilePartitionTests : IDisposable
         };
         FilePipeReaderOptions copy = options.With(10, null);
         Assert.Equal((10, null), (copy.Offset, copy.Length));
-        foreach (PropertyInfo property in typeof(FilePipeReaderOptions).GetProperties().Where(property => property.Name is not ("Offset" or "Length")))
+        foreach (PropertyInfo property
+            in typeof(FilePipeReaderOptions).GetProperties().Where(property => property.Name is not ("Offset" or "Length")))
         {
             Assert.Equal(property.GetValue(options), property.GetValue(copy));
         }

@@ -23,7 +23,8 @@ public sealed class LastLineTests : IDisposable
     [InlineData("a\r\nb\r\n", 1, 3)]
     public async Task OpenLastLinesAsync_Lines_BeginsAtThem(string text, int count, int position)
     {
-        await using FilePipeReader reader = await FilePipeReader.OpenLastLinesAsync(_folder.File("f", Encoding.Latin1.GetBytes(text)), count, cancellationToken: _stop);
+        await using FilePipeReader reader = await FilePipeReader.OpenLastLinesAsync(
+            _folder.File("f", Encoding.Latin1.GetBytes(text)), count, cancellationToken: _stop);
         Assert.Equal(position, reader.Position);
         Assert.Equal(text.Length, reader.Length);
     }
@@ -35,11 +36,13 @@ public sealed class LastLineTests : IDisposable
         string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
         foreach (int count in new[] { 1, 1000, 150_000, 199_999, 200_000, 200_001 })
         {
-            Assert.Equal(LineWays.Split(text).TakeLast(count), await LineWays.LinesAsync(await FilePipeReader.OpenLastLinesAsync(path, count, cancellationToken: _stop)));
+            Assert.Equal(LineWays.Split(text).TakeLast(count),
+                await LineWays.LinesAsync(await FilePipeReader.OpenLastLinesAsync(path, count, cancellationToken: _stop)));
         }
 
         path = _folder.File("long", Encoding.Latin1.GetBytes("a\n" + new string('x', 1_000_000)));
-        Assert.Equal(1_000_000, (await LineWays.LinesAsync(await FilePipeReader.OpenLastLinesAsync(path, 1, cancellationToken: _stop)))[0].Length);
+        Assert.Equal(1_000_000,
+            (await LineWays.LinesAsync(await FilePipeReader.OpenLastLinesAsync(path, 1, cancellationToken: _stop)))[0].Length);
     }
 
     [Fact]
@@ -59,7 +62,8 @@ public sealed class LastLineTests : IDisposable
         string fifo = Fifo.Make(_folder, "fifo");
         foreach (string path in new[] { fifo, "/proc/self/status", "/dev/zero" })
         {
-            NotSupportedException e = await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeReader.OpenLastLinesAsync(path, 1, cancellationToken: _stop).AsTask());
+            NotSupportedException e = await Assert.ThrowsAsync<NotSupportedException>(
+                () => FilePipeReader.OpenLastLinesAsync(path, 1, cancellationToken: _stop).AsTask());
             Assert.Contains(path, e.Message, StringComparison.Ordinal);
             e = Assert.Throws<NotSupportedException>(() => FilePartitions.AtLineEnds(path, 2));
             Assert.Contains(path, e.Message, StringComparison.Ordinal);
@@ -71,9 +75,12 @@ public sealed class LastLineTests : IDisposable
     {
         string path = _folder.File("f", "a\n"u8.ToArray());
         await Assert.ThrowsAsync<ArgumentException>(() => FilePipeReader.OpenLastLinesAsync("", 1, cancellationToken: _stop).AsTask());
-        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(() => FilePipeReader.OpenLastLinesAsync(path, -1, cancellationToken: _stop).AsTask());
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+            () => FilePipeReader.OpenLastLinesAsync(path, -1, cancellationToken: _stop).AsTask());
         await Assert.ThrowsAsync<ArgumentException>(() => FilePipeReader.OpenLastLinesAsync(path, 1, new() { Offset = 1 }, _stop).AsTask());
-        await Assert.ThrowsAsync<FileNotFoundException>(() => FilePipeReader.OpenLastLinesAsync(_folder.File("none"), 1, cancellationToken: _stop).AsTask());
-        await Assert.ThrowsAsync<UnauthorizedAccessException>(() => FilePipeReader.OpenLastLinesAsync(_folder.Path, 1, cancellationToken: _stop).AsTask());
+        await Assert.ThrowsAsync<FileNotFoundException>(
+            () => FilePipeReader.OpenLastLinesAsync(_folder.File("none"), 1, cancellationToken: _stop).AsTask());
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(
+            () => FilePipeReader.OpenLastLinesAsync(_folder.Path, 1, cancellationToken: _stop).AsTask());
     }
 }

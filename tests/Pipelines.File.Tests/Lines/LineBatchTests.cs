@@ -5,7 +5,10 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>What batches of lines do that single lines do not: how long they are valid, lines in one piece, and what is left of a reader that is left within a batch.</summary>
+/// <summary>
+/// What batches of lines do that single lines do not: how long they are valid, lines in one piece, and what is left of a reader that is
+/// left within a batch.
+/// </summary>
 public sealed class LineBatchTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -18,7 +21,8 @@ public sealed class LineBatchTests : IDisposable
     {
         Pipe pipe = new();
         await pipe.Writer.WriteAsync("a\nb\n"u8.ToArray(), _stop);
-        await using IAsyncEnumerator<LineBatch> batches = pipe.Reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<LineBatch> batches = pipe.Reader.ReadLineBatchesAsync(cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
         Assert.True(await batches.MoveNextAsync());
         LineBatch first = batches.Current;
         Assert.Equal(["a", "b"], LinesOf(first));
@@ -37,7 +41,8 @@ public sealed class LineBatchTests : IDisposable
     public async Task ReadLineBatchesAsync_LinesThatArrive_AreGivenWithoutWaitingForMore()
     {
         Pipe pipe = new();
-        await using IAsyncEnumerator<LineBatch> batches = pipe.Reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<LineBatch> batches = pipe.Reader.ReadLineBatchesAsync(cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
         Task<bool> next = batches.MoveNextAsync().AsTask();
         await pipe.Writer.WriteAsync("a"u8.ToArray(), _stop);
         Assert.False(next.IsCompleted);
@@ -82,7 +87,8 @@ public sealed class LineBatchTests : IDisposable
         LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
         {
             bool isFirst = true;
-            await foreach (LineBatch batch in FilePipeReader.Create(path, new() { BufferSize = 10 }).ReadLineBatchesAsync(maxLength: 5, cancellationToken: _stop))
+            await foreach (LineBatch batch in FilePipeReader.Create(path, new() { BufferSize = 10 })
+                .ReadLineBatchesAsync(maxLength: 5, cancellationToken: _stop))
             {
                 LineBatch.Enumerator lines = batch.GetEnumerator();
                 Assert.True(lines.MoveNext());
@@ -120,7 +126,8 @@ public sealed class LineBatchTests : IDisposable
     [Fact]
     public async Task ReadLineBatchesAsync_Offsets_AreThoseOfTheFile()
     {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "skipped\na\r\n\nbc"u8.ToArray()), new() { Offset = 8, BufferSize = 2 });
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", "skipped\na\r\n\nbc"u8.ToArray()), new() { Offset = 8, BufferSize = 2 });
         List<(string Text, long Offset, long EndOffset)> lines = [];
         await foreach (LineBatch batch in reader.ReadLineBatchesAsync(cancellationToken: _stop))
         {
@@ -137,11 +144,13 @@ public sealed class LineBatchTests : IDisposable
     public async Task ReadLineBatchesAsync_TokenIsCanceled_ThrowsAtTheNextBatch()
     {
         using CancellationTokenSource cancellation = new();
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", new byte[1_000_000].Select((_, i) => (byte)(i % 10 == 0 ? '\n' : 'a')).ToArray()));
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", new byte[1_000_000].Select((_, i) => (byte)(i % 10 == 0 ? '\n' : 'a')).ToArray()));
         int batches = 0;
         await Assert.ThrowsAnyAsync<OperationCanceledException>(async () =>
         {
-            await foreach (LineBatch batch in reader.ReadLineBatchesAsync(cancellationToken: CancellationToken.None).WithCancellation(cancellation.Token))
+            await foreach (LineBatch batch in reader.ReadLineBatchesAsync(cancellationToken: CancellationToken.None)
+                .WithCancellation(cancellation.Token))
             {
                 batches++;
                 await cancellation.CancelAsync();
@@ -154,14 +163,16 @@ public sealed class LineBatchTests : IDisposable
     public void ReadLineBatchesAsync_BadArgument_Throws()
     {
         Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLineBatchesAsync(cancellationToken: _stop));
-        Assert.Throws<ArgumentOutOfRangeException>(() => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLineBatchesAsync(maxLength: -1, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLineBatchesAsync(maxLength: -1, cancellationToken: _stop));
     }
 
     [Fact]
     public void ReadLineBatchesAsync_WithoutWaiting_AllocatesNothingForALineOrABatch()
     {
         string few = _folder.File("few", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100).Select(i => $"line {i}\n"))));
-        string many = _folder.File("many", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
+        string many = _folder.File(
+            "many", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
         Count(many);
         Count(few);
         long before = GC.GetAllocatedBytesForCurrentThread();
@@ -180,7 +191,8 @@ public sealed class LineBatchTests : IDisposable
         static async ValueTask<int> CountAsync(string path)
         {
             int lines = 0;
-            await foreach (LineBatch batch in FilePipeReader.Create(path).ReadLineBatchesAsync(cancellationToken: TestContext.Current.CancellationToken))
+            await foreach (LineBatch batch
+                in FilePipeReader.Create(path).ReadLineBatchesAsync(cancellationToken: TestContext.Current.CancellationToken))
             {
                 foreach (ReadOnlySpan<byte> line in batch)
                 {

@@ -26,7 +26,8 @@ public sealed class LineCounterTests
             }
 
             counter.Complete();
-            Assert.Equal((bytes.Length, lines, empty, longest, number), (counter.Bytes, counter.Lines, counter.EmptyLines, counter.LongestLine, counter.LongestLineNumber));
+            Assert.Equal((bytes.Length, lines, empty, longest, number),
+                (counter.Bytes, counter.Lines, counter.EmptyLines, counter.LongestLine, counter.LongestLineNumber));
         }
     }
 

@@ -5,8 +5,8 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// The lines of random texts in random mixtures of ways, one going on where another has left off, over readers of every kind and size, against string.Split. No memory of a caller's pool is
-/// lost, however the lines were left.
+/// The lines of random texts in random mixtures of ways, one going on where another has left off, over readers of every kind and size,
+/// against string.Split. No memory of a caller's pool is lost, however the lines were left.
 /// </summary>
 [Trait("Category", FuzzTime.Category)]
 public sealed class LineFuzzTests : IDisposable
@@ -64,7 +64,8 @@ public sealed class LineFuzzTests : IDisposable
         int longest = random.Next(5) switch { 0 => 0, 1 => 5, 2 => 100, 3 => 400, _ => 3000 };
         for (int lines = random.Next(300); lines > 0; lines--)
         {
-            text.Append((char)('a' + random.Next(26)), random.Next(longest + 1)).Append(random.Next(8) switch { 0 => "\r\n", 1 => "\r", 2 => "\r\r\n", 3 => "\n\n", _ => "\n" });
+            text.Append((char)('a' + random.Next(26)), random.Next(longest + 1))
+                .Append(random.Next(8) switch { 0 => "\r\n", 1 => "\r", 2 => "\r\r\n", 3 => "\n\n", _ => "\n" });
         }
 
         return text.Append('z', random.Next(2) * random.Next(50)).ToString();
@@ -73,12 +74,18 @@ public sealed class LineFuzzTests : IDisposable
     private static PipeReader RandomReader(Random random, string path, CheckedPool pool)
     {
         int size = random.Next(4) switch { 0 => random.Next(1, 20), 1 => random.Next(20, 300), 2 => random.Next(300, 5000), _ => 65536 };
-        FilePipeReaderOptions options = new() { BufferSize = size, Pool = random.Next(2) == 0 ? pool : null, PauseReadAheadThreshold = random.Next(4) == 0 ? random.Next(1, 5000) : 0 };
+        FilePipeReaderOptions options = new()
+        {
+            BufferSize = size,
+            Pool = random.Next(2) == 0 ? pool : null,
+            PauseReadAheadThreshold = random.Next(4) == 0 ? random.Next(1, 5000) : 0,
+        };
         byte[] bytes = File.ReadAllBytes(path);
         switch (random.Next(Readers))
         {
             case 0:
-                return PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, 0), new StreamPipeReaderOptions(pool, size, minimumReadSize: 1));
+                return PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, 0),
+                    new StreamPipeReaderOptions(pool, size, minimumReadSize: 1));
             case 1:
                 return PipeReader.Create(new System.Buffers.ReadOnlySequence<byte>(bytes));
             case 2:
@@ -97,7 +104,11 @@ public sealed class LineFuzzTests : IDisposable
             case 3 when OperatingSystem.IsLinux():
                 // Reads that end anywhere.
                 int most = random.Next(1, 5000);
-                return new ScriptedCalls { OnRead = _ => Random.Shared.Next(1, most + 1), OnReadNoWait = _ => Random.Shared.Next(1, most + 1) }.Read(path, options);
+                return new ScriptedCalls
+                {
+                    OnRead = _ => Random.Shared.Next(1, most + 1),
+                    OnReadNoWait = _ => Random.Shared.Next(1, most + 1),
+                }.Read(path, options);
             default:
                 return FilePipeReader.Create(path, options);
         }

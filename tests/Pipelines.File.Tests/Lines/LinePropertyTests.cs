@@ -5,10 +5,24 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Random texts, cut in every way that segments, reads and partitions cut them: every way to the lines gives those of string.Split.</summary>
+/// <summary>
+/// Random texts, cut in every way that segments, reads and partitions cut them: every way to the lines gives those of string.Split.
+/// </summary>
 public sealed class LinePropertyTests : IDisposable
 {
-    private static readonly string[] s_pieces = ["\n", "\r\n", "\r", "a", "\u00e9", "bc", "\0", new string('x', 62), new string('y', 63), new string('z', 300)];
+    private static readonly string[] s_pieces =
+    [
+        "\n",
+        "\r\n",
+        "\r",
+        "a",
+        "\u00e9",
+        "bc",
+        "\0",
+        new string('x', 62),
+        new string('y', 63),
+        new string('z', 300),
+    ];
 
     private readonly TempFolder _folder = new();
 
@@ -18,15 +32,18 @@ public sealed class LinePropertyTests : IDisposable
 
     [Fact]
     public void AnyText_CutAnywhere_HasTheLinesOfSplit()
-        => Prop.ForAll(Texts(), Gen.Choose(1, 700).ToArbitrary(), (text, size) => ReadAsync(text, size).GetAwaiter().GetResult()).Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
+        => Prop.ForAll(Texts(), Gen.Choose(1, 700).ToArbitrary(), (text, size) => ReadAsync(text, size).GetAwaiter().GetResult())
+            .Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
 
     [Fact]
     public void AnyText_InAnyNumberOfParts_IsTheFileAndHasItsLines()
-        => Prop.ForAll(Texts(), Gen.Choose(1, 40).ToArbitrary(), (text, count) => DivideAsync(text, count).GetAwaiter().GetResult()).Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
+        => Prop.ForAll(Texts(), Gen.Choose(1, 40).ToArbitrary(), (text, count) => DivideAsync(text, count).GetAwaiter().GetResult())
+            .Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
 
     [Fact]
     public void AnyText_AnyNumberOfLastLines_AreTheLastOfSplit()
-        => Prop.ForAll(Texts(), Gen.Choose(0, 40).ToArbitrary(), (text, count) => LastAsync(text, count).GetAwaiter().GetResult()).Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
+        => Prop.ForAll(Texts(), Gen.Choose(0, 40).ToArbitrary(), (text, count) => LastAsync(text, count).GetAwaiter().GetResult())
+            .Check(Config.QuickThrowOnFailure.WithMaxTest(150).WithEndSize(60));
 
     [Fact]
     [Trait("Category", StressTime.Category)]
@@ -80,7 +97,8 @@ public sealed class LinePropertyTests : IDisposable
         List<string> lines = [];
         foreach (FileRange range in FilePartitions.AtLineEnds(path, count))
         {
-            lines.AddRange(await LineWays.BatchesAsync(FilePipeReader.Create(path, new() { Offset = range.Offset, Length = range.Length })));
+            lines.AddRange(
+                await LineWays.BatchesAsync(FilePipeReader.Create(path, new() { Offset = range.Offset, Length = range.Length })));
         }
 
         Assert.Equal(LineWays.Split(text), lines);

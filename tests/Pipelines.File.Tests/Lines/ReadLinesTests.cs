@@ -7,7 +7,9 @@ using Pipelines.File.Testing;
 
 namespace FilePipelinesTests;
 
-/// <summary>The lines of a pipe: the same however the bytes are cut into segments and reads, and what is left of the reader after the loop.</summary>
+/// <summary>
+/// The lines of a pipe: the same however the bytes are cut into segments and reads, and what is left of the reader after the loop.
+/// </summary>
 public sealed class ReadLinesTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -82,7 +84,8 @@ public sealed class ReadLinesTests : IDisposable
             foreach (PipeReader reader in LineWays.ReadersOf(path, size))
             {
                 int lines = 0;
-                await using IAsyncEnumerator<ReadOnlySequence<byte>> enumerator = reader.ReadLinesAsync(maxLength: 5, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+                await using IAsyncEnumerator<ReadOnlySequence<byte>> enumerator = reader.ReadLinesAsync(
+                    maxLength: 5, cancellationToken: _stop).GetAsyncEnumerator(_stop);
                 LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
                 {
                     for (; await enumerator.MoveNextAsync(); lines++)
@@ -129,7 +132,8 @@ public sealed class ReadLinesTests : IDisposable
     public async Task ReadLinesAsync_Line_IsTheBytesOfTheFileWithoutACopy()
     {
         ReadOnlySequence<byte> text = new("first\r\nsecond\n"u8.ToArray());
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = PipeReader.Create(text).ReadLinesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = PipeReader.Create(text).ReadLinesAsync(cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         Assert.True(lines.Current.FirstSpan.Overlaps(text.FirstSpan, out int offset) && offset == 0);
         Assert.True(await lines.MoveNextAsync());
@@ -177,7 +181,8 @@ public sealed class ReadLinesTests : IDisposable
         CheckedPool pool = new();
         try
         {
-            await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(_folder.File("f", text), new() { Pool = pool }).ReadLinesAsync(maxLength: 5, cancellationToken: _stop))
+            await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(_folder.File("f", text), new() { Pool = pool })
+                .ReadLinesAsync(maxLength: 5, cancellationToken: _stop))
             {
                 Assert.NotEqual(0, pool.Rented);
                 if (how == "break")
@@ -203,7 +208,8 @@ public sealed class ReadLinesTests : IDisposable
     public async Task ReadLinesAsync_ReaderIsCompletedInTheLoop_IsLeftWithoutAnError()
     {
         byte[] bytes = "a\nb\n"u8.ToArray();
-        foreach (PipeReader reader in new[] { FilePipeReader.Create(_folder.File("f", bytes)), new TestPipeReader(bytes), PipeReader.Create(new MemoryStream(bytes)) })
+        foreach (PipeReader reader in new[] { FilePipeReader.Create(_folder.File("f", bytes)), new TestPipeReader(bytes),
+            PipeReader.Create(new MemoryStream(bytes)) })
         {
             await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
             {
@@ -249,7 +255,8 @@ public sealed class ReadLinesTests : IDisposable
                     {
                         await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop))
                         {
-                            Assert.Equal(wanted.ToString(System.Globalization.CultureInfo.InvariantCulture), Encoding.Latin1.GetString(line));
+                            Assert.Equal(wanted.ToString(System.Globalization.CultureInfo.InvariantCulture),
+                                Encoding.Latin1.GetString(line));
                             position += line.Length + (wanted % 2 == 0 ? 2 : 1);
                             break;
                         }
@@ -286,7 +293,8 @@ public sealed class ReadLinesTests : IDisposable
     public async Task ReadLinesAsync_LinesThatComePieceByPiece_AreGivenAsSoonAsTheyAreWhole()
     {
         Pipe pipe = new();
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
         Task<bool> next = lines.MoveNextAsync().AsTask();
         foreach (string piece in new[] { "a", "b\r" })
         {
@@ -367,7 +375,8 @@ public sealed class ReadLinesTests : IDisposable
     {
         Pipe pipe = new();
         await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         Task<bool> next = lines.MoveNextAsync().AsTask();
         pipe.Reader.CancelPendingRead();
@@ -385,7 +394,8 @@ public sealed class ReadLinesTests : IDisposable
     {
         Pipe pipe = new();
         await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         await pipe.Writer.CompleteAsync(new IOException("of the disk"));
         await Assert.ThrowsAsync<IOException>(async () => await lines.MoveNextAsync());
@@ -394,7 +404,8 @@ public sealed class ReadLinesTests : IDisposable
     [Fact]
     public async Task ReadLinesAsync_EnumeratedTwice_Throws()
     {
-        IAsyncEnumerable<ReadOnlySequence<byte>> lines = PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(cancellationToken: _stop);
+        IAsyncEnumerable<ReadOnlySequence<byte>> lines = PipeReader.Create(ReadOnlySequence<byte>.Empty)
+            .ReadLinesAsync(cancellationToken: _stop);
         await foreach (ReadOnlySequence<byte> line in lines.WithCancellation(_stop))
         {
             Assert.Fail("There is no line.");
@@ -407,7 +418,8 @@ public sealed class ReadLinesTests : IDisposable
     public void ReadLinesAsync_BadArgument_Throws()
     {
         Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLinesAsync(cancellationToken: _stop));
-        Assert.Throws<ArgumentOutOfRangeException>(() => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(maxLength: -1, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(maxLength: -1, cancellationToken: _stop));
     }
 
     [Fact]
@@ -435,7 +447,8 @@ public sealed class ReadLinesTests : IDisposable
         static async ValueTask<int> CountAsync(string path)
         {
             int lines = 0;
-            await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path).ReadLinesAsync(cancellationToken: TestContext.Current.CancellationToken))
+            await foreach (ReadOnlySequence<byte> line
+                in FilePipeReader.Create(path).ReadLinesAsync(cancellationToken: TestContext.Current.CancellationToken))
             {
                 lines++;
             }

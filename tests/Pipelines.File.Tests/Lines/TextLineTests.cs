@@ -45,7 +45,8 @@ public sealed class TextLineTests : IDisposable
         }
 
         Assert.Empty(await ReadAsync(PipeReader.Create(new ReadOnlySequence<byte>(mark)), encoding));
-        Assert.Equal([""], await ReadAsync(PipeReader.Create(new ReadOnlySequence<byte>([.. mark, .. encoding.GetBytes("\r\n")])), encoding));
+        Assert.Equal([""],
+            await ReadAsync(PipeReader.Create(new ReadOnlySequence<byte>([.. mark, .. encoding.GetBytes("\r\n")])), encoding));
     }
 
     [Fact]
@@ -53,7 +54,8 @@ public sealed class TextLineTests : IDisposable
     {
         string path = _folder.File("f", [.. "\u00e9\n"u8, 0xff, .. "\n"u8]);
         Assert.Equal(["\u00e9", "\ufffd"], await ReadAsync(FilePipeReader.Create(path), null));
-        await Assert.ThrowsAsync<DecoderFallbackException>(() => ReadAsync(FilePipeReader.Create(path), new UTF8Encoding(false, throwOnInvalidBytes: true)));
+        await Assert.ThrowsAsync<DecoderFallbackException>(
+            () => ReadAsync(FilePipeReader.Create(path), new UTF8Encoding(false, throwOnInvalidBytes: true)));
     }
 
     [Fact]
@@ -73,7 +75,8 @@ public sealed class TextLineTests : IDisposable
         foreach (string end in new[] { "", "\n" })
         {
             CheckedPool pool = new();
-            FilePipeReader reader = FilePipeReader.Create(_folder.File("f", encoding.GetBytes("a\n1234567890" + end)), new() { Pool = pool, BufferSize = 5 });
+            FilePipeReader reader = FilePipeReader.Create(
+                _folder.File("f", encoding.GetBytes("a\n1234567890" + end)), new() { Pool = pool, BufferSize = 5 });
             List<string> lines = [];
             LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
             {
@@ -110,7 +113,8 @@ public sealed class TextLineTests : IDisposable
     public void ReadTextLinesAsync_BadArgument_Throws()
     {
         Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadTextLinesAsync(Encoding.Unicode, cancellationToken: _stop));
-        Assert.Throws<ArgumentOutOfRangeException>(() => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(maxLength: -1, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(maxLength: -1, cancellationToken: _stop));
     }
 
     private async Task<List<string>> ReadAsync(PipeReader reader, Encoding? encoding)

@@ -8,7 +8,10 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Binary values written into buffer writers and read from sequences, with <see cref="BinaryWriter"/>, <see cref="BinaryReader"/> and <see cref="BinaryPrimitives"/> as oracles.</summary>
+/// <summary>
+/// Binary values written into buffer writers and read from sequences, with <see cref="BinaryWriter"/>, <see cref="BinaryReader"/> and
+/// <see cref="BinaryPrimitives"/> as oracles.
+/// </summary>
 public sealed class BinaryFormatTests
 {
     /// <summary>One type: how it is written and read by us, by the BCL, and what values it has.</summary>
@@ -16,13 +19,16 @@ public sealed class BinaryFormatTests
     /// <param name="WriteOracle">The BCL's.</param>
     /// <param name="ReadOracle">The BCL's.</param>
     /// <param name="TryRead">Ours, from a sequence; null for false.</param>
-    public sealed record Format(Action<IBufferWriter<byte>, object> Write, Action<BinaryWriter, object> WriteOracle, Func<BinaryReader, object> ReadOracle, TryRead TryRead);
+    public sealed record Format(Action<IBufferWriter<byte>, object> Write, Action<BinaryWriter, object> WriteOracle,
+        Func<BinaryReader, object> ReadOracle, TryRead TryRead);
 
     public delegate object? TryRead(ref SequenceReader<byte> reader);
 
     public sealed record Item(string Format, object Value);
 
-    /// <summary>What it is written into: a pipe's blocks, one array, our stream's segments, or pieces so small that values lie across them.</summary>
+    /// <summary>
+    /// What it is written into: a pipe's blocks, one array, our stream's segments, or pieces so small that values lie across them.
+    /// </summary>
     public enum Target
     {
         ArrayBufferWriter,
@@ -34,24 +40,42 @@ public sealed class BinaryFormatTests
 
     private static readonly Dictionary<string, Format> s_formats = new()
     {
-        ["Int16LittleEndian"] = new((w, v) => w.WriteInt16LittleEndian((short)v), (w, v) => w.Write((short)v), r => r.ReadInt16(), (ref r) => r.TryReadInt16LittleEndian(out short v) ? v : null),
-        ["Int16BigEndian"] = new((w, v) => w.WriteInt16BigEndian((short)v), (w, v) => w.Write(Reversed((short)v)), r => Reversed(r.ReadInt16()), (ref r) => r.TryReadInt16BigEndian(out short v) ? v : null),
-        ["UInt16LittleEndian"] = new((w, v) => w.WriteUInt16LittleEndian((ushort)v), (w, v) => w.Write((ushort)v), r => r.ReadUInt16(), (ref r) => r.TryReadUInt16LittleEndian(out ushort v) ? v : null),
-        ["UInt16BigEndian"] = new((w, v) => w.WriteUInt16BigEndian((ushort)v), (w, v) => w.Write(Reversed((ushort)v)), r => Reversed(r.ReadUInt16()), (ref r) => r.TryReadUInt16BigEndian(out ushort v) ? v : null),
-        ["Int32LittleEndian"] = new((w, v) => w.WriteInt32LittleEndian((int)v), (w, v) => w.Write((int)v), r => r.ReadInt32(), (ref r) => r.TryReadInt32LittleEndian(out int v) ? v : null),
-        ["Int32BigEndian"] = new((w, v) => w.WriteInt32BigEndian((int)v), (w, v) => w.Write(Reversed((int)v)), r => Reversed(r.ReadInt32()), (ref r) => r.TryReadInt32BigEndian(out int v) ? v : null),
-        ["UInt32LittleEndian"] = new((w, v) => w.WriteUInt32LittleEndian((uint)v), (w, v) => w.Write((uint)v), r => r.ReadUInt32(), (ref r) => r.TryReadUInt32LittleEndian(out uint v) ? v : null),
-        ["UInt32BigEndian"] = new((w, v) => w.WriteUInt32BigEndian((uint)v), (w, v) => w.Write(Reversed((uint)v)), r => Reversed(r.ReadUInt32()), (ref r) => r.TryReadUInt32BigEndian(out uint v) ? v : null),
-        ["Int64LittleEndian"] = new((w, v) => w.WriteInt64LittleEndian((long)v), (w, v) => w.Write((long)v), r => r.ReadInt64(), (ref r) => r.TryReadInt64LittleEndian(out long v) ? v : null),
-        ["Int64BigEndian"] = new((w, v) => w.WriteInt64BigEndian((long)v), (w, v) => w.Write(Reversed((long)v)), r => Reversed(r.ReadInt64()), (ref r) => r.TryReadInt64BigEndian(out long v) ? v : null),
-        ["UInt64LittleEndian"] = new((w, v) => w.WriteUInt64LittleEndian((ulong)v), (w, v) => w.Write((ulong)v), r => r.ReadUInt64(), (ref r) => r.TryReadUInt64LittleEndian(out ulong v) ? v : null),
-        ["UInt64BigEndian"] = new((w, v) => w.WriteUInt64BigEndian((ulong)v), (w, v) => w.Write(Reversed((ulong)v)), r => Reversed(r.ReadUInt64()), (ref r) => r.TryReadUInt64BigEndian(out ulong v) ? v : null),
-        ["HalfLittleEndian"] = new((w, v) => w.WriteHalfLittleEndian((Half)v), (w, v) => w.Write((Half)v), r => r.ReadHalf(), (ref r) => r.TryReadHalfLittleEndian(out Half v) ? v : null),
-        ["HalfBigEndian"] = new((w, v) => w.WriteHalfBigEndian((Half)v), (w, v) => w.Write(Reversed((Half)v)), r => Reversed(r.ReadHalf()), (ref r) => r.TryReadHalfBigEndian(out Half v) ? v : null),
-        ["SingleLittleEndian"] = new((w, v) => w.WriteSingleLittleEndian((float)v), (w, v) => w.Write((float)v), r => r.ReadSingle(), (ref r) => r.TryReadSingleLittleEndian(out float v) ? v : null),
-        ["SingleBigEndian"] = new((w, v) => w.WriteSingleBigEndian((float)v), (w, v) => w.Write(Reversed((float)v)), r => Reversed(r.ReadSingle()), (ref r) => r.TryReadSingleBigEndian(out float v) ? v : null),
-        ["DoubleLittleEndian"] = new((w, v) => w.WriteDoubleLittleEndian((double)v), (w, v) => w.Write((double)v), r => r.ReadDouble(), (ref r) => r.TryReadDoubleLittleEndian(out double v) ? v : null),
-        ["DoubleBigEndian"] = new((w, v) => w.WriteDoubleBigEndian((double)v), (w, v) => w.Write(Reversed((double)v)), r => Reversed(r.ReadDouble()), (ref r) => r.TryReadDoubleBigEndian(out double v) ? v : null),
+        ["Int16LittleEndian"] = new((w, v) => w.WriteInt16LittleEndian((short)v), (w, v) => w.Write((short)v), r => r.ReadInt16(),
+            (ref r) => r.TryReadInt16LittleEndian(out short v) ? v : null),
+        ["Int16BigEndian"] = new((w, v) => w.WriteInt16BigEndian((short)v), (w, v) => w.Write(Reversed((short)v)),
+            r => Reversed(r.ReadInt16()), (ref r) => r.TryReadInt16BigEndian(out short v) ? v : null),
+        ["UInt16LittleEndian"] = new((w, v) => w.WriteUInt16LittleEndian((ushort)v), (w, v) => w.Write((ushort)v), r => r.ReadUInt16(),
+            (ref r) => r.TryReadUInt16LittleEndian(out ushort v) ? v : null),
+        ["UInt16BigEndian"] = new((w, v) => w.WriteUInt16BigEndian((ushort)v), (w, v) => w.Write(Reversed((ushort)v)),
+            r => Reversed(r.ReadUInt16()), (ref r) => r.TryReadUInt16BigEndian(out ushort v) ? v : null),
+        ["Int32LittleEndian"] = new((w, v) => w.WriteInt32LittleEndian((int)v), (w, v) => w.Write((int)v), r => r.ReadInt32(),
+            (ref r) => r.TryReadInt32LittleEndian(out int v) ? v : null),
+        ["Int32BigEndian"] = new((w, v) => w.WriteInt32BigEndian((int)v), (w, v) => w.Write(Reversed((int)v)), r => Reversed(r.ReadInt32()),
+            (ref r) => r.TryReadInt32BigEndian(out int v) ? v : null),
+        ["UInt32LittleEndian"] = new((w, v) => w.WriteUInt32LittleEndian((uint)v), (w, v) => w.Write((uint)v), r => r.ReadUInt32(),
+            (ref r) => r.TryReadUInt32LittleEndian(out uint v) ? v : null),
+        ["UInt32BigEndian"] = new((w, v) => w.WriteUInt32BigEndian((uint)v), (w, v) => w.Write(Reversed((uint)v)),
+            r => Reversed(r.ReadUInt32()), (ref r) => r.TryReadUInt32BigEndian(out uint v) ? v : null),
+        ["Int64LittleEndian"] = new((w, v) => w.WriteInt64LittleEndian((long)v), (w, v) => w.Write((long)v), r => r.ReadInt64(),
+            (ref r) => r.TryReadInt64LittleEndian(out long v) ? v : null),
+        ["Int64BigEndian"] = new((w, v) => w.WriteInt64BigEndian((long)v), (w, v) => w.Write(Reversed((long)v)),
+            r => Reversed(r.ReadInt64()), (ref r) => r.TryReadInt64BigEndian(out long v) ? v : null),
+        ["UInt64LittleEndian"] = new((w, v) => w.WriteUInt64LittleEndian((ulong)v), (w, v) => w.Write((ulong)v), r => r.ReadUInt64(),
+            (ref r) => r.TryReadUInt64LittleEndian(out ulong v) ? v : null),
+        ["UInt64BigEndian"] = new((w, v) => w.WriteUInt64BigEndian((ulong)v), (w, v) => w.Write(Reversed((ulong)v)),
+            r => Reversed(r.ReadUInt64()), (ref r) => r.TryReadUInt64BigEndian(out ulong v) ? v : null),
+        ["HalfLittleEndian"] = new((w, v) => w.WriteHalfLittleEndian((Half)v), (w, v) => w.Write((Half)v), r => r.ReadHalf(),
+            (ref r) => r.TryReadHalfLittleEndian(out Half v) ? v : null),
+        ["HalfBigEndian"] = new((w, v) => w.WriteHalfBigEndian((Half)v), (w, v) => w.Write(Reversed((Half)v)), r => Reversed(r.ReadHalf()),
+            (ref r) => r.TryReadHalfBigEndian(out Half v) ? v : null),
+        ["SingleLittleEndian"] = new((w, v) => w.WriteSingleLittleEndian((float)v), (w, v) => w.Write((float)v), r => r.ReadSingle(),
+            (ref r) => r.TryReadSingleLittleEndian(out float v) ? v : null),
+        ["SingleBigEndian"] = new((w, v) => w.WriteSingleBigEndian((float)v), (w, v) => w.Write(Reversed((float)v)),
+            r => Reversed(r.ReadSingle()), (ref r) => r.TryReadSingleBigEndian(out float v) ? v : null),
+        ["DoubleLittleEndian"] = new((w, v) => w.WriteDoubleLittleEndian((double)v), (w, v) => w.Write((double)v), r => r.ReadDouble(),
+            (ref r) => r.TryReadDoubleLittleEndian(out double v) ? v : null),
+        ["DoubleBigEndian"] = new((w, v) => w.WriteDoubleBigEndian((double)v), (w, v) => w.Write(Reversed((double)v)),
+            r => Reversed(r.ReadDouble()), (ref r) => r.TryReadDoubleBigEndian(out double v) ? v : null),
         ["Int16LittleEndian[]"] = new(
             (w, v) => w.WriteInt16LittleEndian((short[])v),
             (w, v) => Array.ForEach((short[])v, x => w.Write(x)),
@@ -142,20 +166,29 @@ public sealed class BinaryFormatTests
             (w, v) => Array.ForEach((double[])v, x => w.Write(Reversed(x))),
             r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadDouble())).ToArray(),
             (ref r) => new double[ArrayLength] is var v && r.TryReadDoubleBigEndian(v.AsSpan()) ? v : null),
-        ["Byte"] = new((w, v) => w.WriteByte((byte)v), (w, v) => w.Write((byte)v), r => r.ReadByte(), (ref r) => r.TryReadByte(out byte v) ? v : null),
-        ["SByte"] = new((w, v) => w.WriteSByte((sbyte)v), (w, v) => w.Write((sbyte)v), r => r.ReadSByte(), (ref r) => r.TryReadSByte(out sbyte v) ? v : null),
-        ["Boolean"] = new((w, v) => w.WriteBoolean((bool)v), (w, v) => w.Write((bool)v), r => r.ReadBoolean(), (ref r) => r.TryReadBoolean(out bool v) ? v : null),
-        ["Decimal"] = new((w, v) => w.WriteDecimal((decimal)v), (w, v) => w.Write((decimal)v), r => r.ReadDecimal(), (ref r) => r.TryReadDecimal(out decimal v) ? v : null),
-        ["Guid"] = new((w, v) => w.WriteGuid((Guid)v), (w, v) => w.Write(((Guid)v).ToByteArray()), r => new Guid(r.ReadBytes(16)), (ref r) => r.TryReadGuid(out Guid v) ? v : null),
+        ["Byte"] = new((w, v) => w.WriteByte((byte)v), (w, v) => w.Write((byte)v), r => r.ReadByte(),
+            (ref r) => r.TryReadByte(out byte v) ? v : null),
+        ["SByte"] = new((w, v) => w.WriteSByte((sbyte)v), (w, v) => w.Write((sbyte)v), r => r.ReadSByte(),
+            (ref r) => r.TryReadSByte(out sbyte v) ? v : null),
+        ["Boolean"] = new((w, v) => w.WriteBoolean((bool)v), (w, v) => w.Write((bool)v), r => r.ReadBoolean(),
+            (ref r) => r.TryReadBoolean(out bool v) ? v : null),
+        ["Decimal"] = new((w, v) => w.WriteDecimal((decimal)v), (w, v) => w.Write((decimal)v), r => r.ReadDecimal(),
+            (ref r) => r.TryReadDecimal(out decimal v) ? v : null),
+        ["Guid"] = new((w, v) => w.WriteGuid((Guid)v), (w, v) => w.Write(((Guid)v).ToByteArray()), r => new Guid(r.ReadBytes(16)),
+            (ref r) => r.TryReadGuid(out Guid v) ? v : null),
         ["GuidBigEndian"] = new(
             (w, v) => w.WriteGuid((Guid)v, bigEndian: true),
             (w, v) => w.Write(((Guid)v).ToByteArray(bigEndian: true)),
             r => new Guid(r.ReadBytes(16), bigEndian: true),
             (ref r) => r.TryReadGuid(out Guid v, bigEndian: true) ? v : null),
-        ["7BitEncodedInt"] = new((w, v) => w.Write7BitEncodedInt((int)v), (w, v) => w.Write7BitEncodedInt((int)v), r => r.Read7BitEncodedInt(), (ref r) => r.TryRead7BitEncodedInt(out int v) ? v : null),
-        ["7BitEncodedInt64"] = new((w, v) => w.Write7BitEncodedInt64((long)v), (w, v) => w.Write7BitEncodedInt64((long)v), r => r.Read7BitEncodedInt64(), (ref r) => r.TryRead7BitEncodedInt64(out long v) ? v : null),
-        ["String"] = new((w, v) => w.WriteString((string)v), (w, v) => w.Write((string)v), r => r.ReadString(), (ref r) => r.TryReadString(out string? v) ? v : null),
-        ["String of a span"] = new((w, v) => w.WriteString(((string)v).AsSpan()), (w, v) => w.Write((string)v), r => r.ReadString(), (ref r) => r.TryReadString(out string? v) ? v : null),
+        ["7BitEncodedInt"] = new((w, v) => w.Write7BitEncodedInt((int)v), (w, v) => w.Write7BitEncodedInt((int)v),
+            r => r.Read7BitEncodedInt(), (ref r) => r.TryRead7BitEncodedInt(out int v) ? v : null),
+        ["7BitEncodedInt64"] = new((w, v) => w.Write7BitEncodedInt64((long)v), (w, v) => w.Write7BitEncodedInt64((long)v),
+            r => r.Read7BitEncodedInt64(), (ref r) => r.TryRead7BitEncodedInt64(out long v) ? v : null),
+        ["String"] = new((w, v) => w.WriteString((string)v), (w, v) => w.Write((string)v), r => r.ReadString(),
+            (ref r) => r.TryReadString(out string? v) ? v : null),
+        ["String of a span"] = new((w, v) => w.WriteString(((string)v).AsSpan()), (w, v) => w.Write((string)v), r => r.ReadString(),
+            (ref r) => r.TryReadString(out string? v) ? v : null),
     };
 
     private const int ArrayLength = 37;
@@ -171,14 +204,16 @@ public sealed class BinaryFormatTests
             Prop.ForAll(
                 Gen.ListOf(Items()).ToArbitrary(),
                 Gen.Zip(Gen.Elements(Enum.GetValues<Target>()), Gen.Choose(1, 50)).ToArbitrary(),
-                (items, how) => Task.Run(() => CheckAsync([.. items], how.Item1, how.Item2)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()),
+                (items, how) => Task.Run(() => CheckAsync([.. items], how.Item1, how.Item2)).WaitAsync(Eventually.Limit)
+                    .GetAwaiter().GetResult()),
             cases: 200,
             endSize: 200);
 
     [Theory]
     [MemberData(nameof(Formats))]
     public void EveryFormat_AnyValue_HasTheBytesOfBinaryWriterAndIsReadBack(string format)
-        => Prop.ForAll(Values(format).ToArbitrary(), Gen.Choose(1, 20).ToArbitrary(), (value, piece) => Check([new Item(format, value)], Written(format, value), piece))
+        => Prop.ForAll(Values(format).ToArbitrary(), Gen.Choose(1, 20).ToArbitrary(),
+            (value, piece) => Check([new Item(format, value)], Written(format, value), piece))
             .Check(Config.QuickThrowOnFailure.WithMaxTest(100));
 
     [Theory]
@@ -203,7 +238,8 @@ public sealed class BinaryFormatTests
     [MemberData(nameof(Formats))]
     public void TryRead_AnyBytes_DoesNotThrowAndAgreesWithBinaryReader(string format)
         => Prop.ForAll(
-            Gen.Zip(Gen.ArrayOf(Gen.Frequency((3, Gen.Choose(0, 255)), (2, Gen.Constant(255)), (1, Gen.Choose(0, 3)))), Gen.Choose(1, 10)).ToArbitrary(),
+            Gen.Zip(Gen.ArrayOf(Gen.Frequency((3, Gen.Choose(0, 255)), (2, Gen.Constant(255)), (1, Gen.Choose(0, 3)))),
+                Gen.Choose(1, 10)).ToArbitrary(),
             how => CheckHostile(format, [.. how.Item1.Select(b => (byte)b)], how.Item2))
             .Check(Config.QuickThrowOnFailure.WithMaxTest(300).WithEndSize(400));
 
@@ -348,7 +384,8 @@ public sealed class BinaryFormatTests
         Check(items, bytes, piece);
     }
 
-    private static void Write(Item[] items, IBufferWriter<byte> writer) => Array.ForEach(items, item => s_formats[item.Format].Write(writer, item.Value));
+    private static void Write(Item[] items, IBufferWriter<byte> writer)
+        => Array.ForEach(items, item => s_formats[item.Format].Write(writer, item.Value));
 
     private static byte[] Written(string format, object value)
     {
@@ -389,7 +426,8 @@ public sealed class BinaryFormatTests
         _ => Equals(left, right),
     };
 
-    private static Gen<Item> Items() => Gen.Elements(s_formats.Keys.ToArray()).SelectMany(format => Values(format).Select(value => new Item(format, value)));
+    private static Gen<Item> Items()
+        => Gen.Elements(s_formats.Keys.ToArray()).SelectMany(format => Values(format).Select(value => new Item(format, value)));
 
     private static Gen<object> Values(string format)
     {
@@ -406,9 +444,11 @@ public sealed class BinaryFormatTests
         // All bits, small numbers, and the ends.
         Gen<long> bits = Gen.OneOf(
             ArbMap.Default.GeneratorFor<long>(),
-            Gen.Zip(Gen.Choose(int.MinValue, int.MaxValue), Gen.Choose(int.MinValue, int.MaxValue)).Select(t => ((long)t.Item1 << 32) | (uint)t.Item2),
+            Gen.Zip(Gen.Choose(int.MinValue, int.MaxValue), Gen.Choose(int.MinValue, int.MaxValue))
+                .Select(t => ((long)t.Item1 << 32) | (uint)t.Item2),
             Gen.Elements(0L, 1, -1, long.MinValue, long.MaxValue, 0x7F, 0x80, 0x3FFF, 0x4000, int.MaxValue, uint.MaxValue));
-        return format.Replace("LittleEndian", string.Empty, StringComparison.Ordinal).Replace("BigEndian", string.Empty, StringComparison.Ordinal) switch
+        return format.Replace("LittleEndian", string.Empty, StringComparison.Ordinal)
+            .Replace("BigEndian", string.Empty, StringComparison.Ordinal) switch
         {
             "Int16" => bits.Select(object (b) => (short)b),
             "UInt16" => bits.Select(object (b) => (ushort)b),
@@ -422,9 +462,12 @@ public sealed class BinaryFormatTests
             "Byte" => bits.Select(object (b) => (byte)b),
             "SByte" => bits.Select(object (b) => (sbyte)b),
             "Boolean" => bits.Select(object (b) => (b & 1) != 0),
-            "Decimal" => Gen.Zip(bits, Gen.Zip(bits, Gen.Choose(0, 28))).Select(object (t) => new decimal((int)t.Item1, (int)(t.Item1 >> 32), (int)t.Item2.Item1, (t.Item2.Item1 & (1L << 40)) != 0, (byte)t.Item2.Item2)),
-            "Guid" => Gen.Zip(bits, bits).Select(object (t) => new Guid([.. BitConverter.GetBytes(t.Item1), .. BitConverter.GetBytes(t.Item2)])),
-            _ => Gen.Zip(Gen.Frequency((6, Gen.Choose(0, 60)), (1, Gen.Choose(61, 300)), (1, Gen.Choose(4000, 13_000))), Gen.Choose(0, int.MaxValue)).Select(object (t) => Text(t.Item1, t.Item2)),
+            "Decimal" => Gen.Zip(bits, Gen.Zip(bits, Gen.Choose(0, 28))).Select(object (t) => new decimal(
+                (int)t.Item1, (int)(t.Item1 >> 32), (int)t.Item2.Item1, (t.Item2.Item1 & (1L << 40)) != 0, (byte)t.Item2.Item2)),
+            "Guid" => Gen.Zip(bits, bits)
+                .Select(object (t) => new Guid([.. BitConverter.GetBytes(t.Item1), .. BitConverter.GetBytes(t.Item2)])),
+            _ => Gen.Zip(Gen.Frequency((6, Gen.Choose(0, 60)), (1, Gen.Choose(61, 300)), (1, Gen.Choose(4000, 13_000))),
+                Gen.Choose(0, int.MaxValue)).Select(object (t) => Text(t.Item1, t.Item2)),
         };
     }
 
@@ -454,11 +497,14 @@ public sealed class BinaryFormatTests
 
     private static ulong Reversed(ulong value) => BinaryPrimitives.ReverseEndianness(value);
 
-    private static Half Reversed(Half value) => BitConverter.Int16BitsToHalf(BinaryPrimitives.ReverseEndianness(BitConverter.HalfToInt16Bits(value)));
+    private static Half Reversed(Half value)
+        => BitConverter.Int16BitsToHalf(BinaryPrimitives.ReverseEndianness(BitConverter.HalfToInt16Bits(value)));
 
-    private static float Reversed(float value) => BitConverter.Int32BitsToSingle(BinaryPrimitives.ReverseEndianness(BitConverter.SingleToInt32Bits(value)));
+    private static float Reversed(float value)
+        => BitConverter.Int32BitsToSingle(BinaryPrimitives.ReverseEndianness(BitConverter.SingleToInt32Bits(value)));
 
-    private static double Reversed(double value) => BitConverter.Int64BitsToDouble(BinaryPrimitives.ReverseEndianness(BitConverter.DoubleToInt64Bits(value)));
+    private static double Reversed(double value)
+        => BitConverter.Int64BitsToDouble(BinaryPrimitives.ReverseEndianness(BitConverter.DoubleToInt64Bits(value)));
 
     [Fact]
     [Trait("Category", StressTime.Category)]

@@ -9,7 +9,8 @@ using static FilePipelinesTests.HostilePool;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Memory pools that throw, in every part and at every moment: what they throw is the error of the call that asked, nothing is lost or leaked, and the process lives.
+/// Memory pools that throw, in every part and at every moment: what they throw is the error of the call that asked, nothing is lost or
+/// leaked, and the process lives.
 /// </summary>
 public sealed class HostileMemoryPoolTests : IDisposable
 {
@@ -173,12 +174,14 @@ public sealed class HostileMemoryPoolTests : IDisposable
 
     [Theory]
     [MemberData(nameof(WriterMoments))]
-    public async Task Writer_PoolThrows_LeavesAnUnbrokenPrefixAndReleasesEverything(FlushGuarantee guarantee, bool isAsync, string part, int from, int to)
+    public async Task Writer_PoolThrows_LeavesAnUnbrokenPrefixAndReleasesEverything(
+        FlushGuarantee guarantee, bool isAsync, string part, int from, int to)
     {
         HostilePool pool = new() { Throws = Enum.Parse<Part>(part), FromCall = from, ToCall = to };
         ScriptedCalls calls = new() { OnWrite = call => call % 3 == 0 ? 1500 : null };
         string path = _folder.File("f");
-        FilePipeWriter writer = calls.Write(path, new() { MinimumBufferSize = 2000, Pool = pool, FlushGuarantee = guarantee, PauseWriterThreshold = 10_000 });
+        FilePipeWriter writer = calls.Write(
+            path, new() { MinimumBufferSize = 2000, Pool = pool, FlushGuarantee = guarantee, PauseWriterThreshold = 10_000 });
         SafeFileHandle handle = writer.OpenedFile.Handle;
         int written = 0;
         int errors = 0;
@@ -208,7 +211,9 @@ public sealed class HostileMemoryPoolTests : IDisposable
             }
         }
 
-        Exception? last = isAsync ? await Record.ExceptionAsync(async () => await writer.CompleteAsync()) : Record.Exception(() => writer.Complete());
+        Exception? last = isAsync
+            ? await Record.ExceptionAsync(async () => await writer.CompleteAsync())
+            : Record.Exception(() => writer.Complete());
         Assert.True(last is null or HostilePoolException, $"{last}");
         Assert.True(!hasFailed || last is not null, "A failed writer says so in the end.");
         AssertReleased(handle, pool);
@@ -253,7 +258,8 @@ public sealed class HostileMemoryPoolTests : IDisposable
         int stuck = 0;
         HostilePool pool = new() { OnCall = part => Elsewhere(() => _ = reader!.Position, ref stuck) };
         ScriptedCalls calls = new() { OnReadNoWait = _ => way == Way.Inline ? 5000 : -Libc.EAGAIN, OnRead = _ => 5000 };
-        reader = calls.Read(_folder.File("f", Pattern.Bytes(30_000)), new() { BufferSize = 2000, Pool = pool, PauseReadAheadThreshold = way == Way.ReadAhead ? 10_000 : 0 });
+        reader = calls.Read(_folder.File("f", Pattern.Bytes(30_000)),
+            new() { BufferSize = 2000, Pool = pool, PauseReadAheadThreshold = way == Way.ReadAhead ? 10_000 : 0 });
         if (way == Way.AtLeast)
         {
             ReadResult result = await reader.ReadAtLeastAsync(12_000, _stop);
@@ -316,7 +322,8 @@ public sealed class HostileMemoryPoolTests : IDisposable
                     },
                 };
                 ScriptedCalls calls = new() { OnReadNoWait = _ => way == Way.Inline ? 5000 : -Libc.EAGAIN, OnRead = _ => 5000 };
-                reader = calls.Read(_folder.File("f", Pattern.Bytes(30_000)), new() { BufferSize = 2000, Pool = pool, PauseReadAheadThreshold = way == Way.ReadAhead ? 10_000 : 0 });
+                reader = calls.Read(_folder.File("f", Pattern.Bytes(30_000)),
+                    new() { BufferSize = 2000, Pool = pool, PauseReadAheadThreshold = way == Way.ReadAhead ? 10_000 : 0 });
                 try
                 {
                     ReadResult result;
@@ -346,7 +353,8 @@ public sealed class HostileMemoryPoolTests : IDisposable
             HostilePool pool = new() { Throws = part, FromCall = 3, ToCall = 3 };
             ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 5000, OnRead = _ => 5000 };
             FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(Length)));
-            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("g"), new() { MinimumBufferSize = 4096, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
+            FilePipeWriter writer = FilePipeWriter.Create(
+                _folder.File("g"), new() { MinimumBufferSize = 4096, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
             Exception? thrown = await Record.ExceptionAsync(() => reader.CopyToAsync(writer, _stop));
             Assert.IsType<HostilePoolException>(thrown);
             await reader.CompleteAsync();
@@ -362,7 +370,8 @@ public sealed class HostileMemoryPoolTests : IDisposable
     {
         FilePipeWriter? writer = null;
         HostilePool pool = new() { OnCall = part => _ = part == Part.Dispose ? writer!.CompleteAsync().AsTask() : null };
-        writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 512, FlushGuarantee = FlushGuarantee.Written });
+        writer = FilePipeWriter.Create(
+            _folder.File("f"), new() { Pool = pool, MinimumBufferSize = 512, FlushGuarantee = FlushGuarantee.Written });
         int room = writer.GetMemory().Length;
         writer.Advance(room);
         await writer.FlushAsync(_stop);

@@ -40,7 +40,8 @@ public sealed class MemoryThatIsOutTests : IDisposable
     [InlineData(Taken.CanceledWithBytes, 0)]
     public async Task ReaderComplete_FromAnotherThreadWhileABufferIsOut_LeavesItAsItIs(Taken taken, long readAhead)
     {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = ReaderSegment, PauseReadAheadThreshold = readAhead });
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = ReaderSegment, PauseReadAheadThreshold = readAhead });
         ReadResult result = await (taken == Taken.ReadAtLeast ? reader.ReadAtLeastAsync(150_000, _stop) : reader.ReadAsync(_stop));
         switch (taken)
         {
@@ -143,7 +144,8 @@ public sealed class MemoryThatIsOutTests : IDisposable
     [InlineData(10_000, true)]
     public async Task WriterComplete_FromAnotherThreadWhileMemoryIsOut_ItIsNoOtherWriters(int before, bool isFlushed)
     {
-        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = WriterSegment, FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            _folder.File("f"), new() { MinimumBufferSize = WriterSegment, FlushGuarantee = FlushGuarantee.Written });
         if (before > 0)
         {
             Pattern.Fill(writer.GetSpan(before)[..before], 0);
@@ -244,7 +246,8 @@ public sealed class MemoryThatIsOutTests : IDisposable
         List<FilePipeReader> readers = [];
         for (int i = 0; i < 4; i++)
         {
-            FilePipeReader reader = FilePipeReader.Create(_folder.File($"other{i}", new byte[Length]), new() { BufferSize = ReaderSegment });
+            FilePipeReader reader = FilePipeReader.Create(
+                _folder.File($"other{i}", new byte[Length]), new() { BufferSize = ReaderSegment });
             _ = await reader.ReadAtLeastAsync(Length, _stop);
             readers.Add(reader);
         }

@@ -6,7 +6,9 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Random mixtures of operations, done to our stream and to a <see cref="MemoryStream"/>: the same answers, errors, places and bytes.</summary>
+/// <summary>
+/// Random mixtures of operations, done to our stream and to a <see cref="MemoryStream"/>: the same answers, errors, places and bytes.
+/// </summary>
 public sealed class PooledMemoryStreamOracleTests
 {
     public enum Verb
@@ -48,14 +50,17 @@ public sealed class PooledMemoryStreamOracleTests
             (1, Gen.Choose(40_001, 600_000)));
 
         // Relative to the length, in thousandths; negative ones are errors, and those past 1000 leave a gap.
-        Gen<int> places = Gen.Frequency((1, Gen.Choose(-50, -1)), (8, Gen.Choose(0, 1000)), (3, Gen.Constant(1000)), (2, Gen.Choose(1001, 1500)));
-        Gen<Act> act = Gen.Zip(Gen.Elements(Enum.GetValues<Verb>()), Gen.Zip(sizes, places)).Select(t => new Act(t.Item1, t.Item2.Item1, t.Item2.Item2));
+        Gen<int> places = Gen.Frequency(
+            (1, Gen.Choose(-50, -1)), (8, Gen.Choose(0, 1000)), (3, Gen.Constant(1000)), (2, Gen.Choose(1001, 1500)));
+        Gen<Act> act = Gen.Zip(Gen.Elements(Enum.GetValues<Verb>()), Gen.Zip(sizes, places))
+            .Select(t => new Act(t.Item1, t.Item2.Item1, t.Item2.Item2));
         return Gen.ListOf(act).Select(acts => acts.ToArray()).ToArbitrary();
     }
 
     [Fact]
     [Trait("Category", FuzzTime.Category)]
-    public void AnyMixtureOfOperations_DoesWhatMemoryStreamDoes() => FuzzTime.Check(Prop.ForAll(Scenarios(), Check), cases: 150, endSize: 60);
+    public void AnyMixtureOfOperations_DoesWhatMemoryStreamDoes()
+        => FuzzTime.Check(Prop.ForAll(Scenarios(), Check), cases: 150, endSize: 60);
 
     private static void Check(Act[] acts)
     {
@@ -228,7 +233,8 @@ public sealed class PooledMemoryStreamOracleTests
         return $"{read} {Hash(buffer)}";
     }
 
-    private static string Hash(byte[] bytes) => $"{bytes.Length} {Convert.ToHexString(System.Security.Cryptography.SHA256.HashData(bytes))}";
+    private static string Hash(byte[] bytes)
+        => $"{bytes.Length} {Convert.ToHexString(System.Security.Cryptography.SHA256.HashData(bytes))}";
 
     /// <summary>A stream that is no <see cref="MemoryStream"/>, for which there is a shorter way.</summary>
     private sealed class Destination : Stream
@@ -263,7 +269,8 @@ public sealed class PooledMemoryStreamOracleTests
 
         public override void Write(byte[] buffer, int offset, int count) => _content.Write(buffer, offset, count);
 
-        public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) => WriteAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
+        public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+            => WriteAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
 
         public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
         {

@@ -393,7 +393,8 @@ public sealed class PooledMemoryStreamTests : IDisposable
     public async Task SetLengthOrWrite_WhenMemoryRunsOut_LeavesContentAndPosition(string how)
     {
         ChildProcess.SkipUnlessLinux();
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_GCHeapHardLimit=0x6000000 " + ChildProcess.Command("memory", how));
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(
+            "DOTNET_GCHeapHardLimit=0x6000000 " + ChildProcess.Command("memory", how));
         Assert.True(exitCode == 0, output + error);
         Assert.Equal("OutOfMemoryException, 1000000 bytes, position " + (how == "gap" ? "700000000" : "5"), output.Trim());
     }

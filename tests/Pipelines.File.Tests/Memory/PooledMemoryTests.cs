@@ -57,7 +57,8 @@ public sealed class PooledMemoryTests : IDisposable
     }
 
     [Fact]
-    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "They are complete; an await would count its own memory.")]
+    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly",
+        Justification = "They are complete; an await would count its own memory.")]
     [SuppressMessage("Performance", "CA1835:Prefer the 'Memory'-based overloads", Justification = "They are measured, too.")]
     public void AsyncMembers_Warm_AllocateNothingAndAreComplete()
     {
@@ -247,7 +248,9 @@ public sealed class PooledMemoryTests : IDisposable
         stream.SetLength(length);
     }
 
-    /// <summary>What a run allocates on this thread, at the least: what another test's collections take from the pool meanwhile comes on top.</summary>
+    /// <summary>
+    /// What a run allocates on this thread, at the least: what another test's collections take from the pool meanwhile comes on top.
+    /// </summary>
     private static long Least(Action run, long enough = 0)
     {
         run();

@@ -5,8 +5,8 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Readers and writers that another thread cancels and completes, or aborts, at a random moment: what was read, and what the file has, is an unbroken beginning; what was told is written; no
-/// memory comes back twice; the file is closed.
+/// Readers and writers that another thread cancels and completes, or aborts, at a random moment: what was read, and what the file has, is
+/// an unbroken beginning; what was told is written; no memory comes back twice; the file is closed.
 /// </summary>
 [Trait("Category", FuzzTime.Category)]
 public sealed class CompletionFuzzTests : IDisposable
@@ -19,10 +19,12 @@ public sealed class CompletionFuzzTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Fact]
-    public Task Reader_CompletedFromElsewhere_HasGivenAnUnbrokenBeginning() => FuzzTime.RunAsync(seed => ReadAsync(new Random(seed)), times: 40);
+    public Task Reader_CompletedFromElsewhere_HasGivenAnUnbrokenBeginning()
+        => FuzzTime.RunAsync(seed => ReadAsync(new Random(seed)), times: 40);
 
     [Fact]
-    public Task Writer_EndedFromElsewhere_FileHasAnUnbrokenBeginningWithAllThatWasTold() => FuzzTime.RunAsync(seed => WriteAsync(new Random(seed)), times: 40);
+    public Task Writer_EndedFromElsewhere_FileHasAnUnbrokenBeginningWithAllThatWasTold()
+        => FuzzTime.RunAsync(seed => WriteAsync(new Random(seed)), times: 40);
 
     private async Task ReadAsync(Random random)
     {
@@ -79,7 +81,9 @@ public sealed class CompletionFuzzTests : IDisposable
             Pool = random.Next(2) == 0 ? pool : null,
         });
         bool aborts = random.Next(3) == 0;
-        Task ending = aborts ? EndAsync(random.Next(), writer.CancelPendingFlush, writer.Abort, endAsync: null) : EndAsync(random.Next(), writer.CancelPendingFlush, () => writer.Complete(), () => writer.CompleteAsync());
+        Task ending = aborts
+            ? EndAsync(random.Next(), writer.CancelPendingFlush, writer.Abort, endAsync: null)
+            : EndAsync(random.Next(), writer.CancelPendingFlush, () => writer.Complete(), () => writer.CompleteAsync());
         long position = 0;
         long told = 0;
         try

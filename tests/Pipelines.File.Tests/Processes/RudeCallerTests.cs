@@ -9,7 +9,8 @@ namespace FilePipelinesTests;
 
 /// <summary>Callers that take a result before they are told of it, look at it twice, or advance twice.</summary>
 [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "Using them wrongly is what is tested.")]
-[SuppressMessage("Usage", "xUnit1031:Do not use blocking task operations in test method", Justification = "GetResult of what is not pending, or has to throw.")]
+[SuppressMessage("Usage", "xUnit1031:Do not use blocking task operations in test method",
+    Justification = "GetResult of what is not pending, or has to throw.")]
 public sealed class RudeCallerTests : IDisposable
 {
     private const int Rounds = 10_000;
@@ -129,7 +130,8 @@ public sealed class RudeCallerTests : IDisposable
     public async Task AdvanceTo_TwiceWithTheSameEnd_Throws(long readAhead)
     {
         // The read-ahead has nothing left to read, so that nothing comes in between.
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(10_000)), new() { PauseReadAheadThreshold = readAhead, Length = 10_000 });
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", Pattern.Bytes(10_000)), new() { PauseReadAheadThreshold = readAhead, Length = 10_000 });
         ReadResult result = await reader.ReadAtLeastAsync(10_000, _stop);
         reader.AdvanceTo(result.Buffer.End);
         Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));

@@ -97,7 +97,8 @@ public sealed class RudeWaitTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"), new() { Pool = pool });
         if (fails)
         {
-            FilePipeReader reader = new ScriptedCalls { OnReadNoWait = _ => -11, OnRead = _ => -5 }.Read(_folder.File("f", Pattern.Bytes(1000)));
+            FilePipeReader reader = new ScriptedCalls { OnReadNoWait = _ => -11, OnRead = _ => -5 }.Read(
+                _folder.File("f", Pattern.Bytes(1000)));
             await Assert.ThrowsAsync<IOException>(() => reader.CopyToAsync(writer, _stop));
             await reader.CompleteAsync();
         }

@@ -8,8 +8,8 @@ using Pipelines.File.IO;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Files and FIFOs, written and read by many at once, with cancellations from another thread at any moment and calls that are short, interrupted or would wait:
-/// nothing is lost, nothing is leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
+/// Files and FIFOs, written and read by many at once, with cancellations from another thread at any moment and calls that are short,
+/// interrupted or would wait: nothing is lost, nothing is leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
@@ -24,7 +24,8 @@ public sealed class ScriptedStressTests : IDisposable
     private long _bytes;
     private long _cancellations;
 
-    public ScriptedStressTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux; StressTests is for every system.");
+    public ScriptedStressTests()
+        => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux; StressTests is for every system.");
 
     public void Dispose() => _folder.Dispose();
 
@@ -73,7 +74,8 @@ public sealed class ScriptedStressTests : IDisposable
             }
 
             int seed = random.Next();
-            await Task.WhenAll(Task.Run(() => WriteAsync(writer, length, seed), _stop), Task.Run(() => ReadAsync(reader, length, seed + 1), _stop));
+            await Task.WhenAll(
+                Task.Run(() => WriteAsync(writer, length, seed), _stop), Task.Run(() => ReadAsync(reader, length, seed + 1), _stop));
         }
 
         Interlocked.Increment(ref _files);
@@ -97,7 +99,8 @@ public sealed class ScriptedStressTests : IDisposable
             FlushGuarantee = random.Next(3) == 0 ? FlushGuarantee.Written : FlushGuarantee.WriteBehind,
             Pool = random.Next(2) == 0 ? _pool : null,
         };
-        return FilePipeWriter.Create(new UnixFile(handle, path, FileProperties.Of(handle, path), Calls(random)), options, leaveOpen: false, isOpenedByPath: true);
+        return FilePipeWriter.Create(
+            new UnixFile(handle, path, FileProperties.Of(handle, path), Calls(random)), options, leaveOpen: false, isOpenedByPath: true);
     }
 
     /// <summary>Now and then a call that is interrupted, short, or would wait.</summary>
@@ -107,7 +110,8 @@ public sealed class ScriptedStressTests : IDisposable
         int every = 2 + random.Next(20);
         return new()
         {
-            OnReadNoWait = call => call % every == 0 ? -Libc.EAGAIN : call % 7 == 0 ? -Libc.EINTR : call % 5 == 0 ? 1 + (call * 37 % 5000) : null,
+            OnReadNoWait = call =>
+                call % every == 0 ? -Libc.EAGAIN : call % 7 == 0 ? -Libc.EINTR : call % 5 == 0 ? 1 + (call * 37 % 5000) : null,
             OnRead = call => call % 7 == 0 ? -Libc.EINTR : call % 3 == 0 ? 1 + (call * 37 % 5000) : null,
             OnWrite = call => call % 7 == 0 ? -Libc.EINTR : call % 3 == 0 ? 1 + (call * 37 % 5000) : null,
         };
@@ -174,7 +178,9 @@ public sealed class ScriptedStressTests : IDisposable
                     ReadResult result = default;
                     if (random.Next(4) != 0 || !reader.TryRead(out result))
                     {
-                        result = random.Next(2) == 0 ? await reader.ReadAsync(token) : await reader.ReadAtLeastAsync(random.Next(50_000), token);
+                        result = random.Next(2) == 0
+                            ? await reader.ReadAsync(token)
+                            : await reader.ReadAtLeastAsync(random.Next(50_000), token);
                     }
 
                     long consumed = Math.Min(result.Buffer.Length, random.Next(3) == 0 ? random.Next(100_000) : long.MaxValue);
@@ -184,7 +190,8 @@ public sealed class ScriptedStressTests : IDisposable
                     }
 
                     isEnd = result.IsCompleted && consumed == result.Buffer.Length;
-                    reader.AdvanceTo(result.Buffer.GetPosition(consumed), random.Next(2) == 0 ? result.Buffer.GetPosition(consumed) : result.Buffer.End);
+                    reader.AdvanceTo(
+                        result.Buffer.GetPosition(consumed), random.Next(2) == 0 ? result.Buffer.GetPosition(consumed) : result.Buffer.End);
                     return result.IsCanceled;
                 },
                 random);

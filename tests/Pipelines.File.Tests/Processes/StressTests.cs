@@ -11,8 +11,8 @@ using Pipelines.File.IO;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Many readers and writers at once, of files and of pipes, on the back end that this system has, with cancellations at any moment: nothing is lost, nothing is
-/// leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
+/// Many readers and writers at once, of files and of pipes, on the back end that this system has, with cancellations at any moment: nothing
+/// is lost, nothing is leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
@@ -20,7 +20,9 @@ public sealed partial class StressTests : IDisposable
 {
     private const int Workers = 64;
 
-    private static readonly FilePipeBackend s_backend = OperatingSystem.IsWindows() ? FilePipeBackend.Overlapped : FilePipeBackend.ThreadPool;
+    private static readonly FilePipeBackend s_backend = OperatingSystem.IsWindows()
+        ? FilePipeBackend.Overlapped
+        : FilePipeBackend.ThreadPool;
 
     private readonly TempFolder _folder = new();
     private readonly CheckedPool _pool = new();
@@ -111,7 +113,8 @@ public sealed partial class StressTests : IDisposable
             _stop);
         Task draining = DrainAsync(reader, length, mayEndEarly, random, writer);
 
-        // What the writer has failed with comes before what the reader misses: a writer that fails is forgotten, and a finalizer closes its side.
+        // What the writer has failed with comes before what the reader misses: a writer that fails is forgotten, and a finalizer closes its
+        // side.
         if (await Task.WhenAny(feeding, draining) == draining && draining.IsFaulted)
         {
             _ = await Task.WhenAny(feeding, Task.Delay(TimeSpan.FromSeconds(5), _stop));
@@ -135,7 +138,8 @@ public sealed partial class StressTests : IDisposable
             PauseWriterThreshold = random.Next(2) * 50_000,
 
             // The device is slow: few syncs, and of few bytes.
-            FlushGuarantee = random.Next(20) == 0 && length < 50_000 ? FlushGuarantee.Durable : random.Next(2) == 0 ? FlushGuarantee.WriteBehind : FlushGuarantee.Written,
+            FlushGuarantee = random.Next(20) == 0 && length < 50_000 ? FlushGuarantee.Durable
+                : random.Next(2) == 0 ? FlushGuarantee.WriteBehind : FlushGuarantee.Written,
             Share = isByHandle ? FileShare.Read : FileShare.None,
             MinimumBufferSize = 1 + random.Next(10_000),
             Pool = random.Next(8) == 0 ? _pool : null,
@@ -189,14 +193,17 @@ public sealed partial class StressTests : IDisposable
     /// <summary>A FIFO with both ends ours; on Windows a named pipe, whose server is the runtime's.</summary>
     private (PipeReader Reader, PipeWriter Writer) OpenPipe(Random random)
     {
-        FilePipeReaderOptions readerOptions = new() { BufferSize = 1 + random.Next(20_000), PauseReadAheadThreshold = random.Next(2) * 30_000, Share = FileShare.ReadWrite };
-        FilePipeWriterOptions writerOptions = new() { Mode = FileMode.Open, PauseWriterThreshold = random.Next(2) * 20_000, Share = FileShare.ReadWrite };
+        FilePipeReaderOptions readerOptions =
+            new() { BufferSize = 1 + random.Next(20_000), PauseReadAheadThreshold = random.Next(2) * 30_000, Share = FileShare.ReadWrite };
+        FilePipeWriterOptions writerOptions =
+            new() { Mode = FileMode.Open, PauseWriterThreshold = random.Next(2) * 20_000, Share = FileShare.ReadWrite };
         if (OperatingSystem.IsWindows())
         {
             bool isReader = random.Next(2) == 0;
             string name = $"{Path.GetFileName(_folder.Path)}-{Guid.NewGuid():N}";
             string pipe = $@"\\.\pipe\{name}";
-            NamedPipeServerStream server = new(name, isReader ? PipeDirection.Out : PipeDirection.In, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096);
+            NamedPipeServerStream server = new(name, isReader ? PipeDirection.Out : PipeDirection.In, 1, PipeTransmissionMode.Byte,
+                System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096);
             (PipeReader, PipeWriter) ends = isReader
                 ? (Watch(FilePipeReader.Create(pipe, readerOptions)), PipeWriter.Create(server))
                 : (PipeReader.Create(server), Watch(FilePipeWriter.Create(pipe, writerOptions)));
@@ -293,7 +300,9 @@ public sealed partial class StressTests : IDisposable
             reader.AdvanceTo(result.Buffer.GetPosition(consumed));
             if (isEnd)
             {
-                Assert.True(index == length, $"{index} of {length} bytes have come to a {reader.GetType().Name}; the other end: {(writer is FilePipeWriter other ? $"ours, at {other.Position}, {other.UnflushedBytes} unflushed" : writer?.GetType().Name ?? "none")}.");
+                string end = writer is FilePipeWriter other
+                    ? $"ours, at {other.Position}, {other.UnflushedBytes} unflushed" : writer?.GetType().Name ?? "none";
+                Assert.True(index == length, $"{index} of {length} bytes have come to a {reader.GetType().Name}; the other end: {end}.");
                 break;
             }
         }
@@ -302,8 +311,8 @@ public sealed partial class StressTests : IDisposable
     }
 
     /// <summary>
-    /// Often cancels: with a token or without, before the start, at once after it, or from another thread somewhat later, which may be in the next one's time.
-    /// <see langword="null"/>: the token has ended it.
+    /// Often cancels: with a token or without, before the start, at once after it, or from another thread somewhat later, which may be in
+    /// the next one's time. <see langword="null"/>: the token has ended it.
     /// </summary>
     private static async Task<T?> CanceledAsync<T>(Func<CancellationToken, ValueTask<T>> start, Action cancelPending, Random random)
         where T : struct
@@ -364,7 +373,10 @@ public sealed partial class StressTests : IDisposable
         return file;
     }
 
-    /// <summary>How many of the readers, writers and handles something still holds: an overlapped that was not freed would, or a cancellation that was not unregistered.</summary>
+    /// <summary>
+    /// How many of the readers, writers and handles something still holds: an overlapped that was not freed would, or a cancellation that
+    /// was not unregistered.
+    /// </summary>
     private int Alive()
     {
         GC.Collect();
@@ -377,8 +389,8 @@ public sealed partial class StressTests : IDisposable
     }
 
     /// <summary>
-    /// How many files of the folder, and pipes named for it, this process has open. Process.HandleCount would count whatever the runtime opens meanwhile, and is under Wine
-    /// the size of the table of handles, which grows by doubling.
+    /// How many files of the folder, and pipes named for it, this process has open. Process.HandleCount would count whatever the runtime
+    /// opens meanwhile, and is under Wine the size of the table of handles, which grows by doubling.
     /// </summary>
     private unsafe int OpenFiles()
     {
@@ -395,7 +407,8 @@ public sealed partial class StressTests : IDisposable
         {
             // FILE_NAME_INFO: the length in bytes, then the name.
             if (GetFileInformationByHandleEx(handle, FileNameInfo, information, Size) != 0
-                && new ReadOnlySpan<char>(information + sizeof(int), *(int*)information / sizeof(char)).Contains(Path.GetFileName(_folder.Path), StringComparison.Ordinal))
+                && new ReadOnlySpan<char>(information + sizeof(int), *(int*)information / sizeof(char)).Contains(
+                    Path.GetFileName(_folder.Path), StringComparison.Ordinal))
             {
                 open++;
             }

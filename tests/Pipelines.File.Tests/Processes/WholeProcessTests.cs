@@ -15,7 +15,10 @@ namespace FilePipelinesTests;
 [Collection("whole process")]
 public sealed class WholeProcessTests : IDisposable
 {
-    /// <summary>How often allocation is measured; the least counts, since the rest of the process, and what is missing from a pool just then, come on top.</summary>
+    /// <summary>
+    /// How often allocation is measured; the least counts, since the rest of the process, and what is missing from a pool just then, come
+    /// on top.
+    /// </summary>
     private const int Rounds = 6;
 
     private readonly TempFolder _folder = new();
@@ -46,7 +49,8 @@ public sealed class WholeProcessTests : IDisposable
                 Assert.False(result.IsCompleted);
             }
 
-            // Where the system has dropped a page meanwhile, a read was handed over and the reader made what it waits with: another attempt.
+            // Where the system has dropped a page meanwhile, a read was handed over and the reader made what it waits with: another
+            // attempt.
             allocated = GC.GetAllocatedBytesForCurrentThread() - before;
             Assert.True(allocated == 0 || calls.Reads > 0, $"{allocated} bytes");
             await reader.CompleteAsync();
@@ -176,9 +180,11 @@ public sealed class WholeProcessTests : IDisposable
         foreach (int round in Warm.Rounds(Rounds, () => allocated <= 1000 * 48))
         {
             SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
-            FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
+            FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)),
+                new() { FlushGuarantee = FlushGuarantee.Written }, leaveOpen: false, isOpenedByPath: true);
             SafeFileHandle source = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
-            FilePipeReader reader = FilePipeReader.Create(new PortableFile(source, path, FileProperties.Of(source, path)), new(), leaveOpen: false);
+            FilePipeReader reader = FilePipeReader.Create(
+                new PortableFile(source, path, FileProperties.Of(source, path)), new(), leaveOpen: false);
             byte[] data = Pattern.Bytes(10);
             long before = GC.GetTotalAllocatedBytes(precise: true);
             for (int i = 0; i < 1000; i++)
@@ -457,7 +463,8 @@ public sealed class WholeProcessTests : IDisposable
         await Eventually.TrueAsync(HasPollThread);
         (string Descriptor, string Target)[] ours =
         [
-            .. Directory.GetFiles("/proc/self/fd").Select(fd => (Path.GetFileName(fd), new FileInfo(fd).LinkTarget ?? "")).Where(p => p.Item2 is "anon_inode:[eventpoll]" or "anon_inode:[eventfd]"),
+            .. Directory.GetFiles("/proc/self/fd").Select(fd => (Path.GetFileName(fd), new FileInfo(fd).LinkTarget ?? ""))
+                .Where(p => p.Item2 is "anon_inode:[eventpoll]" or "anon_inode:[eventfd]"),
         ];
         Assert.True(ours.DistinctBy(one => one.Target).Count() == 2, "an epoll instance, and what wakes its thread");
 
@@ -480,7 +487,8 @@ public sealed class WholeProcessTests : IDisposable
             }
         });
 
-    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "An await would count the memory of its own state machine.")]
+    [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly",
+        Justification = "An await would count the memory of its own state machine.")]
     private static void ReadWithoutAStateMachine(FilePipeReader reader, ManualResetEventSlim ready, Action onReady)
     {
         System.Runtime.CompilerServices.ValueTaskAwaiter<ReadResult> awaiter = reader.ReadAsync(CancellationToken.None).GetAwaiter();
@@ -494,5 +502,6 @@ public sealed class WholeProcessTests : IDisposable
         reader.AdvanceTo(result.Buffer.End);
     }
 
-    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+    private static SafeFileHandle OpenBothWays(string path)
+        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 }

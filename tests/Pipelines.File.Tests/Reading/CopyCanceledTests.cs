@@ -79,7 +79,8 @@ public sealed class CopyCanceledTests : IDisposable
     public async Task CopyToAsync_StreamTakesBytesAndThrows_TheNextCopyRepeatsNothing(long readAhead)
     {
         byte[] content = Pattern.Bytes(Length);
-        await using FilePipeReader reader = FilePipeReader.Create(_folder.File("f", content), new() { PauseReadAheadThreshold = readAhead });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", content), new() { PauseReadAheadThreshold = readAhead });
         ThrowingStream stream = new() { Throws = true };
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => reader.CopyToAsync(stream, _stop));
         stream.Throws = false;
@@ -113,7 +114,8 @@ public sealed class CopyCanceledTests : IDisposable
             reader.AdvanceTo(read.Buffer.Start, read.Buffer.End);
         }
 
-        await Assert.ThrowsAsync<InvalidOperationException>(() => reader.CopyToAsync(new EmptyWriter(), _stop).WaitAsync(Eventually.Limit, _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(
+            () => reader.CopyToAsync(new EmptyWriter(), _stop).WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(0, reader.Position);
         Assert.Equal(content, await ReadAllAsync(reader));
     }

@@ -84,7 +84,8 @@ public sealed class CopyTests : IDisposable
     [InlineData(true)]
     public async Task Position_DuringACopy_IsBehindWhatTheDestinationHas(bool isBuffered)
     {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(300_000)), new() { BufferSize = 4096, Offset = 7 });
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("source", Pattern.Bytes(300_000)), new() { BufferSize = 4096, Offset = 7 });
         if (isBuffered)
         {
             ReadResult result = await reader.ReadAsync(_stop);
@@ -141,7 +142,8 @@ public sealed class CopyTests : IDisposable
     public async Task CopyToAsync_AfterAReadFailed_ThrowsAgainAndCopiesOnlyWhatCameBefore(bool toFile)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
-        ScriptedCalls calls = new() { OnReadNoWait = call => call <= 2 ? 1000 : -Libc.EAGAIN, OnRead = call => call == 1 ? -Libc.EIO : null };
+        ScriptedCalls calls =
+            new() { OnReadNoWait = call => call <= 2 ? 1000 : -Libc.EAGAIN, OnRead = call => call == 1 ? -Libc.EIO : null };
         FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(10_000)));
         ReadResult result = await reader.ReadAtLeastAsync(2000, _stop);
         reader.AdvanceTo(result.Buffer.GetPosition(500), result.Buffer.End);
@@ -169,7 +171,8 @@ public sealed class CopyTests : IDisposable
             },
         };
 
-        FilePipeWriter writer = calls.Write(_folder.File("destination"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500 });
+        FilePipeWriter writer = calls.Write(
+            _folder.File("destination"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500 });
         Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
         writer.Advance(1000);
         FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(1_500_000, 1000)));

@@ -25,7 +25,9 @@ public sealed class CopyUnderWayTests : IDisposable
         using ManualResetEventSlim goOn = new();
         ScriptedCalls calls = new() { OnWrite = Wait };
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
-        Task copy = isMemory ? MemoryOf(Length).CopyToAsync(writer, _stop) : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
+        Task copy = isMemory
+            ? MemoryOf(Length).CopyToAsync(writer, _stop)
+            : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
         begun.Wait(_stop);
         Task completion = writer.CompleteAsync().AsTask();
         goOn.Set();
@@ -102,7 +104,9 @@ public sealed class CopyUnderWayTests : IDisposable
         bool isSyncedTooEarly = false;
         ScriptedCalls calls = new() { OnWrite = Wait, OnSync = Note };
         FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
-        Task copy = isMemory ? MemoryOf(Length).CopyToAsync(writer, _stop) : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
+        Task copy = isMemory
+            ? MemoryOf(Length).CopyToAsync(writer, _stop)
+            : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
         try
         {
             Assert.True(begun.Wait(Eventually.Limit, _stop));
@@ -112,7 +116,8 @@ public sealed class CopyUnderWayTests : IDisposable
             }
 
             // The system is still at the file: whoever deletes it, or opens it for himself, has to wait for that.
-            Task completion = writer.CompleteAsync(end == Ending.CompleteAsyncWithException ? new IOException("the source broke") : null).AsTask();
+            Task completion = writer.CompleteAsync(
+                end == Ending.CompleteAsyncWithException ? new IOException("the source broke") : null).AsTask();
             Assert.False(completion.IsCompleted);
             Assert.Equal(1, OpenHandles.Of(path));
             goOn.Set();
@@ -122,7 +127,8 @@ public sealed class CopyUnderWayTests : IDisposable
             Assert.False(isSyncedTooEarly);
 
             // A copy of memory is one write, whose bytes the writer had taken and has written. A copy of a file is not over.
-            Assert.Equal(isMemory && end != Ending.Abort, await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)) is null);
+            Assert.Equal(isMemory && end != Ending.Abort,
+                await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)) is null);
         }
         finally
         {

@@ -7,7 +7,10 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>The end, which is not for ever: what a file gets later is read later, as PipeReader.Create does it, and no slower than the rest of the file.</summary>
+/// <summary>
+/// The end, which is not for ever: what a file gets later is read later, as PipeReader.Create does it, and no slower than the rest of the
+/// file.
+/// </summary>
 public sealed class EndOfFileTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -77,7 +80,9 @@ public sealed class EndOfFileTests : IDisposable
             string path = Fifo.Make(_folder, $"fifo{which}");
             SafeFileHandle writeEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
             SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
-            PipeReader reader = which == 0 ? PipeReader.Create(new FileStream(readEnd, FileAccess.Read, 1)) : FilePipeReader.Create(readEnd);
+            PipeReader reader = which == 0
+                ? PipeReader.Create(new FileStream(readEnd, FileAccess.Read, 1))
+                : FilePipeReader.Create(readEnd);
             Stream stream = reader.AsStream(leaveOpen: true);
             for (int writer = 0; writer < 3; writer++)
             {

@@ -9,7 +9,9 @@ using Pipelines.File.Threading;
 
 namespace FilePipelinesTests;
 
-/// <summary>Where reads ahead are made: by the application's pool as long as nothing waits, by threads that may wait where the device is slow.</summary>
+/// <summary>
+/// Where reads ahead are made: by the application's pool as long as nothing waits, by threads that may wait where the device is slow.
+/// </summary>
 public sealed class ReadAheadTests : IDisposable
 {
     private const int Length = 2_000_000;
@@ -49,7 +51,8 @@ public sealed class ReadAheadTests : IDisposable
                 return null;
             },
         };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Length = Length - 1 });
+        FilePipeReader reader = calls.Read(
+            _folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Length = Length - 1 });
         long index = await PatternFile.ReadToEndAsync(reader).WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Length - 1, index);
         Assert.Empty(offenders);

@@ -52,7 +52,8 @@ public sealed class ReaderCancellationTests : IDisposable
         Task<ReadResult> read = reader.ReadAsync(source.Token).AsTask();
         _isReading.Wait(_stop);
         await source.CancelAsync();
-        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(Eventually.Limit, _stop));
+        OperationCanceledException e =
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(source.Token, e.CancellationToken);
         Assert.False(reader.TryRead(out _));
         _gate.Set();
@@ -71,7 +72,8 @@ public sealed class ReaderCancellationTests : IDisposable
         PolledRead next;
         lock (BufferOf(reader))
         {
-            // The token has called the reader and waits for its lock, or, on a slow machine, comes later still, and finds that nobody waits for it.
+            // The token has called the reader and waits for its lock, or, on a slow machine, comes later still, and finds that nobody waits
+            // for it.
             canceling.Start();
             _ = SpinWait.SpinUntil(() => (canceling.ThreadState & ThreadState.WaitSleepJoin) != 0, Eventually.Limit);
             reader.CancelPendingRead();
@@ -275,7 +277,8 @@ public sealed class ReaderCancellationTests : IDisposable
         {
             // Every second read waits a moment on another thread.
             ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 5000, OnRead = _ => 7000 };
-            FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = round % 3 == 0 ? 20_000 : 0 });
+            FilePipeReader reader = calls.Read(
+                path, new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = round % 3 == 0 ? 20_000 : 0 });
             using CancellationTokenSource stop = new();
             Task canceller = Task.Run(
                 () =>

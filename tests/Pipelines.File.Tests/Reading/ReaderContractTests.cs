@@ -64,7 +64,8 @@ public sealed class ReaderContractTests : IDisposable
     [InlineData(50_000)]
     public async Task Position_AfterComplete_StaysAtWhatWasConsumed(long readAhead)
     {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(300_000)), new() { Offset = 10, PauseReadAheadThreshold = readAhead });
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", Pattern.Bytes(300_000)), new() { Offset = 10, PauseReadAheadThreshold = readAhead });
         ReadResult result = await reader.ReadAsync(_stop);
         reader.AdvanceTo(result.Buffer.GetPosition(100));
         await reader.CompleteAsync();
@@ -92,7 +93,8 @@ public sealed class ReaderContractTests : IDisposable
     [InlineData(100_000)]
     public async Task ReadAhead_BuffersNoMoreThanThePauseThresholdAndOneRead(long pause)
     {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(5_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = pause });
+        FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", Pattern.Bytes(5_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = pause });
         ReadResult result = await reader.ReadAsync(_stop);
         reader.AdvanceTo(result.Buffer.Start);
         long largest = 0;
@@ -117,7 +119,8 @@ public sealed class ReaderContractTests : IDisposable
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000, OnRead = _ => 10_000 };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = 100_000, ResumeReadAheadThreshold = 20_000 });
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)),
+            new() { BufferSize = 1000, PauseReadAheadThreshold = 100_000, ResumeReadAheadThreshold = 20_000 });
         ReadResult result = await reader.ReadAsync(_stop);
         reader.AdvanceTo(result.Buffer.Start);
         await Eventually.TrueAsync(() => Peek() == 100_000);
@@ -144,7 +147,8 @@ public sealed class ReaderContractTests : IDisposable
     public async Task ReadAsync_WithReadAhead_ContinuationThatBlocksDoesNotHoldUpTheReadingAhead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = call => call == 1 ? Slow() ?? 1000 : 1000 };
+        ScriptedCalls calls =
+            new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = call => call == 1 ? Slow() ?? 1000 : 1000 };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { PauseReadAheadThreshold = 50_000 });
 
         // Without the context of the test runner, which would take the continuation elsewhere.
@@ -168,8 +172,13 @@ public sealed class ReaderContractTests : IDisposable
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         CheckedPool pool = new() { Limit = 200 };
-        ScriptedCalls calls = new() { OnReadNoWait = call => waits ? -Pipelines.File.IO.Libc.EAGAIN : call == 1 ? 100_500 : null, OnRead = call => call == 1 ? 100_500 : null };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(300_000)), new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = readAhead });
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call => waits ? -Pipelines.File.IO.Libc.EAGAIN : call == 1 ? 100_500 : null,
+            OnRead = call => call == 1 ? 100_500 : null,
+        };
+        FilePipeReader reader = calls.Read(
+            _folder.File("f", Pattern.Bytes(300_000)), new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = readAhead });
 
         // One call fills 128 segments at most, so that the pool is empty in the middle.
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAtLeastAsync(300_000, _stop));
@@ -321,7 +330,8 @@ public sealed class ReaderContractTests : IDisposable
         byte[] content = Pattern.Bytes(500_000);
         string path = _folder.File("f");
         SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
-        FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)), new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
+        FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)),
+            new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
         for (int index = 0; index < content.Length; index += 50_000)
         {
             await writer.WriteAsync(content.AsMemory(index, 50_000), _stop);
@@ -329,7 +339,8 @@ public sealed class ReaderContractTests : IDisposable
 
         await writer.CompleteAsync();
         SafeFileHandle source = File.OpenHandle(path);
-        FilePipeReader reader = FilePipeReader.Create(new PortableFile(source, path, FileProperties.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
+        FilePipeReader reader = FilePipeReader.Create(
+            new PortableFile(source, path, FileProperties.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
         MemoryStream copied = new();
         await reader.CopyToAsync(copied, _stop);
         await reader.CompleteAsync();
@@ -345,8 +356,10 @@ public sealed class ReaderContractTests : IDisposable
         using AnonymousPipeServerStream server = new(PipeDirection.In);
         using SafeFileHandle target = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        FilePipeWriter writer = FilePipeWriter.Create(new SequentialFile(target, null, FileProperties.Of(target, null)), new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
-        FilePipeReader reader = FilePipeReader.Create(new SequentialFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
+        FilePipeWriter writer = FilePipeWriter.Create(new SequentialFile(target, null, FileProperties.Of(target, null)),
+            new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
+        FilePipeReader reader = FilePipeReader.Create(
+            new SequentialFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
         Task writing = PatternFile.WriteAsync(writer, 300_000);
         ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
@@ -365,35 +378,37 @@ public sealed class ReaderContractTests : IDisposable
     {
         string path = _folder.File("f", Pattern.Bytes(1_000_000));
         int before = Handles();
-        await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
-        {
-            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 500 + (number * 100), PauseReadAheadThreshold = number % 2 * 100_000, Offset = number });
-            long index = number;
-            int reads = 0;
-            while (true)
+        await Parallel.ForEachAsync(
+            Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
             {
-                if (number % 3 == 0 && ++reads % 2 == 0)
+                FilePipeReader reader = FilePipeReader.Create(
+                    path, new() { BufferSize = 500 + (number * 100), PauseReadAheadThreshold = number % 2 * 100_000, Offset = number });
+                long index = number;
+                int reads = 0;
+                while (true)
                 {
-                    reader.CancelPendingRead();
+                    if (number % 3 == 0 && ++reads % 2 == 0)
+                    {
+                        reader.CancelPendingRead();
+                    }
+
+                    ReadResult result = await reader.ReadAsync(stop);
+                    foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+                    {
+                        Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
+                        index += memory.Length;
+                    }
+
+                    reader.AdvanceTo(result.Buffer.End);
+                    if (result.IsCompleted)
+                    {
+                        break;
+                    }
                 }
 
-                ReadResult result = await reader.ReadAsync(stop);
-                foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-                {
-                    Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
-                    index += memory.Length;
-                }
-
-                reader.AdvanceTo(result.Buffer.End);
-                if (result.IsCompleted)
-                {
-                    break;
-                }
-            }
-
-            Assert.Equal(1_000_000, index);
-            await reader.CompleteAsync();
-        });
+                Assert.Equal(1_000_000, index);
+                await reader.CompleteAsync();
+            });
         Assert.True(SpinWait.SpinUntil(() => Handles() <= before, Eventually.Limit), "Handles are left open.");
 
         int Handles() => OperatingSystem.IsLinux() ? OpenHandles.Of(path) : 0;

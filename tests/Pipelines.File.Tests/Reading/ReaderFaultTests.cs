@@ -42,9 +42,14 @@ public sealed class ReaderFaultTests : IDisposable
     [InlineData(false, 0)]
     [InlineData(true, 0)]
     [InlineData(true, 50_000)]
-    public async Task ReadAtLeastAsync_FailsAfterSomeBytesCame_TheyComeWithTheNextReadAndTheErrorAfterThem(bool isHandedOver, long readAhead)
+    public async Task ReadAtLeastAsync_FailsAfterSomeBytesCame_TheyComeWithTheNextReadAndTheErrorAfterThem(
+        bool isHandedOver, long readAhead)
     {
-        ScriptedCalls calls = new() { OnReadNoWait = call => isHandedOver || call > 3 ? -Libc.EAGAIN : 1000, OnRead = call => isHandedOver && call <= 3 ? 1000 : -Libc.EIO };
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call => isHandedOver || call > 3 ? -Libc.EAGAIN : 1000,
+            OnRead = call => isHandedOver && call <= 3 ? 1000 : -Libc.EIO,
+        };
         FilePipeReader reader = calls.Read(_path, new() { BufferSize = 1000, PauseReadAheadThreshold = readAhead });
 
         // The caller has looked at the first bytes, and wants more of them.
@@ -95,7 +100,8 @@ public sealed class ReaderFaultTests : IDisposable
     [Fact]
     public async Task ReadNoWait_WouldWait_IsHandedOverAndTriedAgainNextTime()
     {
-        ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 4096, OnRead = call => call % 3 == 0 ? -Libc.EINTR : 1000 };
+        ScriptedCalls calls =
+            new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 4096, OnRead = call => call % 3 == 0 ? -Libc.EINTR : 1000 };
         Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
         Assert.InRange(calls.ReadsNoWait, 20, 100);
     }
@@ -168,7 +174,8 @@ public sealed class ReaderFaultTests : IDisposable
         ChildProcess.SkipUnlessLinux("strace");
         string trace = _folder.File("trace");
         (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"strace -f -o '{trace}' -e trace=preadv,preadv2 -e inject=preadv2,preadv:error=EIO:when=1+ {ChildProcess.Command("read", _path, "4096")}");
+            $"strace -f -o '{trace}' -e trace=preadv,preadv2 -e inject=preadv2,preadv:error=EIO:when=1+ "
+            + $"{ChildProcess.Command("read", _path, "4096")}");
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == 3, output + error);
         Assert.Contains("failed IOException", output, StringComparison.Ordinal);

@@ -58,7 +58,8 @@ public sealed class ReaderFileKindTests : IDisposable
             await Eventually.TrueAsync(() => mine.Poll(0, SelectMode.SelectRead));
         }
 
-        IOException error = await Assert.ThrowsAsync<IOException>(() => (pending ?? reader.ReadAsync(_stop).AsTask()).WaitAsync(Eventually.Limit, _stop));
+        IOException error =
+            await Assert.ThrowsAsync<IOException>(() => (pending ?? reader.ReadAsync(_stop).AsTask()).WaitAsync(Eventually.Limit, _stop));
         Assert.Contains("reset", error.Message, StringComparison.OrdinalIgnoreCase);
         await reader.CompleteAsync();
         mine.Dispose();
@@ -74,7 +75,8 @@ public sealed class ReaderFileKindTests : IDisposable
         await writer.WriteAsync(new byte[10], _stop);
         other.Close(timeout: 0);
         await Eventually.TrueAsync(() => mine.Poll(0, SelectMode.SelectRead));
-        IOException error = await Assert.ThrowsAsync<IOException>(() => writer.WriteAsync(new byte[10], _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        IOException error =
+            await Assert.ThrowsAsync<IOException>(() => writer.WriteAsync(new byte[10], _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
         Assert.Contains("reset", error.Message, StringComparison.OrdinalIgnoreCase);
         await Assert.ThrowsAsync<IOException>(() => writer.CompleteAsync().AsTask());
         mine.Dispose();
@@ -235,7 +237,8 @@ public sealed class ReaderFileKindTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("sh");
         string path = _folder.File("f", Pattern.Bytes(300_000));
-        (int status, string output, string error) = await ChildProcess.RunAsync($"cat '{path}' | {ChildProcess.Command("read", "/dev/stdin", "4096")}");
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"cat '{path}' | {ChildProcess.Command("read", "/dev/stdin", "4096")}");
         Assert.True(status == 0, output + error);
         Assert.Equal("read 300000", output.Trim());
     }
@@ -246,8 +249,10 @@ public sealed class ReaderFileKindTests : IDisposable
         string missing = _folder.File("missing");
         Assert.Equal(missing, Assert.Throws<FileNotFoundException>(() => FilePipeReader.Create(missing)).FileName);
         string lost = Path.Combine(missing, "f");
-        Assert.Contains(lost, Assert.Throws<DirectoryNotFoundException>(() => FilePipeReader.Create(lost)).Message, StringComparison.Ordinal);
-        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeReader.Create(_folder.Path)).Message, StringComparison.Ordinal);
+        Assert.Contains(
+            lost, Assert.Throws<DirectoryNotFoundException>(() => FilePipeReader.Create(lost)).Message, StringComparison.Ordinal);
+        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeReader.Create(_folder.Path)).Message,
+            StringComparison.Ordinal);
         Assert.Throws<ArgumentException>(() => FilePipeReader.Create(""));
         Assert.Throws<ArgumentException>(() => FilePipeReader.Create("a\0b"));
         Assert.Throws<ArgumentNullException>(() => FilePipeReader.Create((string)null!));
@@ -272,7 +277,8 @@ public sealed class ReaderFileKindTests : IDisposable
                 using (new FileStream(path, FileMode.Open, access, others))
                 {
                     FilePipeReader? second = null;
-                    Assert.Equal(Refusal(() => new FileStream(path, FileMode.Open, FileAccess.Read, share).Dispose()), Refusal(() => second = FilePipeReader.Create(path, new() { Share = share })));
+                    Assert.Equal(Refusal(() => new FileStream(path, FileMode.Open, FileAccess.Read, share).Dispose()),
+                        Refusal(() => second = FilePipeReader.Create(path, new() { Share = share })));
                     second?.Complete();
                 }
 
@@ -298,7 +304,9 @@ public sealed class ReaderFileKindTests : IDisposable
         using Fifo fifo = Fifo.Create(_folder);
         using (SafeFileHandle readEnd = File.OpenHandle(fifo.Path))
         {
-            Assert.Contains(fifo.Path, Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(readEnd, new() { Offset = 1 })).Message, StringComparison.Ordinal);
+            Assert.Contains(
+                fifo.Path, Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(readEnd, new() { Offset = 1 })).Message,
+                StringComparison.Ordinal);
             Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(fifo.Path, new() { Offset = 1 }));
             Assert.False(readEnd.IsClosed);
             using SafeFileHandle writeEnd = File.OpenHandle(fifo.Path, FileMode.Open, FileAccess.Write);
@@ -320,11 +328,13 @@ public sealed class ReaderFileKindTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = -1 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = long.MaxValue, Offset = 1 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = -1 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 5, ResumeReadAheadThreshold = 6 }));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 5, ResumeReadAheadThreshold = 6 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Backend = (FilePipeBackend)99 }));
         if (!OperatingSystem.IsWindows())
         {
-            Assert.Contains("Overlapped", Assert.Throws<PlatformNotSupportedException>(() => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.Overlapped })).Message, StringComparison.Ordinal);
+            Assert.Contains("Overlapped", Assert.Throws<PlatformNotSupportedException>(
+                () => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.Overlapped })).Message, StringComparison.Ordinal);
         }
 
         // None of them has left the file open.
@@ -341,13 +351,15 @@ public sealed class ReaderFileKindTests : IDisposable
             zip.Write(Encoding.UTF8.GetBytes(text));
         }
 
-        using StreamReader unzipped = new(new GZipStream(FilePipeReader.Create(path, new() { BufferSize = 777 }).AsStream(), CompressionMode.Decompress));
+        using StreamReader unzipped = new(
+            new GZipStream(FilePipeReader.Create(path, new() { BufferSize = 777 }).AsStream(), CompressionMode.Decompress));
         Assert.Equal(text, await unzipped.ReadToEndAsync(_stop));
 
         string plain = _folder.File("f.ndjson", Encoding.UTF8.GetBytes(text));
         int next = 0;
         FilePipeReader reader = FilePipeReader.Create(plain, new() { BufferSize = 100 });
-        await foreach (JsonElement element in JsonSerializer.DeserializeAsyncEnumerable<JsonElement>(reader, topLevelValues: true, cancellationToken: _stop))
+        await foreach (JsonElement element
+            in JsonSerializer.DeserializeAsyncEnumerable<JsonElement>(reader, topLevelValues: true, cancellationToken: _stop))
         {
             Assert.Equal(next++, element.GetProperty("n").GetInt32());
         }
@@ -370,5 +382,6 @@ public sealed class ReaderFileKindTests : IDisposable
         return (mine, await listener.AcceptAsync(_stop));
     }
 
-    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+    private static SafeFileHandle OpenBothWays(string path)
+        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 }

@@ -9,8 +9,8 @@ using Pipelines.File.Reading;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Random mixtures of operations, done to our reader and to the BCL's over a FileStream. How many bytes one read brings is each reader's own affair; what is
-/// compared is the stream of consumed bytes, where it ends, and what each operation may and may not return.
+/// Random mixtures of operations, done to our reader and to the BCL's over a FileStream. How many bytes one read brings is each reader's
+/// own affair; what is compared is the stream of consumed bytes, where it ends, and what each operation may and may not return.
 /// </summary>
 public sealed class ReaderOracleTests
 {
@@ -27,7 +27,8 @@ public sealed class ReaderOracleTests
     /// <summary>What to do, and how much of what comes to consume and examine, in percent.</summary>
     public sealed record Act(Verb Verb, int Size, int Consumed, int Examined);
 
-    public sealed record Scenario(IReadOnlyList<Act> Acts, int FileSize, int BufferSize, long ReadAhead, long Offset, long? Length, bool OwnPool, bool EndsWithCopy);
+    public sealed record Scenario(
+        IReadOnlyList<Act> Acts, int FileSize, int BufferSize, long ReadAhead, long Offset, long? Length, bool OwnPool, bool EndsWithCopy);
 
     private static Arbitrary<Scenario> Scenarios()
     {
@@ -38,20 +39,25 @@ public sealed class ReaderOracleTests
                        from examined in percent
                        select new Act(verb, size, consumed, examined);
         return (from acts in Gen.ListOf(act)
-                from fileSize in Gen.Frequency((1, Gen.Constant(0)), (3, Gen.Choose(1, 5000)), (2, Gen.Choose(5000, 300_000)), (1, Gen.Choose(300_000, 3_000_000)))
+                from fileSize in Gen.Frequency(
+                    (1, Gen.Constant(0)), (3, Gen.Choose(1, 5000)), (2, Gen.Choose(5000, 300_000)), (1, Gen.Choose(300_000, 3_000_000)))
                 from bufferSize in Gen.Elements(1, 7, 256, 4096, 5000, 65_536, 1 << 20)
                 from readAhead in Gen.Elements(0L, 0L, 1L, 10_000L, 1L << 20)
                 from offset in Gen.Frequency((3, Gen.Constant(0L)), (1, Gen.Choose(0, 6000).Select(i => (long)i)))
-                from length in Gen.Frequency((3, Gen.Constant<long?>(null)), (1, Gen.Choose(0, 6000).Select(i => (long?)i)), (1, Gen.Choose(0, 400_000).Select(i => (long?)i)))
+                from length in Gen.Frequency((3, Gen.Constant<long?>(null)), (1, Gen.Choose(0, 6000).Select(i => (long?)i)),
+                    (1, Gen.Choose(0, 400_000).Select(i => (long?)i)))
                 from ownPool in Gen.Elements(true, false)
                 from copy in Gen.Elements(true, false)
-                select new Scenario([.. acts], bufferSize < 256 ? Math.Min(fileSize, 20_000) : fileSize, bufferSize, readAhead, offset, length, ownPool, copy)).ToArbitrary();
+                select new Scenario([.. acts], bufferSize < 256 ? Math.Min(fileSize, 20_000) : fileSize, bufferSize, readAhead, offset,
+                    length, ownPool, copy)).ToArbitrary();
     }
 
     [Fact]
     [Trait("Category", FuzzTime.Category)]
     public void AnyMixtureOfOperations_GivesTheBytesThatTheBclGives()
-        => FuzzTime.Check(Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()), cases: 150, endSize: 50);
+        => FuzzTime.Check(
+            Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()),
+            cases: 150, endSize: 50);
 
     private static async Task CheckAsync(Scenario scenario)
     {
@@ -73,21 +79,25 @@ public sealed class ReaderOracleTests
         byte[] read = await PlayAsync(ours, scenario, () => Assert.InRange(ours.Position, scenario.Offset, Math.Max(scenario.Offset, end)));
         Assert.Equal(Math.Max(scenario.Offset, end), ours.Position);
         await ours.CompleteAsync();
-        Assert.True(content.AsSpan(start, end - start).SequenceEqual(read), $"{read.Length} bytes, wrong or misplaced; expected {end - start}");
+        Assert.True(content.AsSpan(start, end - start).SequenceEqual(read),
+            $"{read.Length} bytes, wrong or misplaced; expected {end - start}");
         if (pool is not null)
         {
             Assert.Equal(0, pool.ReturnedTwice);
             Assert.Equal(0, pool.ReturnedPinned);
-            Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, Eventually.Limit), $"{pool.Rented} pieces of memory were not given back");
+            Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, Eventually.Limit),
+                $"{pool.Rented} pieces of memory were not given back");
         }
 
         // The oracle's turn: what it gives has to be the same.
         using FileStream stream = new(path, FileMode.Open, FileAccess.Read);
         stream.Position = start;
-        PipeReader oracle = PipeReader.Create(scenario.Length is null ? stream : new MemoryStream(content, start, end - start), new StreamPipeReaderOptions(bufferSize: scenario.BufferSize, minimumReadSize: 1));
+        PipeReader oracle = PipeReader.Create(scenario.Length is null ? stream : new MemoryStream(content, start, end - start),
+            new StreamPipeReaderOptions(bufferSize: scenario.BufferSize, minimumReadSize: 1));
         byte[] expected = await PlayAsync(oracle, scenario, () => { });
         await oracle.CompleteAsync();
-        Assert.True(expected.AsSpan().SequenceEqual(read), $"BCL: {expected.Length} bytes, first difference {Pattern.FirstDifference(expected, start)}, ours {read.Length}; {string.Join(" ", scenario.Acts)}");
+        Assert.True(expected.AsSpan().SequenceEqual(read), $"BCL: {expected.Length} bytes, "
+            + $"first difference {Pattern.FirstDifference(expected, start)}, ours {read.Length}; {string.Join(" ", scenario.Acts)}");
     }
 
     /// <summary>Does everything, then reads the rest; every byte consumed, in order.</summary>
@@ -123,7 +133,8 @@ public sealed class ReaderOracleTests
                     consumed.Write(buffer.AsSpan(0, length));
                     break;
                 case Verb.ReadWithCanceledToken:
-                    await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await reader.ReadAsync(new CancellationToken(canceled: true)));
+                    await Assert.ThrowsAnyAsync<OperationCanceledException>(
+                        async () => await reader.ReadAsync(new CancellationToken(canceled: true)));
                     break;
             }
 

@@ -9,7 +9,9 @@ using Pipelines.File.Reading;
 
 namespace FilePipelinesTests;
 
-/// <summary>What is released, and when: CompleteAsync is over when file and memory are, and a reader keeps what its next read needs.</summary>
+/// <summary>
+/// What is released, and when: CompleteAsync is over when file and memory are, and a reader keeps what its next read needs.
+/// </summary>
 public sealed class ReleaseTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -27,7 +29,8 @@ public sealed class ReleaseTests : IDisposable
         for (int round = 0; round < 300; round++)
         {
             string path = _folder.File("f", content);
-            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 4096, Pool = pool, PauseReadAheadThreshold = readAhead });
+            FilePipeReader reader = FilePipeReader.Create(
+                path, new() { BufferSize = 4096, Pool = pool, PauseReadAheadThreshold = readAhead });
             ReadResult result = await reader.ReadAsync(_stop);
             reader.AdvanceTo(result.Buffer.End);
             await reader.CompleteAsync();
@@ -41,7 +44,8 @@ public sealed class ReleaseTests : IDisposable
     [Trait("Category", StressTime.Category)]
     public async Task ReaderCompleteAsync_WhileTheFirstReadAheadBegins_IsOver()
     {
-        // In the order that this is about, what is completed was not what the wait for it is registered with. It was met about once in ten thousand.
+        // In the order that this is about, what is completed was not what the wait for it is registered with. It was met about once in ten
+        // thousand.
         const int Rounds = 3000;
         string path = _folder.File("f", Pattern.Bytes(300_000));
         CancellationToken stop = TestContext.Current.CancellationToken;
@@ -229,7 +233,9 @@ public sealed class ReleaseTests : IDisposable
         FilePipeWriter writer = calls.Write(_folder.File("f"));
         Pattern.Fill(writer.GetSpan(100)[..100], 0);
         writer.Advance(100);
-        Exception? thrown = isAsync ? await Record.ExceptionAsync(async () => await writer.DisposeAsync()) : Record.Exception(writer.Dispose);
+        Exception? thrown = isAsync
+            ? await Record.ExceptionAsync(async () => await writer.DisposeAsync())
+            : Record.Exception(writer.Dispose);
         Assert.IsType<IOException>(thrown);
         Assert.True(writer.OpenedFile.Handle.IsClosed);
 

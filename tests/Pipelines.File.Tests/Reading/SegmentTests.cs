@@ -22,7 +22,8 @@ public sealed class SegmentTests : IDisposable
     [InlineData(100_000)]
     public async Task ReadAsync_OwnPool_GivesPiecesOfAtLeast64KiB(int bufferSize)
     {
-        await using FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = bufferSize });
+        await using FilePipeReader reader = FilePipeReader.Create(
+            _folder.File("f", Pattern.Bytes(1_000_000)), new() { BufferSize = bufferSize });
         ReadResult result = await reader.ReadAtLeastAsync(200_000, _stop);
         Assert.InRange(result.Buffer.First.Length, Math.Max(Piece, bufferSize), int.MaxValue);
         reader.AdvanceTo(result.Buffer.End);
@@ -150,8 +151,10 @@ public sealed class SegmentTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>("BufferSize", () => new FilePipeReaderOptions { BufferSize = int.MaxValue });
         Assert.Throws<ArgumentOutOfRangeException>("Offset", () => new FilePipeReaderOptions { Offset = -1 });
         Assert.Throws<ArgumentOutOfRangeException>("Length", () => new FilePipeReaderOptions { Length = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>("PauseReadAheadThreshold", () => new FilePipeReaderOptions { PauseReadAheadThreshold = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>("ResumeReadAheadThreshold", () => new FilePipeReaderOptions { ResumeReadAheadThreshold = -1 });
+        Assert.Throws<ArgumentOutOfRangeException>(
+            "PauseReadAheadThreshold", () => new FilePipeReaderOptions { PauseReadAheadThreshold = -1 });
+        Assert.Throws<ArgumentOutOfRangeException>(
+            "ResumeReadAheadThreshold", () => new FilePipeReaderOptions { ResumeReadAheadThreshold = -1 });
         Assert.Throws<ArgumentOutOfRangeException>("FollowInterval", () => new FilePipeReaderOptions { FollowInterval = TimeSpan.Zero });
         Assert.Throws<ArgumentOutOfRangeException>("Share", () => new FilePipeReaderOptions { Share = (FileShare)64 });
         Assert.Throws<ArgumentOutOfRangeException>("FileOptions", () => new FilePipeReaderOptions { FileOptions = (FileOptions)1 });

@@ -60,8 +60,10 @@ public sealed class StoredErrorTests : IDisposable
             },
         };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
-        Task[] throwing = [.. Enumerable.Range(0, 20).Select(async i => await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop)))];
-        Task<IOException>[] completing = [.. Enumerable.Range(0, 20).Select(i => Task.Factory.StartNew(() => Assert.Throws<IOException>(() => CompleteFrom(writer)), _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default))];
+        Task[] throwing = [.. Enumerable.Range(0, 20).Select(
+            async i => await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop)))];
+        Task<IOException>[] completing = [.. Enumerable.Range(0, 20).Select(i => Task.Factory.StartNew(
+            () => Assert.Throws<IOException>(() => CompleteFrom(writer)), _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default))];
         gate.Set();
         await Task.WhenAll(throwing).WaitAsync(Eventually.Limit, _stop);
         foreach (IOException e in await Task.WhenAll(completing).WaitAsync(Eventually.Limit, _stop))

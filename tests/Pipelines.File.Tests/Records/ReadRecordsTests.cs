@@ -20,10 +20,12 @@ public sealed class ReadRecordsTests : IDisposable
         byte[] bytes = Records(200);
         foreach (TestPipeReader reader in (TestPipeReader[])
         [
-            new(bytes), new(bytes) { SegmentSize = 1 }, new(bytes) { PieceSize = 1 }, new(bytes) { PieceSize = 3, SegmentSize = 2, IsLate = true },
+            new(bytes), new(bytes) { SegmentSize = 1 }, new(bytes) { PieceSize = 1 },
+            new(bytes) { PieceSize = 3, SegmentSize = 2, IsLate = true },
         ])
         {
-            List<(int, string)> records = await reader.ReadRecordsAsync<(int, string)>(TryTake, cancellationToken: _stop).ToListAsync(_stop);
+            List<(int, string)> records = await reader.ReadRecordsAsync<(int, string)>(
+                TryTake, cancellationToken: _stop).ToListAsync(_stop);
             Assert.Equal(Enumerable.Range(0, 200).Select(i => (i, $"name {i}")), records);
             Assert.True(reader.IsCompleted);
             Assert.Equal(bytes.Length, reader.Consumed);
@@ -93,7 +95,8 @@ public sealed class ReadRecordsTests : IDisposable
         int first = Records(1).Length;
         TestPipeReader reader = new(bytes) { PieceSize = pieceSize };
         InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(
-            async () => await reader.ReadRecordsAsync<(int, string)>(TryTake, maxLength: first - 1, cancellationToken: _stop).ToListAsync(_stop));
+            async () => await reader.ReadRecordsAsync<(int, string)>(
+                TryTake, maxLength: first - 1, cancellationToken: _stop).ToListAsync(_stop));
         Assert.Equal((0, false), (error.Offset, error.IsCutOff));
         Assert.Contains("longer", error.Message, StringComparison.Ordinal);
     }
@@ -129,10 +132,12 @@ public sealed class ReadRecordsTests : IDisposable
     {
         byte[] bytes = Records(10);
         TestPipeReader reader = new(bytes) { FailsAt = 30, PieceSize = 10 };
-        await Assert.ThrowsAsync<IOException>(async () => await reader.ReadRecordsAsync<(int, string)>(TryTake, cancellationToken: _stop).CountAsync(_stop));
+        await Assert.ThrowsAsync<IOException>(
+            async () => await reader.ReadRecordsAsync<(int, string)>(TryTake, cancellationToken: _stop).CountAsync(_stop));
         TestPipeReader canceled = new(bytes);
         canceled.CancelPendingRead();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await canceled.ReadRecordsAsync<(int, string)>(TryTake, cancellationToken: _stop).CountAsync(_stop));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            async () => await canceled.ReadRecordsAsync<(int, string)>(TryTake, cancellationToken: _stop).CountAsync(_stop));
         Assert.True(canceled.IsCompleted);
     }
 
@@ -147,7 +152,8 @@ public sealed class ReadRecordsTests : IDisposable
                 return OperationStatus.Done;
             },
             cancellationToken: _stop).CountAsync(_stop));
-        Assert.Throws<ArgumentOutOfRangeException>(() => reader.ReadRecordsAsync<(int, string)>(TryTake, maxLength: 0, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => reader.ReadRecordsAsync<(int, string)>(TryTake, maxLength: 0, cancellationToken: _stop));
     }
 
     [Theory]

@@ -15,7 +15,8 @@ public sealed class FileExistsExceptionTests : IDisposable
         string path = _folder.File("f", [1]);
         string other = _folder.File("g", [2]);
         Assert.True(FileExistsException.Says(Assert.Throws<IOException>(() => File.Move(path, other, overwrite: false))));
-        Assert.True(FileExistsException.Says(Assert.Throws<IOException>(() => File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write))));
+        Assert.True(FileExistsException.Says(
+            Assert.Throws<IOException>(() => File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write))));
         Assert.False(FileExistsException.Says(Assert.Throws<FileNotFoundException>(() => File.Move(path + "x", other, overwrite: true))));
         Assert.False(FileExistsException.Says(new IOException("No space left on device", 28)));
     }

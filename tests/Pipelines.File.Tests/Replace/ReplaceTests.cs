@@ -38,12 +38,14 @@ public sealed class ReplaceTests : IDisposable
     public static TheoryData<string, string, long?> TwoCallsAndAnAnswer()
     {
         string[] calls = ["Abort", "Dispose", "DisposeAsync", "CompleteAsync", "CancelPendingFlush"];
-        return [.. from first in calls from second in calls from answer in new long?[] { null, 1000, -Libc.EIO } select (first, second, answer)];
+        return [.. from first in calls from second in calls from answer in new long?[] { null, 1000, -Libc.EIO } select (first,
+            second, answer)];
     }
 
     [Theory]
     [MemberData(nameof(EveryWay))]
-    public async Task CompleteAsync_EveryWay_TheFileIsThereWholeAndNothingElse(FileMode mode, FlushGuarantee guarantee, FilePipeBackend backend, int length)
+    public async Task CompleteAsync_EveryWay_TheFileIsThereWholeAndNothingElse(
+        FileMode mode, FlushGuarantee guarantee, FilePipeBackend backend, int length)
     {
         string path = _folder.File("f");
         if (mode == FileMode.Create)
@@ -51,7 +53,8 @@ public sealed class ReplaceTests : IDisposable
             _folder.File("f", s_old);
         }
 
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode, FlushGuarantee = guarantee, Backend = backend, PreallocationSize = 4_000_000 });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true, Mode = mode, FlushGuarantee = guarantee, Backend = backend, PreallocationSize = 4_000_000 });
         await writer.WriteAsync(Pattern.Bytes(length), _stop);
         Assert.Equal(mode == FileMode.Create ? s_old : null, File.Exists(path) ? await File.ReadAllBytesAsync(path, _stop) : null);
         await writer.CompleteAsync();
@@ -150,7 +153,8 @@ public sealed class ReplaceTests : IDisposable
     public void Create_NewButThere_ThrowsFileExists()
     {
         string path = _folder.File("f", s_old);
-        FileExistsException e = Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew }));
+        FileExistsException e =
+            Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew }));
         Assert.Equal(path, e.FileName);
         Assert.Equal(s_old, File.ReadAllBytes(path));
         AssertNames("f");
@@ -175,7 +179,8 @@ public sealed class ReplaceTests : IDisposable
         for (int round = 0; round < 50; round++)
         {
             string path = _folder.File($"f{round}");
-            FilePipeWriter[] writers = [.. Enumerable.Range(0, 2).Select(_ => FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew }))];
+            FilePipeWriter[] writers = [.. Enumerable.Range(0, 2)
+                .Select(_ => FilePipeWriter.Create(path, new() { Replace = true, Mode = FileMode.CreateNew }))];
             for (int i = 0; i < 2; i++)
             {
                 await writers[i].WriteAsync(new byte[] { (byte)i }, _stop);
@@ -225,7 +230,8 @@ public sealed class ReplaceTests : IDisposable
         FilePipeWriterOptions options = new() { Replace = true, FlushGuarantee = guarantee };
         Directory.CreateDirectory(_folder.File("folder"));
         Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.File("folder"), options));
-        Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.File("folder") + Path.DirectorySeparatorChar, options));
+        Assert.Throws<UnauthorizedAccessException>(
+            () => FilePipeWriter.Create(_folder.File("folder") + Path.DirectorySeparatorChar, options));
         Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(_folder.File("none/f"), options));
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create("", options));
         Assert.SkipWhen(OperatingSystem.IsWindows(), "The rest is Unix.");
@@ -257,7 +263,8 @@ public sealed class ReplaceTests : IDisposable
         }
 
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, Offset = 1 }));
-        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FileOptions = FileOptions.DeleteOnClose }));
+        Assert.Throws<ArgumentException>(
+            () => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FileOptions = FileOptions.DeleteOnClose }));
         using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Replace = true }));
     }
@@ -322,7 +329,11 @@ public sealed class ReplaceTests : IDisposable
         string path = _folder.File("f", s_old);
 
         // acl(5): the owner and user 12345 may read and write, the group nothing; the mode shows the mask of the list in the group's place.
-        byte[] list = [2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 57, 48, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 16, 0, 6, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255];
+        byte[] list =
+        [
+            2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 57, 48, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 16, 0, 6, 0, 255, 255,
+            255, 255, 32, 0, 0, 0, 255, 255, 255, 255,
+        ];
         Assert.SkipUnless(SetAccessList(path, list), "The file system has no access lists.");
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
@@ -370,12 +381,14 @@ public sealed class ReplaceTests : IDisposable
         writer = FilePipeWriter.Create(_folder.File("first"), new() { Replace = true });
         await writer.CompleteAsync();
         Assert.Equal(0, new FileInfo(target).Length);
-        Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(_folder.File("first"), new() { Replace = true, Mode = FileMode.CreateNew }));
+        Assert.Throws<FileExistsException>(
+            () => FilePipeWriter.Create(_folder.File("first"), new() { Replace = true, Mode = FileMode.CreateNew }));
     }
 
     [Theory]
     [InlineData(UnixFileMode.UserRead | UnixFileMode.UserWrite)]
-    [InlineData(UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute | UnixFileMode.GroupRead | UnixFileMode.GroupWrite | UnixFileMode.OtherWrite)]
+    [InlineData(UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute | UnixFileMode.GroupRead | UnixFileMode.GroupWrite
+        | UnixFileMode.OtherWrite)]
     [UnsupportedOSPlatform("windows")]
     public async Task CompleteAsync_PermissionsOfTheReplaced_AreKeptFromTheStart(UnixFileMode mode)
     {
@@ -425,11 +438,14 @@ public sealed class ReplaceTests : IDisposable
 
         foreach (string prepared in cases)
         {
-            string command = string.Join(' ', "dotnet", Path.Combine(child, "Pipelines.File.Child.dll"), "replace \"$TARGET\" 100000 1000 WriteBehind");
+            string command = string.Join(
+                ' ', "dotnet", Path.Combine(child, "Pipelines.File.Child.dll"), "replace \"$TARGET\" 100000 1000 WriteBehind");
             string asNobody = Environment.UserName == "root" ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
             (int status, string output, string error) = await ChildProcess.RunAsync(
-                $"chmod 755 '{_folder.Path}' && chmod -R a+rX '{child}' && cd '{_folder.Path}' && {prepared} && HOME=/tmp DOTNET_EnableDiagnostics=0 {asNobody}{command}; S=$?; ls -A \"$(dirname $TARGET)\"; exit $S");
-            Assert.SkipWhen(error.Contains("setpriv", StringComparison.Ordinal) || error.Contains("not exist", StringComparison.Ordinal), "The program cannot be reached as nobody here.");
+                $"chmod 755 '{_folder.Path}' && chmod -R a+rX '{child}' && cd '{_folder.Path}' && {prepared} && HOME=/tmp "
+                + $"DOTNET_EnableDiagnostics=0 {asNobody}{command}; S=$?; ls -A \"$(dirname $TARGET)\"; exit $S");
+            Assert.SkipWhen(error.Contains("setpriv", StringComparison.Ordinal) || error.Contains("not exist", StringComparison.Ordinal),
+                "The program cannot be reached as nobody here.");
             Assert.True(status == 3, output + error);
             Assert.Contains("UnauthorizedAccessException", output, StringComparison.Ordinal);
             Assert.DoesNotContain(".pipelines-file-", output, StringComparison.Ordinal);
@@ -439,7 +455,8 @@ public sealed class ReplaceTests : IDisposable
         {
             string command = ChildProcess.Command("replace", "full/f", "4000000", "1000", "WriteBehind");
             (int status, string output, string error) = await ChildProcess.RunAsync(
-                $"cd '{_folder.Path}' && mkdir full && mount -t tmpfs -o size=1m none full && echo old > full/f && {command}; S=$?; cat full/f; ls -A full; umount full; exit $S");
+                $"cd '{_folder.Path}' && mkdir full && mount -t tmpfs -o size=1m none full && echo old > full/f && {command}; S=$?; "
+                + "cat full/f; ls -A full; umount full; exit $S");
             Assert.SkipWhen(error.Contains("mount:", StringComparison.Ordinal), "Nothing may be mounted here.");
             Assert.True(status == 3, output + error);
             Assert.Contains("No space left", output, StringComparison.Ordinal);
@@ -453,8 +470,10 @@ public sealed class ReplaceTests : IDisposable
         // Both have found no such file, and name theirs half a second later.
         ChildProcess.SkipUnlessLinux("strace");
         string path = _folder.File("f");
-        string command = $"strace -f -o /dev/null -e inject=linkat,renameat2:delay_enter=500000 {ChildProcess.Command("replacenew", path, "1000", "1000", "Written")}";
-        (int Status, string Output, string Error)[] results = await Task.WhenAll(ChildProcess.RunAsync(command), ChildProcess.RunAsync(command));
+        string command = $"strace -f -o /dev/null -e inject=linkat,renameat2:delay_enter=500000 "
+            + $"{ChildProcess.Command("replacenew", path, "1000", "1000", "Written")}";
+        (int Status, string Output, string Error)[] results = await Task.WhenAll(
+            ChildProcess.RunAsync(command), ChildProcess.RunAsync(command));
         Assert.SkipWhen(results.Any(result => result.Error.Contains("PTRACE", StringComparison.Ordinal)), "strace may not trace here.");
         Assert.Equal([0, 3], results.Select(result => result.Status).Order());
         Assert.Contains(nameof(FileExistsException), results.Single(result => result.Status == 3).Output, StringComparison.Ordinal);
@@ -469,7 +488,8 @@ public sealed class ReplaceTests : IDisposable
     [InlineData(true, FileMode.Create, 95, 0, "Make Sync Rename SyncFolder")]
     [InlineData(false, FileMode.CreateNew, 95, 0, "Make Sync Rename SyncFolder")]
     [InlineData(false, FileMode.CreateNew, 95, 22, "Make Sync LinkName Unlink SyncFolder")]
-    public async Task CompleteAsync_Durable_SyncsTheFileThenNamesItThenSyncsTheFolder(bool isThere, FileMode mode, int namelessError, int renameError, string order)
+    public async Task CompleteAsync_Durable_SyncsTheFileThenNamesItThenSyncsTheFolder(
+        bool isThere, FileMode mode, int namelessError, int renameError, string order)
     {
         ChildProcess.SkipUnlessLinux();
         string path = _folder.File("f");
@@ -481,7 +501,8 @@ public sealed class ReplaceTests : IDisposable
         foreach (int length in (int[])[0, 100_000])
         {
             RecordedCalls calls = new() { NamelessError = namelessError, RenameNoReplaceError = renameError };
-            FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 200_000 }, calls);
+            FilePipeWriter writer = FilePipeWriter.Create(
+                path, new() { Replace = true, Mode = mode, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 200_000 }, calls);
             Pattern.Fill(writer.GetSpan(length)[..length], 0);
             writer.Advance(length);
             await writer.CompleteAsync();
@@ -513,7 +534,8 @@ public sealed class ReplaceTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux();
         string path = _folder.File("f");
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, new RecordedCalls { BeforeName = () => Directory.CreateDirectory(path) });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true }, new RecordedCalls { BeforeName = () => Directory.CreateDirectory(path) });
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
         await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await writer.CompleteAsync());
         await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await writer.CompleteAsync());
@@ -525,7 +547,8 @@ public sealed class ReplaceTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux();
         string path = _folder.File("f", s_old);
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncError = _ => 5 });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncError = _ => 5 });
         await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Equal(s_old, File.ReadAllBytes(path));
@@ -537,7 +560,8 @@ public sealed class ReplaceTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux();
         string path = _folder.File("f", s_old);
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncFolderError = 5 });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncFolderError = 5 });
         IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Contains("folder", e.Message, StringComparison.Ordinal);
         Assert.Equal(0, new FileInfo(path).Length);
@@ -560,10 +584,12 @@ public sealed class ReplaceTests : IDisposable
     public async Task CompleteAsync_ManyTimes_LeavesNoHandleOpen()
     {
         ChildProcess.SkipUnlessLinux();
-        int Open() => Directory.GetFiles("/proc/self/fd").Count(fd => new FileInfo(fd).LinkTarget?.StartsWith(_folder.Path, StringComparison.Ordinal) == true);
+        int Open() => Directory.GetFiles("/proc/self/fd")
+            .Count(fd => new FileInfo(fd).LinkTarget?.StartsWith(_folder.Path, StringComparison.Ordinal) == true);
         for (int i = 0; i < 20; i++)
         {
-            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
+            FilePipeWriter writer = FilePipeWriter.Create(
+                _folder.File("f"), new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
             if (i % 2 == 0)
             {
                 await writer.CompleteAsync();
@@ -599,7 +625,8 @@ public sealed class ReplaceTests : IDisposable
                 return answer;
             },
         };
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 }, calls);
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, PreallocationSize = 100_000 }, calls);
         Pattern.Bytes(5000).CopyTo(writer.GetMemory(5000));
         writer.Advance(5000);
         List<Task> completions = [writer.CompleteAsync().AsTask()];
@@ -642,5 +669,6 @@ public sealed class ReplaceTests : IDisposable
     private void AssertNames(params string[] names)
         => Assert.Equal(
             names.Order(StringComparer.Ordinal),
-            Directory.EnumerateFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 }).Select(path => Path.GetFileName(path)).Where(name => name != "other").Order(StringComparer.Ordinal));
+            Directory.EnumerateFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 })
+                .Select(path => Path.GetFileName(path)).Where(name => name != "other").Order(StringComparer.Ordinal));
 }

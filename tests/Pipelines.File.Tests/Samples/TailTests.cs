@@ -163,9 +163,13 @@ public sealed partial class TailTests : IDisposable
         Assert.Contains(message, Assert.Single((await error).Split('\n', StringSplitOptions.RemoveEmptyEntries)), StringComparison.Ordinal);
     }
 
-    private static async Task<string?> LineAsync(Process tail) => await GrowingFile.Bounded(tail.StandardOutput.ReadLineAsync(TestContext.Current.CancellationToken));
+    private static async Task<string?> LineAsync(Process tail)
+        => await GrowingFile.Bounded(tail.StandardOutput.ReadLineAsync(TestContext.Current.CancellationToken));
 
-    /// <summary>Ends it in order by SIGTERM. A test run in the background of a script has SIGINT ignored, and its children inherit that: Ctrl-C is checked by .ci/run.</summary>
+    /// <summary>
+    /// Ends it in order by SIGTERM. A test run in the background of a script has SIGINT ignored, and its children inherit that: Ctrl-C is
+    /// checked by .ci/run.
+    /// </summary>
     private static async Task<int> EndAsync(Process tail)
     {
         _ = Kill(tail.Id, 15);
@@ -179,7 +183,8 @@ public sealed partial class TailTests : IDisposable
     // The shell becomes the program, so that signals go there.
     private Process Start(string arguments)
     {
-        Process tail = ChildProcess.Start($"cd '{_folder.Path}' && exec dotnet '{Path.Combine(AppContext.BaseDirectory, "Tail.dll")}' {arguments}");
+        Process tail = ChildProcess.Start(
+            $"cd '{_folder.Path}' && exec dotnet '{Path.Combine(AppContext.BaseDirectory, "Tail.dll")}' {arguments}");
         _started.Add(tail);
         return tail;
     }

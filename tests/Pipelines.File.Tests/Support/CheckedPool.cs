@@ -3,7 +3,9 @@ using System.Runtime.InteropServices;
 
 namespace FilePipelinesTests;
 
-/// <summary>A memory pool that knows what is out, poisons what comes back, and objects to memory that comes back twice, or pinned.</summary>
+/// <summary>
+/// A memory pool that knows what is out, poisons what comes back, and objects to memory that comes back twice, or pinned.
+/// </summary>
 internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool<byte>
 {
     private int _rented;

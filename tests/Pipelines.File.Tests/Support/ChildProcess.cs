@@ -7,10 +7,12 @@ internal static class ChildProcess
 {
     /// <summary>The command line of the child, for a shell.</summary>
     public static string Command(params string[] arguments)
-        => string.Join(' ', new[] { "dotnet", Path.Combine(AppContext.BaseDirectory, "Pipelines.File.Child.dll") }.Concat(arguments).Select(a => $"'{a}'"));
+        => string.Join(' ',
+            new[] { "dotnet", Path.Combine(AppContext.BaseDirectory, "Pipelines.File.Child.dll") }.Concat(arguments).Select(a => $"'{a}'"));
 
     public static Process Start(string shellCommand)
-        => Process.Start(new ProcessStartInfo("/bin/sh", ["-c", shellCommand]) { RedirectStandardOutput = true, RedirectStandardError = true })!;
+        => Process.Start(
+            new ProcessStartInfo("/bin/sh", ["-c", shellCommand]) { RedirectStandardOutput = true, RedirectStandardError = true })!;
 
     public static async Task<(int ExitCode, string Output, string Error)> RunAsync(string shellCommand)
     {
@@ -27,7 +29,8 @@ internal static class ChildProcess
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: it uses Linux system calls and a shell.");
         foreach (string program in programs)
         {
-            bool isThere = (Environment.GetEnvironmentVariable("PATH") ?? "").Split(':').Any(folder => File.Exists(Path.Combine(folder, program)));
+            bool isThere = (Environment.GetEnvironmentVariable("PATH") ?? "").Split(':')
+                .Any(folder => File.Exists(Path.Combine(folder, program)));
             Assert.SkipUnless(isThere, $"{program} is not installed.");
         }
     }

@@ -37,7 +37,8 @@ public sealed class Counters : IDisposable
         {
             _listener.RecordObservableInstruments();
             return (long)(_counted.Where(pair => Is(pair.Key.Instrument)).Sum(pair => pair.Value)
-                + _observed.Where(pair => Is(pair.Key.Instrument)).Sum(pair => pair.Value - (IsLevel(pair.Key.Instrument) ? 0 : _before.GetValueOrDefault(pair.Key))));
+                + _observed.Where(pair => Is(pair.Key.Instrument))
+                    .Sum(pair => pair.Value - (IsLevel(pair.Key.Instrument) ? 0 : _before.GetValueOrDefault(pair.Key))));
 
             bool Is(Instrument instrument) => instrument.Name == "pipelines.file." + name;
         }
@@ -49,7 +50,8 @@ public sealed class Counters : IDisposable
         get
         {
             _listener.RecordObservableInstruments();
-            return [.. _observed.Where(pair => pair.Key.Instrument.Name == "pipelines.file.fallbacks" && pair.Value > _before.GetValueOrDefault(pair.Key)).Select(pair => pair.Key.Tags)];
+            return [.. _observed.Where(pair => pair.Key.Instrument.Name == "pipelines.file.fallbacks"
+                && pair.Value > _before.GetValueOrDefault(pair.Key)).Select(pair => pair.Key.Tags)];
         }
     }
 

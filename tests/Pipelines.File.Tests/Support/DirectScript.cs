@@ -18,7 +18,10 @@ internal sealed unsafe class DirectScript : UnixCalls
     /// <summary>Whether the kernel tells what direct I/O asks for.</summary>
     public bool TellsBlocks { get; init; } = true;
 
-    /// <summary>For a read or a write at an offset: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move. May come from several threads.</summary>
+    /// <summary>
+    /// For a read or a write at an offset: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.
+    /// May come from several threads.
+    /// </summary>
     public Func<bool, long, long?>? OnDirect { get; init; }
 
     public int DirectReads => _directReads;
@@ -29,13 +32,16 @@ internal sealed unsafe class DirectScript : UnixCalls
     public int BufferedWrites => _bufferedWrites;
 
     public FilePipeReader Read(string path, FilePipeReaderOptions options)
-        => Direct.Open(() => FilePipeReader.Create(Open(path, FileMode.Open, FileAccess.Read), options, leaveOpen: false, isOpenedByPath: true));
+        => Direct.Open(
+            () => FilePipeReader.Create(Open(path, FileMode.Open, FileAccess.Read), options, leaveOpen: false, isOpenedByPath: true));
 
     public FilePipeWriter Write(string path, FilePipeWriterOptions options)
-        => Direct.Open(() => FilePipeWriter.Create(Open(path, FileMode.Create, FileAccess.Write), options, leaveOpen: false, isOpenedByPath: true));
+        => Direct.Open(
+            () => FilePipeWriter.Create(Open(path, FileMode.Create, FileAccess.Write), options, leaveOpen: false, isOpenedByPath: true));
 
     public FilePipeWriter Write(SafeFileHandle handle, FilePipeWriterOptions options)
-        => FilePipeWriter.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options, leaveOpen: false, isOpenedByPath: false);
+        => FilePipeWriter.Create(
+            new UnixFile(handle, null, FileProperties.Of(handle, null), this), options, leaveOpen: false, isOpenedByPath: false);
 
     public OpenedFile Open(string path, FileMode mode, FileAccess access)
     {

@@ -5,7 +5,9 @@ namespace FilePipelinesTests;
 /// <summary>Waits for what comes soon, but not at once.</summary>
 internal static class Eventually
 {
-    /// <summary>How long a test waits for what must come: far longer than it takes, on a machine that does many other things, too.</summary>
+    /// <summary>
+    /// How long a test waits for what must come: far longer than it takes, on a machine that does many other things, too.
+    /// </summary>
     public static readonly TimeSpan Limit = TimeSpan.FromSeconds(60);
 
     public static async Task TrueAsync(Func<Task<bool>> isTrue, [CallerArgumentExpression(nameof(isTrue))] string what = "")
@@ -14,12 +16,14 @@ internal static class Eventually
         long begun = Environment.TickCount64;
         for (int wait = 1; !await isTrue(); wait = Math.Min(wait * 2, 64))
         {
-            Assert.True(Environment.TickCount64 - begun < Limit.TotalMilliseconds, $"It has not come true within {Limit.TotalSeconds} s: {what}");
+            Assert.True(Environment.TickCount64 - begun < Limit.TotalMilliseconds,
+                $"It has not come true within {Limit.TotalSeconds} s: {what}");
             await Task.Delay(wait, TestContext.Current.CancellationToken);
         }
     }
 
-    public static Task TrueAsync(Func<bool> isTrue, [CallerArgumentExpression(nameof(isTrue))] string what = "") => TrueAsync(() => Task.FromResult(isTrue()), what);
+    public static Task TrueAsync(Func<bool> isTrue, [CallerArgumentExpression(nameof(isTrue))] string what = "")
+        => TrueAsync(() => Task.FromResult(isTrue()), what);
 
     /// <summary>Until nobody has the file open.</summary>
     public static Task FreeAsync(string path) => TrueAsync(() => IsFree(path));

@@ -1,6 +1,9 @@
 namespace FilePipelinesTests;
 
-/// <summary>Whether the long explorations run whole, which takes minutes: where PIPELINES_FILE_EXPLORE is 1, as in .ci/run. Else they take their first orders only.</summary>
+/// <summary>
+/// Whether the long explorations run whole, which takes minutes: where PIPELINES_FILE_EXPLORE is 1, as in .ci/run. Else they take their
+/// first orders only.
+/// </summary>
 internal static class Exploration
 {
     /// <summary>The trait of what they are: <c>Category</c>.</summary>

@@ -4,7 +4,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary>A FIFO with a write end that is open already, so that opening its read end does not wait; reading it ends when this is disposed.</summary>
+/// <summary>
+/// A FIFO with a write end that is open already, so that opening its read end does not wait; reading it ends when this is disposed.
+/// </summary>
 internal sealed partial class Fifo : IDisposable
 {
     private readonly FileStream _writeEnd;
@@ -14,7 +16,8 @@ internal sealed partial class Fifo : IDisposable
         Path = path;
 
         // Open for both: with nobody at the other end yet, open(2) for writing alone would wait.
-        _writeEnd = new FileStream(File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, bufferSize: 0);
+        _writeEnd = new FileStream(
+            File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, bufferSize: 0);
     }
 
     public string Path { get; }
@@ -22,7 +25,9 @@ internal sealed partial class Fifo : IDisposable
     /// <summary>Skips the test where a FIFO cannot be opened so.</summary>
     public static Fifo Create(TempFolder folder, string name = "fifo") => new(Make(folder, name));
 
-    /// <summary>One that nobody has open yet. Skips the test where there is none, or none that can be opened for both reading and writing.</summary>
+    /// <summary>
+    /// One that nobody has open yet. Skips the test where there is none, or none that can be opened for both reading and writing.
+    /// </summary>
     public static string Make(TempFolder folder, string name = "fifo")
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: it opens a FIFO for both reading and writing (fifo(7)).");

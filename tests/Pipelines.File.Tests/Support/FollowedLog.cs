@@ -5,15 +5,18 @@ namespace FilePipelinesTests;
 /// <summary>The lines of a log, one at a time, with what must not come.</summary>
 internal sealed class FollowedLog : IAsyncDisposable
 {
-    private readonly CancellationTokenSource _ended = CancellationTokenSource.CreateLinkedTokenSource(TestContext.Current.CancellationToken);
+    private readonly CancellationTokenSource _ended = CancellationTokenSource.CreateLinkedTokenSource(
+        TestContext.Current.CancellationToken);
     private readonly IAsyncEnumerator<FollowedLine> _lines;
     private Task<bool>? _pending;
 
     public FollowedLog(string path, LogFollowerOptions? options = null)
-        => _lines = new LogFollower(path, options ?? Quick).ReadLinesAsync(_ended.Token).GetAsyncEnumerator(TestContext.Current.CancellationToken);
+        => _lines = new LogFollower(path, options ?? Quick).ReadLinesAsync(_ended.Token)
+            .GetAsyncEnumerator(TestContext.Current.CancellationToken);
 
     /// <summary>Leaves a renamed file soon: the tests' writers have moved on by then.</summary>
-    public static LogFollowerOptions Quick { get; } = new() { QuietTime = TimeSpan.FromMilliseconds(50), FollowInterval = TimeSpan.FromMilliseconds(25) };
+    public static LogFollowerOptions Quick { get; } =
+        new() { QuietTime = TimeSpan.FromMilliseconds(50), FollowInterval = TimeSpan.FromMilliseconds(25) };
 
     public FollowedLine Current => _lines.Current;
 

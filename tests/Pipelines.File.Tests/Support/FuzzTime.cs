@@ -7,7 +7,8 @@ using Microsoft.FSharp.Core;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// The differential fuzzers: a number of cases each, and more of them for as many seconds as PIPELINES_FILE_FUZZ_SECONDS says. A failure names its seed, and PIPELINES_FILE_SEED begins with that.
+/// The differential fuzzers: a number of cases each, and more of them for as many seconds as PIPELINES_FILE_FUZZ_SECONDS says. A failure
+/// names its seed, and PIPELINES_FILE_SEED begins with that.
 /// </summary>
 internal static class FuzzTime
 {
@@ -15,11 +16,13 @@ internal static class FuzzTime
     public const string Category = "Fuzz";
 
     private static readonly double s_seconds
-        = double.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_FUZZ_SECONDS"), CultureInfo.InvariantCulture, out double given) ? given : 0;
+        = double.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_FUZZ_SECONDS"), CultureInfo.InvariantCulture, out double given)
+            ? given : 0;
 
     /// <summary>Where random tests begin.</summary>
     public static int Seed { get; }
-        = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_SEED"), CultureInfo.InvariantCulture, out int given) ? given : Random.Shared.Next();
+        = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_SEED"), CultureInfo.InvariantCulture, out int given)
+            ? given : Random.Shared.Next();
 
     /// <summary>Has FsCheck try the cases, which grow up to that size.</summary>
     public static void Check(Property property, int cases, int endSize)
@@ -27,7 +30,8 @@ internal static class FuzzTime
             seed =>
             {
                 Replay replay = new(new Rnd((ulong)seed), FSharpOption<int>.None);
-                property.Check(Config.QuickThrowOnFailure.WithMaxTest(cases).WithEndSize(endSize).WithReplay(FSharpOption<Replay>.Some(replay)));
+                property.Check(
+                    Config.QuickThrowOnFailure.WithMaxTest(cases).WithEndSize(endSize).WithReplay(FSharpOption<Replay>.Some(replay)));
                 return Task.CompletedTask;
             },
             times: 1).GetAwaiter().GetResult();

@@ -7,7 +7,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary>A file that a test appends to, rotates and cuts while it is followed, and what a test asks of its follower. Nothing here waits for ever.</summary>
+/// <summary>
+/// A file that a test appends to, rotates and cuts while it is followed, and what a test asks of its follower. Nothing here waits for ever.
+/// </summary>
 internal sealed class GrowingFile : IDisposable
 {
     /// <summary>Short, so that a file which has lost its name is left soon.</summary>
@@ -33,7 +35,8 @@ internal sealed class GrowingFile : IDisposable
     public static FilePipeReaderOptions Options(long offset = 0, long readAhead = 0, long? length = null)
         => new() { Follow = true, FollowInterval = Interval, Offset = offset, PauseReadAheadThreshold = readAhead, Length = length };
 
-    public FilePipeReader Follow(long offset = 0, long readAhead = 0, long? length = null) => FilePipeReader.Create(Path, Options(offset, readAhead, length));
+    public FilePipeReader Follow(long offset = 0, long readAhead = 0, long? length = null)
+        => FilePipeReader.Create(Path, Options(offset, readAhead, length));
 
     /// <summary>To the file that was opened last, whatever its name is by now.</summary>
     public void Append(string text) => _stream.Write(Encoding.UTF8.GetBytes(text));
@@ -64,7 +67,8 @@ internal sealed class GrowingFile : IDisposable
     public static void Delete(string path)
     {
         File.Delete(path);
-        Assert.SkipWhen(File.Exists(path), "Wine 8 keeps the name of a deleted file, and tells of nothing (no pending delete, the same file), until the last one has closed it.");
+        Assert.SkipWhen(File.Exists(path), "Wine 8 keeps the name of a deleted file, and tells of nothing (no pending delete, "
+            + "the same file), until the last one has closed it.");
     }
 
     public static async Task<T> Bounded<T>(Task<T> task) => await task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
@@ -102,7 +106,8 @@ internal sealed class GrowingFile : IDisposable
     }
 
     /// <summary>Begins a read that finds the end, and gives it when it waits there.</summary>
-    public static Task<Task<ReadResult>> WaitAtEndAsync(PipeReader reader) => WaitAtEndUntilAsync(reader, TestContext.Current.CancellationToken);
+    public static Task<Task<ReadResult>> WaitAtEndAsync(PipeReader reader)
+        => WaitAtEndUntilAsync(reader, TestContext.Current.CancellationToken);
 
     /// <inheritdoc cref="WaitAtEndAsync"/>
     public static async Task<Task<ReadResult>> WaitAtEndUntilAsync(PipeReader reader, CancellationToken cancellationToken)
@@ -118,7 +123,13 @@ internal sealed class GrowingFile : IDisposable
     {
         if (!OperatingSystem.IsLinux())
         {
-            FileStream stream = new(path, new FileStreamOptions { Mode = FileMode.OpenOrCreate, Access = FileAccess.Write, Share = FileShare.ReadWrite | FileShare.Delete, BufferSize = 0 });
+            FileStream stream = new(path, new FileStreamOptions
+            {
+                Mode = FileMode.OpenOrCreate,
+                Access = FileAccess.Write,
+                Share = FileShare.ReadWrite | FileShare.Delete,
+                BufferSize = 0,
+            });
             stream.Position = stream.Length;
             return stream;
         }

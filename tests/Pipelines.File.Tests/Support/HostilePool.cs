@@ -40,7 +40,9 @@ internal sealed class HostilePool : MemoryPool<byte>
     /// <summary>Called by every part first.</summary>
     public Action<Part>? OnCall { get; init; }
 
-    /// <summary>Pieces of memory whose owner was not disposed. One whose Dispose throws counts as disposed, as nobody could do more.</summary>
+    /// <summary>
+    /// Pieces of memory whose owner was not disposed. One whose Dispose throws counts as disposed, as nobody could do more.
+    /// </summary>
     public int Rented => Volatile.Read(ref _rented);
 
     public int ReturnedTwice => Volatile.Read(ref _returnedTwice);

@@ -29,17 +29,21 @@ internal static class LineWays
         return lines;
     }
 
-    /// <summary>The file through this library's memory, a caller's that is no array, the runtime's own reader, and all of it in memory at once.</summary>
+    /// <summary>
+    /// The file through this library's memory, a caller's that is no array, the runtime's own reader, and all of it in memory at once.
+    /// </summary>
     public static IEnumerable<PipeReader> ReadersOf(string path, int segmentSize)
     {
         yield return FilePipeReader.Create(path, new() { BufferSize = segmentSize });
         yield return FilePipeReader.Create(path, new() { BufferSize = segmentSize, Pool = new CheckedPool() });
-        yield return PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, 0), new StreamPipeReaderOptions(bufferSize: segmentSize, minimumReadSize: 1));
+        yield return PipeReader.Create(new FileStream(path, FileMode.Open, FileAccess.Read, FileShare.Read, 0),
+            new StreamPipeReaderOptions(bufferSize: segmentSize, minimumReadSize: 1));
         byte[] padded = [0, .. File.ReadAllBytes(path), 0];
         yield return PipeReader.Create(new ReadOnlySequence<byte>(padded, 1, padded.Length - 2));
     }
 
-    public static async Task<List<string>> LinesAsync(PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
+    public static async Task<List<string>> LinesAsync(
+        PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
     {
         List<string> lines = [];
         await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(maxLength, leaveOpen, TestContext.Current.CancellationToken))
@@ -54,7 +58,8 @@ internal static class LineWays
         return lines;
     }
 
-    public static async Task<List<string>> BatchesAsync(PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
+    public static async Task<List<string>> BatchesAsync(
+        PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
     {
         List<string> lines = [];
         await foreach (LineBatch batch in reader.ReadLineBatchesAsync(maxLength, leaveOpen, TestContext.Current.CancellationToken))
@@ -73,7 +78,8 @@ internal static class LineWays
     }
 
     /// <summary>Each line ends where the next one begins, and where its bytes say.</summary>
-    public static async Task<List<string>> OffsetsAsync(PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
+    public static async Task<List<string>> OffsetsAsync(
+        PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
     {
         List<string> lines = [];
         long offset = reader is FilePipeReader file ? file.Position : 0;
@@ -95,10 +101,12 @@ internal static class LineWays
         return lines;
     }
 
-    public static async Task<List<string>> TextAsync(PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
+    public static async Task<List<string>> TextAsync(
+        PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
     {
         List<string> lines = [];
-        await foreach (string line in reader.ReadTextLinesAsync(Encoding.Latin1, maxLength, leaveOpen, TestContext.Current.CancellationToken))
+        await foreach (string line
+            in reader.ReadTextLinesAsync(Encoding.Latin1, maxLength, leaveOpen, TestContext.Current.CancellationToken))
         {
             lines.Add(line);
             if (lines.Count == count)

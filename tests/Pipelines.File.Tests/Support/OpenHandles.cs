@@ -12,8 +12,10 @@ public static class OpenHandles
 
     /// <summary>What these instances watch.</summary>
     public static int Watches()
-        => Directory.EnumerateFileSystemEntries("/proc/self/fd").Where(static descriptor => new FileInfo(descriptor).LinkTarget == "anon_inode:inotify")
-            .Sum(static descriptor => File.ReadLines(descriptor.Replace("/fd/", "/fdinfo/", StringComparison.Ordinal)).Count(static line => line.StartsWith("inotify ", StringComparison.Ordinal)));
+        => Directory.EnumerateFileSystemEntries("/proc/self/fd")
+            .Where(static descriptor => new FileInfo(descriptor).LinkTarget == "anon_inode:inotify")
+            .Sum(static descriptor => File.ReadLines(descriptor.Replace("/fd/", "/fdinfo/", StringComparison.Ordinal))
+                .Count(static line => line.StartsWith("inotify ", StringComparison.Ordinal)));
 
     /// <summary>Waits until nobody has the file open.</summary>
     public static async Task NoneAsync(string path)

@@ -5,8 +5,8 @@ using Pipelines.File.IO;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// The system calls of the Unix back end, made for real, one at a time, and written down as far as a power failure may undo them. A file is known by a number, from 0, in the
-/// order in which they were made or first seen.
+/// The system calls of the Unix back end, made for real, one at a time, and written down as far as a power failure may undo them. A file is
+/// known by a number, from 0, in the order in which they were made or first seen.
 /// </summary>
 internal sealed unsafe class RecordedCalls : UnixCalls
 {
@@ -171,7 +171,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     {
         BeforeName?.Invoke();
         BeforeName = null;
-        return RenameNoReplaceError != 0 ? -RenameNoReplaceError : Recorded(base.RenameNoReplace(from, to), () => new FileCall.Rename(from, to));
+        return RenameNoReplaceError != 0
+            ? -RenameNoReplaceError
+            : Recorded(base.RenameNoReplace(from, to), () => new FileCall.Rename(from, to));
     }
 
     internal override long Unlink(string path) => Recorded(base.Unlink(path), () => new FileCall.Unlink(path));

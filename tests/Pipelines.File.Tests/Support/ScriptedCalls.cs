@@ -5,7 +5,10 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary>The system calls of the Unix back end with a script between: what a call answers instead, how much it may move, or what happens before it.</summary>
+/// <summary>
+/// The system calls of the Unix back end with a script between: what a call answers instead, how much it may move, or what happens before
+/// it.
+/// </summary>
 internal sealed unsafe class ScriptedCalls : UnixCalls
 {
     private int _reads;
@@ -15,7 +18,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private int _syncs;
     private int _uncached;
 
-    /// <summary>By the number of the call from 1: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.</summary>
+    /// <summary>
+    /// By the number of the call from 1: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.
+    /// </summary>
     public Func<int, long?>? OnRead { get; init; }
 
     public Func<int, long?>? OnReadNoWait { get; init; }
@@ -36,7 +41,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     /// <summary>Calls with RWF_DONTCACHE.</summary>
     public int Uncached => _uncached;
 
-    /// <summary>What was taken out of the page cache ("drop"), began to be written ("write") or was waited for ("wait"), and the offset, in order.</summary>
+    /// <summary>
+    /// What was taken out of the page cache ("drop"), began to be written ("write") or was waited for ("wait"), and the offset, in order.
+    /// </summary>
     public ConcurrentQueue<(string Call, long Offset)> CacheCalls { get; } = new();
 
     public int Reads => _reads;
@@ -53,11 +60,13 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         => FilePipeReader.Create(Backend(path, FileMode.Open, FileAccess.Read), options ?? new(), leaveOpen: false);
 
     public FilePipeWriter Write(string path, FilePipeWriterOptions? options = null)
-        => FilePipeWriter.Create(Backend(path, FileMode.Create, FileAccess.Write), options ?? new(), leaveOpen: false, isOpenedByPath: true);
+        => FilePipeWriter.Create(
+            Backend(path, FileMode.Create, FileAccess.Write), options ?? new(), leaveOpen: false, isOpenedByPath: true);
 
     /// <summary>A writer to a handle of the caller's, whose path nobody tells.</summary>
     public FilePipeWriter Write(SafeFileHandle handle, FilePipeWriterOptions? options = null)
-        => FilePipeWriter.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false, isOpenedByPath: false);
+        => FilePipeWriter.Create(
+            new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false, isOpenedByPath: false);
 
     /// <inheritdoc cref="Write(SafeFileHandle, FilePipeWriterOptions?)"/>
     public FilePipeReader Read(SafeFileHandle handle, FilePipeReaderOptions? options = null)
@@ -71,10 +80,13 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => flags == Libc.RWF_NOWAIT && !KnowsWriteNoWait ? -Libc.EOPNOTSUPP
-            : ((flags & Libc.RWF_DONTCACHE) != 0 ? Scripted(OnUncached, ref _uncached, vectors, ref count) : Scripted(OnWrite, ref _writes, vectors, ref count))
+            : ((flags & Libc.RWF_DONTCACHE) != 0
+                ? Scripted(OnUncached, ref _uncached, vectors, ref count)
+                : Scripted(OnWrite, ref _writes, vectors, ref count))
                 ?? Count(base.Write(file, vectors, count, offset, flags));
 
-    internal override long CountCached(SafeFileHandle file, long offset, long length) => OnCountCached?.Invoke(offset) ?? base.CountCached(file, offset, length);
+    internal override long CountCached(SafeFileHandle file, long offset, long length)
+        => OnCountCached?.Invoke(offset) ?? base.CountCached(file, offset, length);
 
     internal override void DropCached(SafeFileHandle file, long offset, long length)
     {

@@ -7,8 +7,8 @@ using Pipelines.File.IO;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// The calls of Windows, made to finish in every way that Windows may choose: at once, with or without a completion; later; later, but before the call
-/// has returned; or with an error.
+/// The calls of Windows, made to finish in every way that Windows may choose: at once, with or without a completion; later; later, but
+/// before the call has returned; or with an error.
 /// </summary>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class ScriptedWindowsCalls : WindowsCalls

@@ -12,7 +12,8 @@ internal static class StressTime
     public static readonly TimeSpan Grace = TimeSpan.FromMinutes(2);
 
     public static double Seconds { get; }
-        = double.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_STRESS_SECONDS"), CultureInfo.InvariantCulture, out double given) ? given : 2;
+        = double.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_STRESS_SECONDS"), CultureInfo.InvariantCulture,
+            out double given) ? given : 2;
 
     /// <summary>Awaits a stress test, and fails where it hangs.</summary>
     /// <param name="stress">What goes on for <see cref="Seconds"/>, and then ends.</param>

@@ -4,13 +4,14 @@ namespace FilePipelinesTests;
 internal static class Warm
 {
     /// <summary>
-    /// Some rounds at least, and then until the last one was good enough: when the runtime compiles code again is its own decision, and until it has, values are boxed. Its thread for that comes
-    /// late on a busy machine. What is never good enough ends after a minute.
+    /// Some rounds at least, and then until the last one was good enough: when the runtime compiles code again is its own decision, and
+    /// until it has, values are boxed. Its thread for that comes late on a busy machine. What is never good enough ends after a minute.
     /// </summary>
     public static IEnumerable<int> Rounds(int least, Func<bool> isGoodEnough)
     {
         long begun = Environment.TickCount64;
-        for (int round = 0; round < least || (!isGoodEnough() && Environment.TickCount64 - begun < Eventually.Limit.TotalMilliseconds); round++)
+        for (int round =
+            0; round < least || (!isGoodEnough() && Environment.TickCount64 - begun < Eventually.Limit.TotalMilliseconds); round++)
         {
             if (round >= least)
             {

@@ -33,7 +33,8 @@ public sealed class TapTests : IDisposable
     [Trait("Category", FuzzTime.Category)]
     public void TappedReader_AnyMixtureOfReads_DoesWhatThePlainOneDoesAndSeesWhatIsConsumed()
     {
-        Gen<ReadAct> act = Gen.Zip(Gen.Elements(Enum.GetValues<Verb>()), Gen.Zip(Gen.Choose(0, 20_000), Gen.Zip(Gen.Choose(0, 100), Gen.Choose(0, 100))))
+        Gen<ReadAct> act = Gen.Zip(
+            Gen.Elements(Enum.GetValues<Verb>()), Gen.Zip(Gen.Choose(0, 20_000), Gen.Zip(Gen.Choose(0, 100), Gen.Choose(0, 100))))
             .Select(t => new ReadAct(t.Item1, t.Item2.Item1, t.Item2.Item2.Item1, Math.Max(t.Item2.Item2.Item1, t.Item2.Item2.Item2)));
         FuzzTime.Check(Prop.ForAll(Gen.ListOf(act).Select(acts => acts.ToArray()).ToArbitrary(), CheckReads), cases: 50, endSize: 40);
     }
@@ -79,7 +80,8 @@ public sealed class TapTests : IDisposable
 
             long length = result.Buffer.Length;
             byte[] hash = SHA256.HashData(result.Buffer.ToArray());
-            reader.AdvanceTo(result.Buffer.GetPosition(length * act.Consumed / 100), result.Buffer.GetPosition(length * act.Examined / 100));
+            reader.AdvanceTo(
+                result.Buffer.GetPosition(length * act.Consumed / 100), result.Buffer.GetPosition(length * act.Examined / 100));
             return $"{result.IsCanceled} {result.IsCompleted} {length} {Convert.ToHexString(hash)}";
         }
     }
@@ -95,7 +97,9 @@ public sealed class TapTests : IDisposable
     {
         byte[] content = Pattern.Bytes(Length);
         using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
-        PipeReader inner = way == "AsyncLate" ? new TestPipeReader(content) { PieceSize = 999, IsLate = true } : FilePipeReader.Create(_folder.File("f", content), new() { BufferSize = 1000 });
+        PipeReader inner = way == "AsyncLate"
+            ? new TestPipeReader(content) { PieceSize = 999, IsLate = true }
+            : FilePipeReader.Create(_folder.File("f", content), new() { BufferSize = 1000 });
         PipeReader reader = inner.Tap(hash);
         using PooledMemoryStream received = new();
         switch (way)
@@ -343,7 +347,8 @@ public sealed class TapTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(length + 1));
         Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1));
         Assert.Equal(0, seen);
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(async () => await writer.WriteAsync(new byte[10], new CancellationToken(canceled: true)));
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            async () => await writer.WriteAsync(new byte[10], new CancellationToken(canceled: true)));
         Assert.Equal(0, seen);
     }
 

@@ -11,7 +11,13 @@ namespace FilePipelinesTests;
 /// <summary>Text and interpolated strings as UTF-8: the bytes of the string, into any writer, without the string.</summary>
 public sealed class WriteUtf8Tests
 {
-    private static readonly IFormatProvider?[] s_providers = [null, CultureInfo.InvariantCulture, CultureInfo.GetCultureInfo("de-DE"), new Shouting()];
+    private static readonly IFormatProvider?[] s_providers =
+    [
+        null,
+        CultureInfo.InvariantCulture,
+        CultureInfo.GetCultureInfo("de-DE"),
+        new Shouting(),
+    ];
 
     [Theory]
     [InlineData("")]
@@ -37,12 +43,20 @@ public sealed class WriteUtf8Tests
         foreach (IFormatProvider? provider in s_providers)
         {
             // string.Create is given the same holes.
-            Check(provider, string.Create(provider, $"{now:O} {1234.5:N2} {-7} x"), w => w.WriteUtf8(provider, $"{now:O} {1234.5:N2} {-7} x"));
-            Check(provider, string.Create(provider, $"[{3,8}] [{3,-8}] [{1.25,10:F3}] [{1.25,-10:F3}]"), w => w.WriteUtf8(provider, $"[{3,8}] [{3,-8}] [{1.25,10:F3}] [{1.25,-10:F3}]"));
-            Check(provider, string.Create(provider, $"{"ü",5}|{"ü",-5}|{"long enough",3}|{'ü',4}|{nothing,3}|"), w => w.WriteUtf8(provider, $"{"ü",5}|{"ü",-5}|{"long enough",3}|{'ü',4}|{nothing,3}|"));
-            Check(provider, string.Create(provider, $"{boxed:F3} {true} {FlushGuarantee.Durable} {FlushGuarantee.Durable,9:D} {new Version(1, 2)}"), w => w.WriteUtf8(provider, $"{boxed:F3} {true} {FlushGuarantee.Durable} {FlushGuarantee.Durable,9:D} {new Version(1, 2)}"));
-            Check(provider, string.Create(provider, $"{IPAddress.Loopback,20} {Guid.Empty:N} {TimeSpan.FromSeconds(5):c} {new Plain()} {new Chars(),-400}"), w => w.WriteUtf8(provider, $"{IPAddress.Loopback,20} {Guid.Empty:N} {TimeSpan.FromSeconds(5):c} {new Plain()} {new Chars(),-400}"));
-            Check(provider, string.Create(provider, $"{new Chars(),400}{(int?)null}{(int?)5:X4}"), w => w.WriteUtf8(provider, $"{new Chars(),400}{(int?)null}{(int?)5:X4}"));
+            Check(provider, string.Create(provider, $"{now:O} {1234.5:N2} {-7} x"),
+                w => w.WriteUtf8(provider, $"{now:O} {1234.5:N2} {-7} x"));
+            Check(provider, string.Create(provider, $"[{3,8}] [{3,-8}] [{1.25,10:F3}] [{1.25,-10:F3}]"),
+                w => w.WriteUtf8(provider, $"[{3,8}] [{3,-8}] [{1.25,10:F3}] [{1.25,-10:F3}]"));
+            Check(provider, string.Create(provider, $"{"ü",5}|{"ü",-5}|{"long enough",3}|{'ü',4}|{nothing,3}|"),
+                w => w.WriteUtf8(provider, $"{"ü",5}|{"ü",-5}|{"long enough",3}|{'ü',4}|{nothing,3}|"));
+            Check(provider,
+                string.Create(provider, $"{boxed:F3} {true} {FlushGuarantee.Durable} {FlushGuarantee.Durable,9:D} {new Version(1, 2)}"),
+                w => w.WriteUtf8(provider, $"{boxed:F3} {true} {FlushGuarantee.Durable} {FlushGuarantee.Durable,9:D} {new Version(1, 2)}"));
+            Check(provider, string.Create(provider, $"{IPAddress.Loopback,20} {Guid.Empty:N} {TimeSpan.FromSeconds(5):c} {new Plain()} "
+                + $"{new Chars(),-400}"), w => w.WriteUtf8(
+                    provider, $"{IPAddress.Loopback,20} {Guid.Empty:N} {TimeSpan.FromSeconds(5):c} {new Plain()} {new Chars(),-400}"));
+            Check(provider, string.Create(provider, $"{new Chars(),400}{(int?)null}{(int?)5:X4}"),
+                w => w.WriteUtf8(provider, $"{new Chars(),400}{(int?)null}{(int?)5:X4}"));
         }
     }
 
@@ -50,7 +64,8 @@ public sealed class WriteUtf8Tests
     public void WriteUtf8_HalfOfASurrogatePair_IsReplaced()
     {
         char half = '\uD83D';
-        Assert.Equal("\uFFFD|  \uFFFD|\uFFFD\uFFFD", Encoding.UTF8.GetString(Bytes(w => w.WriteUtf8($"{half}|{half,3}|{(char?)half}{'\uDE00'}"))));
+        Assert.Equal("\uFFFD|  \uFFFD|\uFFFD\uFFFD",
+            Encoding.UTF8.GetString(Bytes(w => w.WriteUtf8($"{half}|{half,3}|{(char?)half}{'\uDE00'}"))));
     }
 
     [Fact]
@@ -125,7 +140,8 @@ public sealed class WriteUtf8Tests
         Assert.Throws<ArgumentNullException>(() => new ArrayBufferWriter<byte>().WriteUtf8((string)null!));
     }
 
-    private static void Check(IFormatProvider? provider, string expected, Action<IBufferWriter<byte>> write) => Assert.Equal((provider, expected), (provider, Encoding.UTF8.GetString(Bytes(write))));
+    private static void Check(IFormatProvider? provider, string expected, Action<IBufferWriter<byte>> write)
+        => Assert.Equal((provider, expected), (provider, Encoding.UTF8.GetString(Bytes(write))));
 
     /// <summary>What every kind of writer gets, one that gives no byte more than it has to among them.</summary>
     private static byte[] Bytes(Action<IBufferWriter<byte>> write)

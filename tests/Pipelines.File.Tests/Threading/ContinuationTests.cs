@@ -5,7 +5,10 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary>Where a wait goes on: in the awaiter's SynchronizationContext or TaskScheduler unless ConfigureAwait(false) says otherwise, however it ends.</summary>
+/// <summary>
+/// Where a wait goes on: in the awaiter's SynchronizationContext or TaskScheduler unless ConfigureAwait(false) says otherwise, however it
+/// ends.
+/// </summary>
 public sealed class ContinuationTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -41,7 +44,8 @@ public sealed class ContinuationTests : IDisposable
     [InlineData(Ending.Complete, false)]
     [InlineData(Ending.Failure, true)]
     [InlineData(Ending.Failure, false)]
-    public async Task ReadAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(Ending end, bool continueOnCapturedContext)
+    public async Task ReadAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(
+        Ending end, bool continueOnCapturedContext)
     {
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(end) };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
@@ -77,7 +81,8 @@ public sealed class ContinuationTests : IDisposable
     [InlineData(Ending.Token, false)]
     [InlineData(Ending.Failure, true)]
     [InlineData(Ending.Failure, false)]
-    public async Task FlushAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(Ending end, bool continueOnCapturedContext)
+    public async Task FlushAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(
+        Ending end, bool continueOnCapturedContext)
     {
         ScriptedCalls calls = new() { OnWrite = _ => Block(end) };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
@@ -167,7 +172,8 @@ public sealed class ContinuationTests : IDisposable
     [Fact]
     public async Task CompleteAsync_UnderASynchronizationContext_GoesOnThere()
     {
-        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(Ending.BackEnd), OnWrite = _ => Block(Ending.BackEnd) };
+        ScriptedCalls calls =
+            new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(Ending.BackEnd), OnWrite = _ => Block(Ending.BackEnd) };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
         FilePipeWriter writer = calls.Write(_folder.File("g"));
         using PumpContext context = new();

@@ -85,7 +85,8 @@ public sealed class DescriptorPollerTests : IDisposable
     [Fact]
     public void StartAndCancel_FasterThanThePollThreadLooks_GoOn()
     {
-        // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its pipe.
+        // Many waiters make each look of the poll thread slow, and two threads wake it all the while: 64 Ki wake-ups unread would fill its
+        // pipe.
         using Fifo fifo = Fifo.Create(_folder);
         UnixFile backend = Open(fifo.Path);
         List<FileRequest> idle = [.. Enumerable.Range(0, 3000).Select(_ => Begin(backend).Request)];

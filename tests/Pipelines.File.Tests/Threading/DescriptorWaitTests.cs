@@ -40,8 +40,10 @@ public sealed partial class DescriptorWaitTests : IDisposable
     public async Task TryAdd_MoreWaitsThanFilesMayBeOpen_WakesWhoIsReady()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux tells how many files a process may have open.");
-        string limit = File.ReadLines("/proc/self/limits").Single(line => line.StartsWith("Max open files", StringComparison.Ordinal)).Split(' ', StringSplitOptions.RemoveEmptyEntries)[3];
-        Assert.SkipUnless(int.TryParse(limit, CultureInfo.InvariantCulture, out int most) && most <= 30_000, "So many waits would take too long.");
+        string limit = File.ReadLines("/proc/self/limits").Single(line => line.StartsWith("Max open files", StringComparison.Ordinal))
+            .Split(' ', StringSplitOptions.RemoveEmptyEntries)[3];
+        Assert.SkipUnless(
+            int.TryParse(limit, CultureInfo.InvariantCulture, out int most) && most <= 30_000, "So many waits would take too long.");
         using Fifo fifo = Fifo.Create(_folder);
         using Fifo idle = Fifo.Create(_folder, "idle");
         using SafeFileHandle handle = File.OpenHandle(fifo.Path);
@@ -124,7 +126,8 @@ public sealed partial class DescriptorWaitTests : IDisposable
             await Task.WhenAll(waiters.Select(waiter => waiter.Ready.Task)).WaitAsync(Eventually.Limit, _stop);
             Assert.All(waiters, waiter => Assert.Equal(1, waiter.Times));
             byte[] drained = new byte[1];
-            using FileStream reader = new(new SafeFileHandle(handle.DangerousGetHandle(), ownsHandle: false), FileAccess.Read, bufferSize: 0);
+            using FileStream reader = new(
+                new SafeFileHandle(handle.DangerousGetHandle(), ownsHandle: false), FileAccess.Read, bufferSize: 0);
             Assert.Equal(1, reader.Read(drained));
         }
     }

@@ -11,14 +11,17 @@ public sealed class PendingResultTests
     {
         // More pairs of threads than cores: a thread that is interrupted between two steps is what this is about.
         await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => Task.Factory.StartNew(
-            () => PlayAsync(TestContext.Current.CancellationToken), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default).Unwrap()));
+            () => PlayAsync(TestContext.Current.CancellationToken), CancellationToken.None, TaskCreationOptions.LongRunning,
+            TaskScheduler.Default).Unwrap()));
     }
 
     [Fact]
     public async Task GetResult_FromSeveralThreadsAtOnce_LeavesTheNextWaitAlone()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "Nothing of it is of a system, and under Wine 8 threads that all throw at once now and then never end.");
-        Assert.Equal(0, await Task.Factory.StartNew(CountStolenWaits, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default));
+        Assert.SkipWhen(OperatingSystem.IsWindows(),
+            "Nothing of it is of a system, and under Wine 8 threads that all throw at once now and then never end.");
+        Assert.Equal(0,
+            await Task.Factory.StartNew(CountStolenWaits, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default));
     }
 
     private static int CountStolenWaits()

@@ -33,7 +33,8 @@ public sealed class WaitingProcessTests : IDisposable
     public async Task Completions_WhileThePoolIsBusy_TakeTurnsWithItsOtherWorkItemsWhenItIsFree()
     {
         ChildProcess.SkipUnlessLinux("dotnet");
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("turns", _folder.Path)).WaitAsync(Eventually.Limit, _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(
+            "DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("turns", _folder.Path)).WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0, output + error);
         Assert.Equal("1 work item\n1 before another\n20 in all\n", output);
     }
@@ -44,7 +45,8 @@ public sealed class WaitingProcessTests : IDisposable
     public async Task Complete_EveryPoolThreadWaitsForTheSameLock_EndsAllTheSame(string pool)
     {
         ChildProcess.SkipUnlessLinux("dotnet");
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync("DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("underlock", _folder.Path, pool)).WaitAsync(Eventually.Limit, _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(
+            "DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("underlock", _folder.Path, pool)).WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0, output + error);
     }
 
@@ -53,7 +55,8 @@ public sealed class WaitingProcessTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("dotnet");
         string fifo = Fifo.Make(_folder);
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("leave", fifo)).WaitAsync(Eventually.Limit, _stop);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("leave", fifo))
+            .WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0 && output == "left\n", output + error);
     }
 
@@ -75,7 +78,8 @@ public sealed class WaitingProcessTests : IDisposable
         using SafeFileHandle handle = File.OpenHandle(path);
         FilePipeReader[] readers =
         [
-            .. Enumerable.Range(0, 1000).Select(_ => FilePipeReader.Create(new UnixFile(handle, path, FileProperties.Of(handle, path), calls), new() { BufferSize = 128 }, leaveOpen: true)),
+            .. Enumerable.Range(0, 1000).Select(_ => FilePipeReader.Create(
+                new UnixFile(handle, path, FileProperties.Of(handle, path), calls), new() { BufferSize = 128 }, leaveOpen: true)),
         ];
         Task<ReadResult>[] reads = [.. readers.Select(reader => reader.ReadAsync(_stop).AsTask())];
         await Task.Delay(300, _stop);
@@ -83,7 +87,8 @@ public sealed class WaitingProcessTests : IDisposable
         Assert.All(reads, read => Assert.False(read.IsCompleted));
 
         // Another device, and another kind of call, are served meanwhile.
-        FilePipeWriter writer = await FilePipeWriter.OpenAsync(_folder.File("other"), new() { FlushGuarantee = FlushGuarantee.Durable }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(
+            _folder.File("other"), new() { FlushGuarantee = FlushGuarantee.Durable }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         await writer.CompleteAsync();
         stall.Set();
@@ -135,7 +140,8 @@ public sealed class WaitingProcessTests : IDisposable
         void See(string what)
         {
             string thread = Thread.CurrentThread.Name ?? "";
-            bool isOurs = thread.StartsWith(WaitingThreads.ThreadName, StringComparison.Ordinal) || thread.StartsWith(DescriptorPoller.ThreadName, StringComparison.Ordinal);
+            bool isOurs = thread.StartsWith(WaitingThreads.ThreadName, StringComparison.Ordinal)
+                || thread.StartsWith(DescriptorPoller.ThreadName, StringComparison.Ordinal);
             seen.AddOrUpdate(what, isOurs ? thread : "", (_, before) => before.Length > 0 || !isOurs ? before : thread);
         }
 
@@ -158,7 +164,8 @@ public sealed class WaitingProcessTests : IDisposable
     private async Task UseAsync(MemoryPool<byte>? pool)
     {
         string path = _folder.File(Guid.NewGuid().ToString("N"));
-        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new() { Pool = pool, MinimumBufferSize = 1000, PauseWriterThreshold = 4000 }, _stop);
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(
+            path, new() { Pool = pool, MinimumBufferSize = 1000, PauseWriterThreshold = 4000 }, _stop);
         for (int i = 0; i < 50; i++)
         {
             await writer.WriteAsync(Pattern.Bytes(1000, i * 1000), _stop);
@@ -168,7 +175,8 @@ public sealed class WaitingProcessTests : IDisposable
         await writer.CompleteAsync();
         FilePipeReader reader = OperatingSystem.IsWindows()
             ? await FilePipeReader.OpenAsync(path, new() { Pool = pool, BufferSize = 1000, PauseReadAheadThreshold = 4000 }, _stop)
-            : new ScriptedCalls { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => 1000 }.Read(path, new() { Pool = pool, BufferSize = 1000 });
+            : new ScriptedCalls { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => 1000 }.Read(
+                path, new() { Pool = pool, BufferSize = 1000 });
         while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
         {
             reader.AdvanceTo(result.Buffer.End);
@@ -236,7 +244,8 @@ public sealed class WaitingProcessTests : IDisposable
             public override MemoryHandle Pin(int elementIndex = 0)
             {
                 seen();
-                System.Runtime.InteropServices.GCHandle handle = System.Runtime.InteropServices.GCHandle.Alloc(array, System.Runtime.InteropServices.GCHandleType.Pinned);
+                System.Runtime.InteropServices.GCHandle handle = System.Runtime.InteropServices.GCHandle.Alloc(
+                    array, System.Runtime.InteropServices.GCHandleType.Pinned);
                 return new MemoryHandle((byte*)handle.AddrOfPinnedObject() + elementIndex, handle, this);
             }
 

@@ -10,7 +10,8 @@ public sealed class WaitingThreadsTests
     {
         WaitingThreads threads = new(limit: 9);
         using ManualResetEventSlim stall = new();
-        Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(WaitKind.Sync, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Call[] calls = [.. Enumerable.Range(0, 1000)
+            .Select(_ => new Call(WaitKind.Sync, () => stall.Wait(TestContext.Current.CancellationToken)))];
         Array.ForEach(calls, threads.Queue);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 5);
         Assert.Equal(5, threads.ThreadCount);
@@ -55,7 +56,8 @@ public sealed class WaitingThreadsTests
     {
         WaitingThreads threads = new(limit: 16);
         using ManualResetEventSlim stall = new();
-        Call[] calls = [.. Enumerable.Range(0, 12).Select(_ => new Call(WaitKind.Read, () => stall.Wait(TestContext.Current.CancellationToken)))];
+        Call[] calls = [.. Enumerable.Range(0, 12)
+            .Select(_ => new Call(WaitKind.Read, () => stall.Wait(TestContext.Current.CancellationToken)))];
         Array.ForEach(calls, threads.Queue);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
         stall.Set();
@@ -192,7 +194,8 @@ public sealed class WaitingThreadsTests
         Call third = new(WaitKind.Sync, static () => { });
         threads.Queue(first);
         await Eventually.TrueAsync(() => first.HasBegun);
-        Task queued = Task.Factory.StartNew(() => threads.Queue(second), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        Task queued = Task.Factory.StartNew(
+            () => threads.Queue(second), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
         begins.Wait(TestContext.Current.CancellationToken);
 
         // The only thread performs both, and becomes idle.

@@ -1,8 +1,8 @@
 namespace FilePipelinesTests.TwoCallers;
 
 /// <summary>
-/// What one run of a test decided, step by step. <see cref="MoveNext"/> goes on to the next run, and so, one after the other, to every run that there is: a depth-first
-/// search of a tree that nobody has to write down.
+/// What one run of a test decided, step by step. <see cref="MoveNext"/> goes on to the next run, and so, one after the other, to every run
+/// that there is: a depth-first search of a tree that nobody has to write down.
 /// </summary>
 internal sealed class Choices
 {
@@ -32,7 +32,8 @@ internal sealed class Choices
         (int taken, int known) = _steps[_next];
         if (taken >= options || (known != options && known != 0))
         {
-            throw new InvalidOperationException($"A run that was begun in the same way went on in another: step {_next} has {options} options, and had {known}.");
+            throw new InvalidOperationException(
+                $"A run that was begun in the same way went on in another: step {_next} has {options} options, and had {known}.");
         }
 
         _steps[_next++] = (taken, options);

@@ -4,7 +4,10 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests.TwoCallers;
 
-/// <summary>A real file, under the wait for its growth. A <see cref="FollowedOrder"/> decides which reads are handed over, and when those are performed and reported.</summary>
+/// <summary>
+/// A real file, under the wait for its growth. A <see cref="FollowedOrder"/> decides which reads are handed over, and when those are
+/// performed and reported.
+/// </summary>
 internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle, string path, FilePipeBackend kind)
     : OpenedFile(handle, path, FileProperties.Of(handle, path))
 {

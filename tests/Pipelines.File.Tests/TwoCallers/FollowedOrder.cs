@@ -28,8 +28,8 @@ internal enum FollowedSecondCall
 }
 
 /// <summary>
-/// Two calls of a reader that stands at the end of a followed file, and what happens to the file meanwhile, at every moment at which the back end is called, and between the calls. It knows
-/// the file, and nothing of the reader but whether a read waits at the end.
+/// Two calls of a reader that stands at the end of a followed file, and what happens to the file meanwhile, at every moment at which the
+/// back end is called, and between the calls. It knows the file, and nothing of the reader but whether a read waits at the end.
 /// </summary>
 internal sealed class FollowedOrder : IDisposable
 {
@@ -79,7 +79,8 @@ internal sealed class FollowedOrder : IDisposable
     // The wait that has found out what its name means.
     private int _nameKnown = -1;
 
-    internal FollowedOrder(FollowedCall first, FollowedSecondCall second, FilePipeBackend kind, bool isWatched, string path, Choices choices)
+    internal FollowedOrder(
+        FollowedCall first, FollowedSecondCall second, FilePipeBackend kind, bool isWatched, string path, Choices choices)
     {
         _first = first;
         _second = second;
@@ -88,11 +89,13 @@ internal sealed class FollowedOrder : IDisposable
         _choices = choices;
         _writer = System.IO.File.OpenHandle(path, FileMode.Create, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete);
         Append(FirstLength);
-        _backend = new FollowedBackend(this, System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete), path, kind);
+        _backend = new FollowedBackend(
+            this, System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete), path, kind);
 
         // A fifth of it, which a file with a successor is waited for, is nothing.
         _reader = FilePipeReader.Create(
-            _backend, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(1) }, leaveOpen: false, isOpenedByPath: true);
+            _backend, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(1) },
+            leaveOpen: false, isOpenedByPath: true);
         _file = (FollowedFile)_reader.OpenedFile;
 
         // Nobody tells of changes, and nobody looks, but this. The timer was due at once: what it calls is over before a read waits.
@@ -153,7 +156,9 @@ internal sealed class FollowedOrder : IDisposable
             TakeRead();
             _isScripted = true;
             _story.Add("the first call");
-            _call = _first == FollowedCall.ReadAsync ? _reader.ReadAsync(_token.Token).AsTask() : _reader.ReadAtLeastAsync(MinimumSize, _token.Token).AsTask();
+            _call = _first == FollowedCall.ReadAsync
+                ? _reader.ReadAsync(_token.Token).AsTask()
+                : _reader.ReadAtLeastAsync(MinimumSize, _token.Token).AsTask();
             Settle();
             while (_failure is null && _events < MaxEvents && TryStep())
             {
@@ -171,7 +176,8 @@ internal sealed class FollowedOrder : IDisposable
 
         if (_failure is not null)
         {
-            Assert.Fail(string.Join(Environment.NewLine, [_failure, $"{_first} {_second} {_backend.Kind} watched {_isWatched} {_choices}", .. _story]));
+            Assert.Fail(string.Join(
+                Environment.NewLine, [_failure, $"{_first} {_second} {_backend.Kind} watched {_isWatched} {_choices}", .. _story]));
         }
     }
 
@@ -324,7 +330,8 @@ internal sealed class FollowedOrder : IDisposable
     /// <summary>Waits until nothing happens by itself any more.</summary>
     private void Settle()
     {
-        SpinUntil(() => (_call is null || _call.IsCompleted || (IsUnderWay && (_file.IsWaiting || _backend.HasStarted))) && (!IsUnderWay || _file.IsWaiting || _backend.HasStarted));
+        SpinUntil(() => (_call is null || _call.IsCompleted || (IsUnderWay && (_file.IsWaiting || _backend.HasStarted)))
+            && (!IsUnderWay || _file.IsWaiting || _backend.HasStarted));
         if (_call is not null && _call.IsCompleted)
         {
             TakeRead();
@@ -335,7 +342,8 @@ internal sealed class FollowedOrder : IDisposable
         {
             Require(_length <= OffsetOf(_file), "a read waits although there is more, and nobody will tell");
             Require(!_isCut, "a read waits although the file was cut, and nobody will tell");
-            Require(_lengthAtLoss is null || WaitOf(_file).Version != _nameKnown, "a read waits although the name means another file, and nobody will look soon");
+            Require(_lengthAtLoss is null || WaitOf(_file).Version != _nameKnown,
+                "a read waits although the name means another file, and nobody will look soon");
         }
     }
 
@@ -454,7 +462,8 @@ internal sealed class FollowedOrder : IDisposable
     private void CheckError(Exception? error, bool isCanceled)
     {
         Require(!isCanceled || _second is FollowedSecondCall.CancelToken or FollowedSecondCall.CancelPendingRead, "nobody has canceled");
-        Require(error is null or OperationCanceledException || (error is InvalidOperationException && _completion is not null), $"an error that nothing explains: {error}");
+        Require(error is null or OperationCanceledException || (error is InvalidOperationException && _completion is not null),
+            $"an error that nothing explains: {error}");
     }
 
     private void Append(int count)

@@ -5,9 +5,9 @@ using Pipelines.File.Memory;
 namespace FilePipelinesTests.TwoCallers;
 
 /// <summary>
-/// One order of two calls and of what a scripted back end does meanwhile. The second call comes after the first has begun: within it, wherever the reader or the writer has
-/// let go of its lock and called the back end or the caller's memory pool, or after it, before or after each event. As no lock is held there, a call that comes from within
-/// is what a call from another thread would be.
+/// One order of two calls and of what a scripted back end does meanwhile. The second call comes after the first has begun: within it,
+/// wherever the reader or the writer has let go of its lock and called the back end or the caller's memory pool, or after it, before or
+/// after each event. As no lock is held there, a call that comes from within is what a call from another thread would be.
 /// </summary>
 internal abstract class Order : IDisposable
 {

@@ -87,25 +87,30 @@ internal sealed class ReaderOrder : Order
     protected override bool IsOver => _waits.TrueForAll(wait => wait.Kind == WaitKind.Completion) && !IsCompleted;
 
     /// <summary>A read or a copy has begun and not ended, and nothing that would end it has happened, so that another is misuse.</summary>
-    private bool IsReadUnderWay => IsTrying || _waits.Exists(wait => wait is { Kind: WaitKind.Read, MustEnd: false } || (wait.Kind == WaitKind.Copy && IsCopySeen));
+    private bool IsReadUnderWay
+        => IsTrying || _waits.Exists(wait => wait is { Kind: WaitKind.Read, MustEnd: false } || (wait.Kind == WaitKind.Copy && IsCopySeen));
 
     private bool IsCopying => _waits.Concat(_calls).Any(wait => wait.Kind == WaitKind.Copy);
 
-    /// <summary>The reader has to know of the copy: between two of its reads it does not, where the copy is that of PipeReader itself.</summary>
+    /// <summary>
+    /// The reader has to know of the copy: between two of its reads it does not, where the copy is that of PipeReader itself.
+    /// </summary>
     private bool IsCopySeen => PumpOf(_reader) is not null || PendingOf(_reader) is not null;
 
     // Dispose calls Complete and no more, and a copy repeats itself after each step.
     private static int MaxEventsOf(ReaderSituation situation, ReaderCall first, ReaderCall second)
     {
         bool copies = first == ReaderCall.CopyToAsync || second == ReaderCall.CopyToAsync;
-        return first >= ReaderCall.Dispose || second >= ReaderCall.Dispose ? 1 : MaxEvents - (copies ? 1 : 0) - (situation == ReaderSituation.CopyPending ? 2 : 0);
+        return first >= ReaderCall.Dispose || second >= ReaderCall.Dispose ? 1
+            : MaxEvents - (copies ? 1 : 0) - (situation == ReaderSituation.CopyPending ? 2 : 0);
     }
 
     internal static ReaderOrder Parse(string code)
     {
         string[] parts = code.Split(' ');
         return new ReaderOrder(
-            Enum.Parse<ReaderSituation>(parts[0]), parts[1] == "callers", Enum.Parse<ReaderCall>(parts[2]), Enum.Parse<ReaderCall>(parts[3]), Choices.Parse(parts[4]));
+            Enum.Parse<ReaderSituation>(parts[0]), parts[1] == "callers", Enum.Parse<ReaderCall>(parts[2]),
+            Enum.Parse<ReaderCall>(parts[3]), Choices.Parse(parts[4]));
     }
 
     protected override void Begin()
@@ -161,11 +166,13 @@ internal sealed class ReaderOrder : Order
         for (int i = 0; i < _waits.Count;)
         {
             Wait wait = _waits[i];
-            SpinUntil(static state => state.Order.IsSettled(state.Wait), (Order: this, Wait: wait), static state => state.Order.Fail($"{state.Wait.Kind} does not end"));
+            SpinUntil(static state => state.Order.IsSettled(state.Wait), (Order: this, Wait: wait),
+                static state => state.Order.Fail($"{state.Wait.Kind} does not end"));
             if (wait.Kind == WaitKind.Completion && Backend.Releases > 0)
             {
                 // A work item says so, a moment after the release.
-                SpinUntil(static state => state.Wait.IsCompleted, (Order: this, Wait: wait), static state => state.Order.Fail("CompleteAsync is not over although everything is released"));
+                SpinUntil(static state => state.Wait.IsCompleted, (Order: this, Wait: wait),
+                    static state => state.Order.Fail("CompleteAsync is not over although everything is released"));
             }
 
             if (wait.IsCompleted)
@@ -177,7 +184,8 @@ internal sealed class ReaderOrder : Order
             else
             {
                 Require(wait.Kind == WaitKind.Completion || Backend.Started is not null, "somebody waits, and nothing is under way");
-                Require(wait.Kind != WaitKind.Copy || !(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked, "the back end is asked to give up a copy that was canceled");
+                Require(wait.Kind != WaitKind.Copy || !(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked,
+                    "the back end is asked to give up a copy that was canceled");
                 i++;
             }
         }
@@ -221,8 +229,10 @@ internal sealed class ReaderOrder : Order
     protected override void OnPerformed(Answer answer)
     {
         // Who waits now; who comes while it is reported is another matter.
-        Wait? read = _waits.Find(wait => wait is { Kind: WaitKind.Read, MustEnd: false }) ?? _calls.Find(wait => wait.Kind == WaitKind.Read);
-        if (read is not null && (answer is Answer.None or Answer.Error || (answer is not Answer.Canceled && _delivered > _examined && _delivered - _consumed >= read.MinimumSize)))
+        Wait? read = _waits.Find(wait => wait is { Kind: WaitKind.Read, MustEnd: false })
+            ?? _calls.Find(wait => wait.Kind == WaitKind.Read);
+        if (read is not null && (answer is Answer.None or Answer.Error
+            || (answer is not Answer.Canceled && _delivered > _examined && _delivered - _consumed >= read.MinimumSize)))
         {
             read.MustEnd = true;
         }
@@ -244,7 +254,8 @@ internal sealed class ReaderOrder : Order
     {
         Require(operation.Kind == FileRequestKind.Read && operation.Offset == _delivered, "each read goes on where the last one ended");
         Require(operation.Length > 0, "each read asks for bytes");
-        int count = (int)Math.Min(Math.Min(operation.Length, answer == Answer.Short ? ShortAnswer : MaxAnswer), s_source.Length - _delivered);
+        int count = (int)Math.Min(
+            Math.Min(operation.Length, answer == Answer.Short ? ShortAnswer : MaxAnswer), s_source.Length - _delivered);
         int left = count;
         foreach (TransferBuffer buffer in operation.Buffers)
         {
@@ -367,7 +378,8 @@ internal sealed class ReaderOrder : Order
         }
         catch (InvalidOperationException)
         {
-            Require(wait.MustThrow || _calls.Count > 1 || _waits.Exists(wait => wait.Kind == WaitKind.Copy), "a copy that nothing forbids is not refused");
+            Require(wait.MustThrow || _calls.Count > 1 || _waits.Exists(wait => wait.Kind == WaitKind.Copy),
+                "a copy that nothing forbids is not refused");
         }
 
         _calls.Remove(wait);
@@ -382,7 +394,9 @@ internal sealed class ReaderOrder : Order
         _reader.CancelPendingRead();
     }
 
-    /// <summary>Advances over so many of the buffer's bytes; without one, with the positions of the last one, which were consumed, or of none.</summary>
+    /// <summary>
+    /// Advances over so many of the buffer's bytes; without one, with the positions of the last one, which were consumed, or of none.
+    /// </summary>
     private void Advance(int consumed, int examined)
     {
         bool isForeign = !_isBufferOut && _bufferLength > 0;
@@ -408,7 +422,8 @@ internal sealed class ReaderOrder : Order
             if (length > 0)
             {
                 Require(start + consumed >= _consumed, "AdvanceTo with a position before what was consumed is refused");
-                Require(!isForeign || start + consumed > _consumed || _consumed < _delivered, "AdvanceTo twice with the same end is refused");
+                Require(!isForeign || start + consumed > _consumed || _consumed < _delivered,
+                    "AdvanceTo twice with the same end is refused");
                 _consumed = start + consumed;
                 _examined = Math.Max(_consumed, start + examined);
             }
@@ -423,7 +438,8 @@ internal sealed class ReaderOrder : Order
     }
 
     /// <summary>The bytes of a read that has its result and has not returned it may be consumed before.</summary>
-    private void IgnoreResults() => _ignoresResult |= _calls.Count > 0 || _waits.Exists(wait => wait is { Kind: WaitKind.Read, MustEnd: true });
+    private void IgnoreResults()
+        => _ignoresResult |= _calls.Count > 0 || _waits.Exists(wait => wait is { Kind: WaitKind.Read, MustEnd: true });
 
     private void EndReads()
     {
@@ -446,7 +462,8 @@ internal sealed class ReaderOrder : Order
                 return !wait.MustEnd;
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
-                return (PumpOf(_reader) is { } pump ? IsRunning(pump) : PendingOf(_reader) is not null) && Backend.Started is not null && !Backend.IsBusy
+                return (PumpOf(_reader) is { } pump ? IsRunning(pump) : PendingOf(_reader) is not null)
+                    && Backend.Started is not null && !Backend.IsBusy
                     && (!(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked);
             default:
                 return Backend.Releases == 0 && !_waits.Exists(other => other.Kind == WaitKind.Copy && !IsSettled(other));
@@ -462,7 +479,8 @@ internal sealed class ReaderOrder : Order
             {
                 ReadResult result = wait.Read!.TakeResult();
                 Require(!wait.MustThrow, "a read is refused");
-                Require(result.IsCanceled || result.IsCompleted || result.Buffer.Length >= Math.Max(1, wait.MinimumSize) || _ignoresResult, "a read has as much as it was asked for");
+                Require(result.IsCanceled || result.IsCompleted || result.Buffer.Length >= Math.Max(1, wait.MinimumSize) || _ignoresResult,
+                    "a read has as much as it was asked for");
                 Take(result);
             }
             else
@@ -570,7 +588,8 @@ internal sealed class ReaderOrder : Order
             while (!task.IsCompleted && Backend.Started is { } started)
             {
                 Backend.Report(_delivered == s_source.Length ? Answer.None : Answer.Full);
-                SpinUntil(static state => state.Read.IsCompleted || state.Order.Backend.Started is not null, (Order: this, Read: task), static state => state.Order.Fail("A read does not end."));
+                SpinUntil(static state => state.Read.IsCompleted || state.Order.Backend.Started is not null, (Order: this, Read: task),
+                    static state => state.Order.Fail("A read does not end."));
             }
 
             SpinUntil(static read => read.IsCompleted, task, _ => Fail("A read does not end, and nothing is under way."));
@@ -647,7 +666,8 @@ internal sealed class ReaderOrder : Order
 
         public override void Advance(int bytes)
         {
-            order.Require(s_memory.AsSpan(0, bytes).SequenceEqual(s_source.AsSpan(order._consumed, bytes)), "a copy gets the bytes of the file, each once and in order");
+            order.Require(s_memory.AsSpan(0, bytes).SequenceEqual(s_source.AsSpan(order._consumed, bytes)),
+                "a copy gets the bytes of the file, each once and in order");
             order._consumed += bytes;
             order._seen = Math.Max(order._seen, order._consumed);
             order._examined = Math.Max(order._examined, order._consumed);

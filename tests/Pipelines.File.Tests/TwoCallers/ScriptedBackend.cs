@@ -6,7 +6,8 @@ using Pipelines.File.IO;
 namespace FilePipelinesTests.TwoCallers;
 
 /// <summary>
-/// A file in memory, of unknown length. An <see cref="Order"/> decides what it answers, and when; it sees that no operation is used by two, and none after it was given back.
+/// A file in memory, of unknown length. An <see cref="Order"/> decides what it answers, and when; it sees that no operation is used by two,
+/// and none after it was given back.
 /// </summary>
 internal sealed class ScriptedBackend : OpenedFile
 {
@@ -184,7 +185,8 @@ internal sealed class ScriptedBackend : OpenedFile
 
         protected override void Recycle()
         {
-            _backend._order.Require(!IsReturned && _backend._lent != this, "an operation is given back once, and when the system is done with it");
+            _backend._order.Require(
+                !IsReturned && _backend._lent != this, "an operation is given back once, and when the system is done with it");
             IsReturned = true;
             _backend.OperationsOut--;
         }

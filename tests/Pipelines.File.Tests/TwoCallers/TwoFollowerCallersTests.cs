@@ -3,16 +3,20 @@ using Pipelines.File;
 
 namespace FilePipelinesTests.TwoCallers;
 
-/// <summary>Every two calls of a reader of a followed file, in every order with what happens to the file meanwhile: <see cref="FollowedOrder"/>.</summary>
+/// <summary>
+/// Every two calls of a reader of a followed file, in every order with what happens to the file meanwhile: <see cref="FollowedOrder"/>.
+/// </summary>
 [Collection("whole process")]
 public sealed class TwoFollowerCallersTests
 {
-    public static MatrixTheoryData<FollowedCall, FilePipeBackend, bool> Situations { get; } = new(Enum.GetValues<FollowedCall>(), [FilePipeBackend.ThreadPool, FilePipeBackend.Overlapped], [false, true]);
+    public static MatrixTheoryData<FollowedCall, FilePipeBackend, bool> Situations { get; } = new(
+        Enum.GetValues<FollowedCall>(), [FilePipeBackend.ThreadPool, FilePipeBackend.Overlapped], [false, true]);
 
     [Theory]
     [MemberData(nameof(Situations))]
     [Trait("Category", Exploration.Category)]
-    public async Task TwoCalls_InEveryOrderWithWhatHappensToTheFile_LoseNothingAndEnd(FollowedCall first, FilePipeBackend kind, bool isWatched)
+    public async Task TwoCalls_InEveryOrderWithWhatHappensToTheFile_LoseNothingAndEnd(
+        FollowedCall first, FilePipeBackend kind, bool isWatched)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "The back end is scripted, the same on every system; Wine takes minutes.");
         using TempFolder folder = new();
@@ -33,7 +37,8 @@ public sealed class TwoFollowerCallersTests
                 while (--left > 0 && choices.MoveNext());
             }
 
-            Console.WriteLine($"{orders} orders of two calls of a follower: {first}, {kind}, {(isWatched ? "watched" : "not watched")}, {time.ElapsedMilliseconds} ms.");
+            Console.WriteLine($"{orders} orders of two calls of a follower: {first}, {kind}, {(isWatched ? "watched" : "not watched")}, "
+                + $"{time.ElapsedMilliseconds} ms.");
         });
     }
 }

@@ -24,7 +24,8 @@ public sealed class TwoReaderCallersTests
     [Trait("Category", Exploration.Category)]
     public async Task TwoCalls_InEveryOrderWithTheEvents_LoseNothingAndEnd(ReaderSituation situation, bool hasCallersPool)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
+        Assert.SkipWhen(OperatingSystem.IsWindows(),
+            "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
         await OrderThread.RunAsync(() =>
         {
             Stopwatch time = Stopwatch.StartNew();
@@ -45,7 +46,8 @@ public sealed class TwoReaderCallersTests
                 }
             }
 
-            Console.WriteLine($"{orders} orders of two calls of a reader: {situation}, {(hasCallersPool ? "a caller's pool" : "own pool")}, {time.ElapsedMilliseconds} ms.");
+            Console.WriteLine($"{orders} orders of two calls of a reader: "
+                + $"{situation}, {(hasCallersPool ? "a caller's pool" : "own pool")}, {time.ElapsedMilliseconds} ms.");
         });
     }
 }

@@ -25,7 +25,8 @@ public sealed class TwoWriterCallersTests
     [Trait("Category", Exploration.Category)]
     public async Task TwoCalls_InEveryOrderWithTheEvents_WriteWhatIsDueAndEnd(WriterSituation situation, bool hasCallersPool)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
+        Assert.SkipWhen(OperatingSystem.IsWindows(),
+            "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
         await OrderThread.RunAsync(() =>
         {
             Stopwatch time = Stopwatch.StartNew();
@@ -46,7 +47,8 @@ public sealed class TwoWriterCallersTests
                 }
             }
 
-            Console.WriteLine($"{orders} orders of two calls of a writer: {situation}, {(hasCallersPool ? "a caller's pool" : "own pool")}, {time.ElapsedMilliseconds} ms.");
+            Console.WriteLine($"{orders} orders of two calls of a writer: "
+                + $"{situation}, {(hasCallersPool ? "a caller's pool" : "own pool")}, {time.ElapsedMilliseconds} ms.");
         });
     }
 }

@@ -87,7 +87,8 @@ internal sealed class WriterOrder : Order
     {
         string[] parts = code.Split(' ');
         return new WriterOrder(
-            Enum.Parse<WriterSituation>(parts[0]), parts[1] == "callers", Enum.Parse<WriterCall>(parts[2]), Enum.Parse<WriterCall>(parts[3]), Choices.Parse(parts[4]));
+            Enum.Parse<WriterSituation>(parts[0]), parts[1] == "callers", Enum.Parse<WriterCall>(parts[2]),
+            Enum.Parse<WriterCall>(parts[3]), Choices.Parse(parts[4]));
     }
 
     // GetSpan and Dispose call others and no more; where a write is under way already, that is an event less.
@@ -128,7 +129,8 @@ internal sealed class WriterOrder : Order
         for (int i = 0; i < _waits.Count;)
         {
             Wait wait = _waits[i];
-            SpinUntil(static state => state.Order.IsSettled(state.Wait), (Order: this, Wait: wait), static state => state.Order.Fail("It does not end: " + state.Wait.Name));
+            SpinUntil(static state => state.Order.IsSettled(state.Wait), (Order: this, Wait: wait),
+                static state => state.Order.Fail("It does not end: " + state.Wait.Name));
             if (wait.IsCompleted)
             {
                 _waits.RemoveAt(i);
@@ -157,7 +159,8 @@ internal sealed class WriterOrder : Order
 
         Require(Backend.Releases == 1, "the handle is released in the end");
         Require(_waits.Count == 0, "everything has ended");
-        Require(_isAborted || FileError is not null || _hasTakenNone || (_taken >= _due && _taken <= _mostDue), "everything that was due is written, and nothing else");
+        Require(_isAborted || FileError is not null || _hasTakenNone || (_taken >= _due && _taken <= _mostDue),
+            "everything that was due is written, and nothing else");
         Require(_writer.UnflushedBytes == 0, "nothing is unflushed after Complete");
         if (Pool is not null)
         {
@@ -175,7 +178,8 @@ internal sealed class WriterOrder : Order
     {
         foreach (Wait wait in _waits.Concat(_calls))
         {
-            wait.MustEnd |= !wait.IsCompletion && (FileError is not null || _hasTakenNone || (wait.IsDurable ? Durable : _taken) >= wait.Target);
+            wait.MustEnd |= !wait.IsCompletion
+                && (FileError is not null || _hasTakenNone || (wait.IsDurable ? Durable : _taken) >= wait.Target);
         }
     }
 
@@ -231,7 +235,8 @@ internal sealed class WriterOrder : Order
         foreach (TransferBuffer buffer in operation.Buffers)
         {
             int length = Math.Min(left, buffer.Memory.Length);
-            Require(buffer.Memory.Span[..length].SequenceEqual(s_source.AsSpan(_taken, length)), "the file gets the bytes of the caller, each once and in order");
+            Require(buffer.Memory.Span[..length].SequenceEqual(s_source.AsSpan(_taken, length)),
+                "the file gets the bytes of the caller, each once and in order");
             _taken += length;
             left -= length;
         }
@@ -395,7 +400,13 @@ internal sealed class WriterOrder : Order
         }
 
         bool isWithin = _calls.Count > 0 || Backend.IsBusy;
-        Wait wait = new() { Name = call.ToString(), IsCompletion = true, WasAborted = _isAborted, MayReturnEarly = call >= WriterCall.Dispose };
+        Wait wait = new()
+        {
+            Name = call.ToString(),
+            IsCompletion = true,
+            WasAborted = _isAborted,
+            MayReturnEarly = call >= WriterCall.Dispose,
+        };
         _waits.Add(wait);
         switch (call)
         {
@@ -416,7 +427,8 @@ internal sealed class WriterOrder : Order
         if (wait.Caller is { } caller)
         {
             SpinUntil(
-                static state => state.Caller.IsCompleted || (state.Caller.IsWaiting && (state.IsWithin || state.Order.Backend is { IsBusy: false, Started: not null })),
+                static state => state.Caller.IsCompleted
+                    || (state.Caller.IsWaiting && (state.IsWithin || state.Order.Backend is { IsBusy: false, Started: not null })),
                 (Order: this, Caller: caller, IsWithin: isWithin),
                 static state => state.Order.Fail("It does not wait, and does not end."));
         }
@@ -431,7 +443,8 @@ internal sealed class WriterOrder : Order
     }
 
     private bool IsSettled(Wait wait)
-        => wait.IsCompleted || (wait.IsCompletion ? Backend.Releases == 0 && !Backend.IsBusy && (Backend.Started is not null) && (wait.Caller?.IsWaiting ?? true) : !wait.MustEnd);
+        => wait.IsCompleted || (wait.IsCompletion ? Backend.Releases == 0 && !Backend.IsBusy && (Backend.Started is not null)
+            && (wait.Caller?.IsWaiting ?? true) : !wait.MustEnd);
 
     private void Take(Wait wait)
     {
@@ -441,8 +454,10 @@ internal sealed class WriterOrder : Order
             if (wait.IsCompletion)
             {
                 Require(wait.MayReturnEarly || Backend.Releases == 1, "completing is over after everything is released");
-                Require(wait.MayReturnEarly || wait.WasAborted || (FileError is null && !_hasTakenNone), "completing throws what a write has failed with");
-                Require(wait.MayReturnEarly || wait.WasAborted || !_isDurable || Durable == _taken, "completing is over when everything is on the device");
+                Require(wait.MayReturnEarly || wait.WasAborted || (FileError is null && !_hasTakenNone),
+                    "completing throws what a write has failed with");
+                Require(wait.MayReturnEarly || wait.WasAborted || !_isDurable || Durable == _taken,
+                    "completing is over when everything is on the device");
             }
             else if (result.IsCanceled)
             {
@@ -450,7 +465,8 @@ internal sealed class WriterOrder : Order
             }
             else
             {
-                Require(_situation == WriterSituation.WriteBehind || wait.IsDurable || _taken >= wait.Target, "a flush ends when its bytes are written");
+                Require(_situation == WriterSituation.WriteBehind || wait.IsDurable || _taken >= wait.Target,
+                    "a flush ends when its bytes are written");
                 Require(!wait.IsDurable || Durable >= wait.Target, "a durable flush ends when its bytes are on the device");
             }
         }

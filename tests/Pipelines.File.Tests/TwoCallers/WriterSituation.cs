@@ -19,6 +19,8 @@ public enum WriterSituation
     /// <summary>A write is under way that nobody waits for.</summary>
     WriteBehind,
 
-    /// <summary>Nothing is written. The writer is durable and has made its file, so that folder and file are to be synced, also where nothing comes.</summary>
+    /// <summary>
+    /// Nothing is written. The writer is durable and has made its file, so that folder and file are to be synced, also where nothing comes.
+    /// </summary>
     DurableAndNew,
 }

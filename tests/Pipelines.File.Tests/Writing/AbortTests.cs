@@ -6,7 +6,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary>A writer that is given up: on a FIFO whose reader has stalled, in the middle of a write, before anything, and after everything.</summary>
+/// <summary>
+/// A writer that is given up: on a FIFO whose reader has stalled, in the middle of a write, before anything, and after everything.
+/// </summary>
 public sealed class AbortTests : IDisposable
 {
     private readonly TempFolder _folder = new();
@@ -27,8 +29,10 @@ public sealed class AbortTests : IDisposable
     public async Task Abort_WithPendingFlushesOnAStalledFifo_EndsThemAndReleasesEverything(FlushGuarantee guarantee)
     {
         CheckedPool pool = new();
-        using SafeFileHandle readEnd = StalledFifo(out FilePipeWriter writer, new() { Mode = FileMode.Open, FlushGuarantee = guarantee, Pool = pool });
-        Task<FlushResult>[] flushes = [.. Enumerable.Range(0, 3).Select(i => writer.WriteAsync(Pattern.Bytes(200_000, i * 200_000), _stop).AsTask())];
+        using SafeFileHandle readEnd = StalledFifo(
+            out FilePipeWriter writer, new() { Mode = FileMode.Open, FlushGuarantee = guarantee, Pool = pool });
+        Task<FlushResult>[] flushes = [.. Enumerable.Range(0, 3)
+            .Select(i => writer.WriteAsync(Pattern.Bytes(200_000, i * 200_000), _stop).AsTask())];
         Assert.DoesNotContain(flushes, flush => flush.IsCompleted);
         writer.Abort();
         foreach (Task<FlushResult> flush in flushes)
@@ -111,7 +115,8 @@ public sealed class AbortTests : IDisposable
     public async Task Abort_AfterGetMemoryWasRefused_GivesEverythingBack()
     {
         CheckedPool pool = new();
-        using SafeFileHandle readEnd = StalledFifo(out FilePipeWriter writer, new() { Mode = FileMode.Open, Pool = pool, MinimumBufferSize = 4096 });
+        using SafeFileHandle readEnd = StalledFifo(
+            out FilePipeWriter writer, new() { Mode = FileMode.Open, Pool = pool, MinimumBufferSize = 4096 });
         await writer.WriteAsync(Pattern.Bytes(200_001), _stop);
         Task completing = writer.CompleteAsync().AsTask();
 
@@ -127,7 +132,8 @@ public sealed class AbortTests : IDisposable
     {
         CheckedPool pool = new();
         string path = _folder.File("f");
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Written, Pool = pool, PreallocationSize = 100_000 });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { FlushGuarantee = FlushGuarantee.Written, Pool = pool, PreallocationSize = 100_000 });
         await writer.WriteAsync(Pattern.Bytes(1000), _stop);
         Pattern.Fill(writer.GetSpan(500)[..500], 1000);
         writer.Advance(500);
@@ -183,7 +189,8 @@ public sealed class AbortTests : IDisposable
         CheckedPool pool = new();
         using ManualResetEventSlim isCalled = new();
         ScriptedCalls calls = new() { OnWrite = _ => isSync ? null : Block(isCalled), OnSync = _ => Block(isCalled) };
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable, Pool = pool, MinimumBufferSize = 1000 });
+        FilePipeWriter writer = calls.Write(
+            _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable, Pool = pool, MinimumBufferSize = 1000 });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(10_000), _stop).AsTask();
         isCalled.Wait(_stop);
         writer.Abort();
@@ -265,7 +272,14 @@ public sealed class AbortTests : IDisposable
         {
             using SafeFileHandle readEnd = StalledFifo(
                 out FilePipeWriter writer,
-                new() { Mode = FileMode.Open, Pool = pool, MinimumBufferSize = 5000, PauseWriterThreshold = 50_000, FlushGuarantee = (FlushGuarantee)(round % 3) },
+                new()
+                {
+                    Mode = FileMode.Open,
+                    Pool = pool,
+                    MinimumBufferSize = 5000,
+                    PauseWriterThreshold = 50_000,
+                    FlushGuarantee = (FlushGuarantee)(round % 3),
+                },
                 $"fifo{round}");
             Task aborting = Task.Run(
                 () =>

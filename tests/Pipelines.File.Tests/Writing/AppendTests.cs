@@ -20,7 +20,8 @@ public sealed class AppendTests : IDisposable
     public async Task WriteAsync_TwoAppendersInTurns_KeepEveryLineAndKnowWhereTheirOwnAre()
     {
         string path = _folder.File("log", "old\n"u8.ToArray());
-        FilePipeWriterOptions options = new() { Mode = FileMode.Append, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Written };
+        FilePipeWriterOptions options =
+            new() { Mode = FileMode.Append, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Written };
         FilePipeWriter first = FilePipeWriter.Create(path, options);
         FilePipeWriter second = FilePipeWriter.Create(path, options);
         for (int i = 0; i < 100; i++)
@@ -35,7 +36,8 @@ public sealed class AppendTests : IDisposable
 
         await first.CompleteAsync();
         await second.CompleteAsync();
-        Assert.Equal("old\n" + string.Concat(Enumerable.Range(0, 100).Select(i => $"line {i}\n")), await File.ReadAllTextAsync(path, _stop));
+        Assert.Equal("old\n" + string.Concat(Enumerable.Range(0, 100).Select(i => $"line {i}\n")),
+            await File.ReadAllTextAsync(path, _stop));
     }
 
     [Theory]
@@ -46,7 +48,8 @@ public sealed class AppendTests : IDisposable
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine looks for the end and writes there in two steps.");
 
-        // Of every size up to the largest that is kept whole, each a line of one letter; over segments of every size, and from memory of every kind.
+        // Of every size up to the largest that is kept whole, each a line of one letter; over segments of every size, and from memory of
+        // every kind.
         string path = _folder.File("log");
         const int Writers = 4;
         const int Flushes = 200;
@@ -111,11 +114,13 @@ public sealed class AppendTests : IDisposable
         ChildProcess.SkipUnlessLinux();
         string path = _folder.File("log");
         (int status, string output, string error) = await ChildProcess.RunAsync(
-            string.Join(" & ", Enumerable.Range(0, 4).Select(i => ChildProcess.Command("append", path, $"process {i} says", "20000"))) + " & wait");
+            string.Join(" & ", Enumerable.Range(0, 4).Select(i => ChildProcess.Command("append", path, $"process {i} says", "20000")))
+            + " & wait");
         Assert.True(status == 0, output + error);
         string[] lines = await File.ReadAllLinesAsync(path, _stop);
         Assert.Equal(
-            Enumerable.Range(0, 4).SelectMany(i => Enumerable.Range(0, 20_000).Select(line => $"process {i} says {line}")).Order(StringComparer.Ordinal),
+            Enumerable.Range(0, 4).SelectMany(i => Enumerable.Range(0, 20_000).Select(line => $"process {i} says {line}"))
+                .Order(StringComparer.Ordinal),
             lines.Order(StringComparer.Ordinal));
     }
 
@@ -204,7 +209,8 @@ public sealed class AppendTests : IDisposable
         for (int round = 0; round < 300; round++)
         {
             CheckedPool pool = new(100_000);
-            FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append, Pool = pool, Backend = FilePipeBackend.Portable });
+            FilePipeWriter writer = FilePipeWriter.Create(
+                path, new() { Mode = FileMode.Append, Pool = pool, Backend = FilePipeBackend.Portable });
             using Barrier barrier = new(2);
             Task aborting = Task.Run(() =>
             {

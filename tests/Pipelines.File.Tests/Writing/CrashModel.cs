@@ -1,9 +1,10 @@
 namespace FilePipelinesTests;
 
 /// <summary>
-/// What a power failure may leave of a run: everything that a sync has covered, and of the rest any part. Every sector of 512 bytes has any of the contents that were written to it
-/// since its file was last synced, or the one before; a file any of the lengths that it had, also one ahead of its data, which is zeros then; every name any of the files that it meant
-/// since its folder was last synced. Each of these by itself, so in any order.
+/// What a power failure may leave of a run: everything that a sync has covered, and of the rest any part. Every sector of 512 bytes has any
+/// of the contents that were written to it since its file was last synced, or the one before; a file any of the lengths that it had, also
+/// one ahead of its data, which is zeros then; every name any of the files that it meant since its folder was last synced. Each of these by
+/// itself, so in any order.
 /// </summary>
 internal sealed class CrashModel
 {
@@ -64,7 +65,8 @@ internal sealed class CrashModel
     /// <param name="path">The name.</param>
     /// <param name="choose">Gets a number of possibilities, from 1, and chooses one, from 0: the oldest is 0.</param>
     internal byte[]? Crash(string path, Func<int, int> choose)
-        => _names.TryGetValue(path, out List<int?>? versions) && versions[choose(versions.Count)] is int file ? _files[file].Crash(choose) : null;
+        => _names.TryGetValue(path, out List<int?>? versions) && versions[choose(versions.Count)] is int file
+            ? _files[file].Crash(choose) : null;
 
     private void Name(string path, int? file)
     {

@@ -11,16 +11,21 @@ using Pipelines.File.IO;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// Every moment of a run, and what a power failure then may leave: what was acknowledged is there, and nothing is half there. The calls are recorded from a real run; the states are
-/// built by <see cref="CrashModel"/>. PIPELINES_FILE_CRASH_SEED repeats a run, PIPELINES_FILE_CRASH_STATES (100,000) makes it longer: a half of them are of the journal.
+/// Every moment of a run, and what a power failure then may leave: what was acknowledged is there, and nothing is half there. The calls are
+/// recorded from a real run; the states are built by <see cref="CrashModel"/>. PIPELINES_FILE_CRASH_SEED repeats a run,
+/// PIPELINES_FILE_CRASH_STATES (100,000) makes it longer: a half of them are of the journal.
 /// </summary>
 [Trait("Category", StressTime.Category)]
 public sealed class CrashTests : IDisposable
 {
     private const int DefaultStates = 100_000;
 
-    private static readonly int s_states = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_CRASH_STATES"), CultureInfo.InvariantCulture, out int states) ? states : DefaultStates;
-    private static readonly int s_seed = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_CRASH_SEED"), CultureInfo.InvariantCulture, out int seed) ? seed : Random.Shared.Next();
+    private static readonly int s_states =
+        int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_CRASH_STATES"), CultureInfo.InvariantCulture, out int states)
+            ? states : DefaultStates;
+    private static readonly int s_seed =
+        int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_CRASH_SEED"), CultureInfo.InvariantCulture, out int seed)
+            ? seed : Random.Shared.Next();
 
     private static readonly byte[][] s_records = [.. Enumerable.Range(0, 1000).Select(RecordOf)];
 
@@ -89,7 +94,8 @@ public sealed class CrashTests : IDisposable
         calls.Know(handle, _path, JournalRecord.Magic.ToArray());
         int before = calls.Calls.Count;
         FilePipeWriter Write(FilePipeWriterOptions options)
-            => FilePipeWriter.Create(new UnixFile(handle, _path, FileProperties.Of(handle, _path), calls), options, leaveOpen: true, isOpenedByPath: false);
+            => FilePipeWriter.Create(
+                new UnixFile(handle, _path, FileProperties.Of(handle, _path), calls), options, leaveOpen: true, isOpenedByPath: false);
         await using (Journal journal = new(handle, Write, JournalRecord.Magic.Length, JournalRecord.FirstSeed, step: 8192))
         {
             await Task.WhenAll(Enumerable.Range(0, Producers).Select(producer => Task.Run(
@@ -127,7 +133,8 @@ public sealed class CrashTests : IDisposable
 
     private async Task<int> DurableAsync(RecordedCalls calls, int wanted)
     {
-        FilePipeWriter writer = DurableTests.Write(calls, _path, new() { FlushGuarantee = FlushGuarantee.WriteBehind, MinimumBufferSize = 1000 });
+        FilePipeWriter writer = DurableTests.Write(
+            calls, _path, new() { FlushGuarantee = FlushGuarantee.WriteBehind, MinimumBufferSize = 1000 });
         Random random = new(s_seed);
         long written = 0;
         for (int i = 0; i < 60; i++)
@@ -147,7 +154,9 @@ public sealed class CrashTests : IDisposable
         {
             long acknowledged = model.Acknowledged.Count == 0 ? 0 : model.Acknowledged[^1];
             byte[]? content = model.Crash(_path, choose);
-            if (content is null ? acknowledged > 0 : content.Length < acknowledged || Pattern.FirstDifference(content.AsSpan(0, (int)acknowledged)) >= 0)
+            if (content is null
+                ? acknowledged > 0
+                : content.Length < acknowledged || Pattern.FirstDifference(content.AsSpan(0, (int)acknowledged)) >= 0)
             {
                 throw new CrashFoundException($"{acknowledged} bytes were acknowledged, and are not all there.");
             }
@@ -164,7 +173,8 @@ public sealed class CrashTests : IDisposable
         for (int version = 0; version < 12; version++)
         {
             byte[] content = Pattern.Bytes(random.Next(1, 6000), version * 1_000_000L);
-            FilePipeWriter writer = FilePipeWriter.Create(_path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, MinimumBufferSize = 1000 }, calls);
+            FilePipeWriter writer = FilePipeWriter.Create(
+                _path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable, MinimumBufferSize = 1000 }, calls);
             for (int start = 0; start < content.Length; start += 1500)
             {
                 writer.Write(content.AsSpan(start, Math.Min(1500, content.Length - start)));
@@ -200,7 +210,8 @@ public sealed class CrashTests : IDisposable
     }
 
     /// <summary>Checks states of every moment: the oldest and the newest, and as many others as make the number that is wanted.</summary>
-    private static async Task<int> EveryMomentAsync(RecordedCalls recorded, int before, int wanted, Func<CrashModel, Func<int, int>, Task> checkAsync)
+    private static async Task<int> EveryMomentAsync(
+        RecordedCalls recorded, int before, int wanted, Func<CrashModel, Func<int, int>, Task> checkAsync)
     {
         IReadOnlyList<FileCall> calls = recorded.Calls;
         CrashModel model = new();
@@ -214,7 +225,8 @@ public sealed class CrashTests : IDisposable
                 Random random = new(HashOf(s_seed, moment, state));
                 try
                 {
-                    // Nothing of what was not synced, all of it, a little, the half, most: one by one any subset would nearly always be the half.
+                    // Nothing of what was not synced, all of it, a little, the half, most: one by one any subset would nearly always be the
+                    // half.
                     double share = (state % 5) switch { 0 => 0.02, 1 => 0.5, 2 => 0.98, 3 => 0.2, _ => 0.8 };
                     await checkAsync(model, state switch
                     {
@@ -225,7 +237,8 @@ public sealed class CrashTests : IDisposable
                 }
                 catch (CrashFoundException e)
                 {
-                    throw new CrashFoundException($"{e.Message} (moment {moment} of {calls.Count}, state {state}; PIPELINES_FILE_CRASH_SEED={s_seed})");
+                    throw new CrashFoundException(
+                        $"{e.Message} (moment {moment} of {calls.Count}, state {state}; PIPELINES_FILE_CRASH_SEED={s_seed})");
                 }
 
                 states++;

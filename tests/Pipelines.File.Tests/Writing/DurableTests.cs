@@ -80,7 +80,8 @@ public sealed class DurableTests : IDisposable
         }
 
         Assert.False(isTooEarly);
-        Assert.Equal(folderError + secondSyncError != 0, await Record.ExceptionAsync(async () => await writer.CompleteAsync()) is IOException);
+        Assert.Equal(folderError + secondSyncError != 0,
+            await Record.ExceptionAsync(async () => await writer.CompleteAsync()) is IOException);
     }
 
     [Fact]
@@ -333,8 +334,10 @@ public sealed class DurableTests : IDisposable
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == 0, output + error);
         string[] syncs = [.. File.ReadLines(trace).Where(line => line.Contains("sync(", StringComparison.Ordinal))];
-        Assert.Equal(5, syncs.Count(line => line.Contains("fdatasync(", StringComparison.Ordinal) && line.Contains($"<{path}>", StringComparison.Ordinal)));
-        Assert.Equal(folderSyncs, syncs.Count(line => line.Contains(" fsync(", StringComparison.Ordinal) && line.Contains($"<{_folder.Path}>", StringComparison.Ordinal)));
+        Assert.Equal(5, syncs.Count(
+            line => line.Contains("fdatasync(", StringComparison.Ordinal) && line.Contains($"<{path}>", StringComparison.Ordinal)));
+        Assert.Equal(folderSyncs, syncs.Count(
+            line => line.Contains(" fsync(", StringComparison.Ordinal) && line.Contains($"<{_folder.Path}>", StringComparison.Ordinal)));
         if (!isThere)
         {
             Assert.Contains(" fsync(", syncs[1], StringComparison.Ordinal);

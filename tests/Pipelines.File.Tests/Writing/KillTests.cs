@@ -7,13 +7,18 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>A process that is killed at a random moment: every file is whole, and what was acknowledged is there. PIPELINES_FILE_KILLS (20) says how many times.</summary>
+/// <summary>
+/// A process that is killed at a random moment: every file is whole, and what was acknowledged is there. PIPELINES_FILE_KILLS (20) says how
+/// many times.
+/// </summary>
 [Trait("Category", StressTime.Category)]
 public sealed class KillTests : IDisposable
 {
     private const int DefaultKills = 20;
 
-    private static readonly int s_kills = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_KILLS"), CultureInfo.InvariantCulture, out int kills) ? kills : DefaultKills;
+    private static readonly int s_kills =
+        int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_KILLS"), CultureInfo.InvariantCulture, out int kills) ? kills
+            : DefaultKills;
 
     private readonly TempFolder _folder = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
@@ -32,7 +37,8 @@ public sealed class KillTests : IDisposable
             if (replaced >= 0 || File.Exists(_folder.File("file")))
             {
                 byte[] content = await File.ReadAllBytesAsync(_folder.File("file"), _stop);
-                Assert.True(IsVersion(content, replaced) || IsVersion(content, replaced + 1), $"{content.Length} bytes are neither version {replaced} nor the next.");
+                Assert.True(IsVersion(content, replaced) || IsVersion(content, replaced + 1),
+                    $"{content.Length} bytes are neither version {replaced} nor the next.");
             }
 
             int recovered = await RecoverAsync();
@@ -40,7 +46,8 @@ public sealed class KillTests : IDisposable
             records = recovered;
 
             // Only in the instant between linkat(2) and rename(2), and under the name that is documented.
-            string[] others = [.. Directory.GetFiles(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 }).Where(path => Path.GetFileName(path) is not ("file" or "journal"))];
+            string[] others = [.. Directory.GetFiles(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 })
+                .Where(path => Path.GetFileName(path) is not ("file" or "journal"))];
             Assert.All(others, path => Assert.StartsWith(".pipelines-file-", Path.GetFileName(path), StringComparison.Ordinal));
             leftBehind += others.Length;
             Array.ForEach(others, File.Delete);
@@ -63,7 +70,8 @@ public sealed class KillTests : IDisposable
         string[] lines = (await rest).Split('\n');
 
         // The last line may be cut.
-        int Last(string what) => lines.SkipLast(1).Where(line => line.StartsWith(what, StringComparison.Ordinal)).Select(line => int.Parse(line.AsSpan(what.Length), CultureInfo.InvariantCulture)).LastOrDefault(recovered - 1);
+        int Last(string what) => lines.SkipLast(1).Where(line => line.StartsWith(what, StringComparison.Ordinal))
+            .Select(line => int.Parse(line.AsSpan(what.Length), CultureInfo.InvariantCulture)).LastOrDefault(recovered - 1);
         return (Last("replaced "), Last("appended "));
     }
 

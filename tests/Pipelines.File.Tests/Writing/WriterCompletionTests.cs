@@ -102,7 +102,8 @@ public sealed class WriterCompletionTests : IDisposable
     [InlineData((64 * 1024) + 1, FlushGuarantee.WriteBehind, FileOptions.None, false)]
     [InlineData(1, FlushGuarantee.Durable, FileOptions.None, false)]
     [InlineData(1, FlushGuarantee.WriteBehind, FileOptions.WriteThrough, false)]
-    public async Task CompleteAsync_WritesOnTheCallersThreadOnlyWhatDoesNotWait(int length, FlushGuarantee guarantee, FileOptions fileOptions, bool isByCaller)
+    public async Task CompleteAsync_WritesOnTheCallersThreadOnlyWhatDoesNotWait(
+        int length, FlushGuarantee guarantee, FileOptions fileOptions, bool isByCaller)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         using ManualResetEventSlim called = new();
@@ -272,31 +273,37 @@ public sealed class WriterCompletionTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("stat");
         string path = _folder.File("f");
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.CreateNew, PreallocationSize = 10_000_000, Offset = offset });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Mode = FileMode.CreateNew, PreallocationSize = 10_000_000, Offset = offset });
         await writer.WriteAsync(Pattern.Bytes(written), _stop);
         await writer.CompleteAsync();
         Assert.Equal(written == 0 ? 0 : offset + written, new FileInfo(path).Length);
         (_, string blocks, _) = await ChildProcess.RunAsync($"stat -c %b '{path}'");
 
         // Blocks of 512 bytes.
-        Assert.InRange(long.Parse(blocks, System.Globalization.CultureInfo.InvariantCulture), 0, ((written == 0 ? 0 : offset + written) / 512) + 64);
+        Assert.InRange(long.Parse(blocks, System.Globalization.CultureInfo.InvariantCulture), 0,
+            ((written == 0 ? 0 : offset + written) / 512) + 64);
     }
 
     [Fact]
     public void Create_BadInput_ThrowsTypedErrorsThatNameTheFile()
     {
         string missing = _folder.File(Path.Combine("no", "such", "folder"));
-        Assert.Contains(missing, Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(missing)).Message, StringComparison.Ordinal);
-        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.Path)).Message, StringComparison.Ordinal);
+        Assert.Contains(
+            missing, Assert.Throws<DirectoryNotFoundException>(() => FilePipeWriter.Create(missing)).Message, StringComparison.Ordinal);
+        Assert.Contains(_folder.Path, Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(_folder.Path)).Message,
+            StringComparison.Ordinal);
         string absent = _folder.File("absent");
-        Assert.Equal(absent, Assert.Throws<FileNotFoundException>(() => FilePipeWriter.Create(absent, new() { Mode = FileMode.Open })).FileName);
+        Assert.Equal(absent,
+            Assert.Throws<FileNotFoundException>(() => FilePipeWriter.Create(absent, new() { Mode = FileMode.Open })).FileName);
         string present = _folder.File("present", [1]);
         Assert.Throws<FileExistsException>(() => FilePipeWriter.Create(present, new() { Mode = FileMode.CreateNew }));
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(""));
         Assert.Throws<ArgumentNullException>(() => FilePipeWriter.Create((string)null!));
         Assert.Throws<ArgumentNullException>(() => FilePipeWriter.Create((SafeFileHandle)null!));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { MinimumBufferSize = 0 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { PauseWriterThreshold = 10, ResumeWriterThreshold = 11 }));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => FilePipeWriter.Create(present, new() { PauseWriterThreshold = 10, ResumeWriterThreshold = 11 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { Offset = -1 }));
         Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(present, new() { Backend = (FilePipeBackend)99 }));
         Assert.Equal([1], File.ReadAllBytes(present));
@@ -366,7 +373,8 @@ public sealed class WriterCompletionTests : IDisposable
         Task[] completions = [.. Enumerable.Range(0, 64).Select(number => Task.Run(
             () =>
             {
-                FilePipeWriter writer = FilePipeWriter.Create(_folder.File($"f{number}"), new() { Pool = System.Buffers.MemoryPool<byte>.Shared });
+                FilePipeWriter writer = FilePipeWriter.Create(
+                    _folder.File($"f{number}"), new() { Pool = System.Buffers.MemoryPool<byte>.Shared });
                 Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
                 writer.Advance(1000);
                 writer.Complete();
@@ -437,7 +445,8 @@ public sealed class WriterCompletionTests : IDisposable
 
     [Fact]
     public void OpenStandardOutput_Replace_IsRefused()
-        => Assert.Equal(nameof(FilePipeWriterOptions.Replace), Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(new() { Replace = true })).ParamName);
+        => Assert.Equal(nameof(FilePipeWriterOptions.Replace),
+            Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(new() { Replace = true })).ParamName);
 
     [Fact]
     public async Task OpenAsync_TruncateOfAFifo_IsRefused()
@@ -446,7 +455,8 @@ public sealed class WriterCompletionTests : IDisposable
         using Fifo fifo = Fifo.Create(_folder);
         using Microsoft.Win32.SafeHandles.SafeFileHandle readEnd = File.OpenHandle(fifo.Path);
         FilePipeWriterOptions options = new() { Mode = FileMode.Open, Truncate = true };
-        await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeWriter.OpenAsync(fifo.Path, options, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        await Assert.ThrowsAsync<NotSupportedException>(
+            () => FilePipeWriter.OpenAsync(fifo.Path, options, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
     }
 
     [Fact]
@@ -469,24 +479,26 @@ public sealed class WriterCompletionTests : IDisposable
     [Fact]
     public async Task SixtyFourWritersAtOnce_LoseNothing()
     {
-        await Parallel.ForEachAsync(Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
-        {
-            string path = _folder.File($"f{number}");
-            FilePipeWriter writer = FilePipeWriter.Create(path, new() { PauseWriterThreshold = 20_000, MinimumBufferSize = 1000 + number });
-            for (int index = 0; index < 400_000; index += 1000)
+        await Parallel.ForEachAsync(
+            Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
             {
-                await writer.WriteAsync(Pattern.Bytes(1000, index), stop);
-                if (index % 7000 == 0)
+                string path = _folder.File($"f{number}");
+                FilePipeWriter writer = FilePipeWriter.Create(
+                    path, new() { PauseWriterThreshold = 20_000, MinimumBufferSize = 1000 + number });
+                for (int index = 0; index < 400_000; index += 1000)
                 {
-                    writer.CancelPendingFlush();
+                    await writer.WriteAsync(Pattern.Bytes(1000, index), stop);
+                    if (index % 7000 == 0)
+                    {
+                        writer.CancelPendingFlush();
+                    }
                 }
-            }
 
-            await writer.CompleteAsync();
-            byte[] content = await File.ReadAllBytesAsync(path, stop);
-            Assert.Equal(400_000, content.Length);
-            Assert.Equal(-1, Pattern.FirstDifference(content));
-        });
+                await writer.CompleteAsync();
+                byte[] content = await File.ReadAllBytesAsync(path, stop);
+                Assert.Equal(400_000, content.Length);
+                Assert.Equal(-1, Pattern.FirstDifference(content));
+            });
     }
 
     private static long? Note(out int thread, ManualResetEventSlim called)

@@ -39,7 +39,8 @@ public sealed class WriterFailureTests : IDisposable
     [InlineData(3, false, FlushGuarantee.WriteBehind)]
     [InlineData(1, false, FlushGuarantee.Durable)]
     [InlineData(3, true, FlushGuarantee.Durable)]
-    public async Task Complete_EagainFromAFileThatCanSeek_IsAnErrorAndTheFileHoldsWhatCameBefore(int call, bool isAsync, FlushGuarantee guarantee)
+    public async Task Complete_EagainFromAFileThatCanSeek_IsAnErrorAndTheFileHoldsWhatCameBefore(
+        int call, bool isAsync, FlushGuarantee guarantee)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         CheckedPool pool = new();
@@ -48,7 +49,9 @@ public sealed class WriterFailureTests : IDisposable
         FilePipeWriter writer = calls.Write(path, new() { MinimumBufferSize = 500, Pool = pool, FlushGuarantee = guarantee });
         Pattern.Fill(writer.GetSpan(10_000)[..10_000], 0);
         writer.Advance(10_000);
-        Exception? thrown = isAsync ? await Record.ExceptionAsync(async () => await writer.CompleteAsync()) : Record.Exception(() => writer.Complete());
+        Exception? thrown = isAsync
+            ? await Record.ExceptionAsync(async () => await writer.CompleteAsync())
+            : Record.Exception(() => writer.Complete());
         Assert.Contains(path, Assert.IsType<IOException>(thrown).Message, StringComparison.Ordinal);
         Assert.True(writer.OpenedFile.Handle.IsClosed);
         Assert.Equal(Pattern.Bytes((call - 1) * 1000), File.ReadAllBytes(path));
@@ -135,7 +138,9 @@ public sealed class WriterFailureTests : IDisposable
         }
 
         Exception? reason = drops ? new InvalidOperationException() : null;
-        Exception? failure = blocks ? Record.Exception(() => writer.Complete(reason)) : await Record.ExceptionAsync(async () => await writer.CompleteAsync(reason));
+        Exception? failure = blocks
+            ? Record.Exception(() => writer.Complete(reason))
+            : await Record.ExceptionAsync(async () => await writer.CompleteAsync(reason));
         Assert.Equal(failing == 0 ? null : typeof(IOException), failure?.GetType());
         Assert.Equal(0, pool.Rented);
         Assert.Equal(0, pool.ReturnedTwice);
@@ -156,7 +161,8 @@ public sealed class WriterFailureTests : IDisposable
             },
         };
         CheckedPool pool = new();
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 4096, FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = calls.Write(
+            _folder.File("f"), new() { Pool = pool, MinimumBufferSize = 4096, FlushGuarantee = FlushGuarantee.Written });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100_000), _stop).AsTask();
         Assert.True(pool.Rented > 1);
         gate.Set();
@@ -173,7 +179,8 @@ public sealed class WriterFailureTests : IDisposable
     {
         CheckedPool pool = new();
         ScriptedCalls calls = new() { OnWrite = _ => -Libc.EIO };
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = calls.Write(
+            _folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool, FlushGuarantee = FlushGuarantee.Written });
         for (int i = 0; i < 50; i++)
         {
             await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(5000), _stop));
@@ -230,10 +237,12 @@ public sealed class WriterFailureTests : IDisposable
     {
         using Fifo fifo = Fifo.Create(_folder);
         using SafeFileHandle readEnd = File.OpenHandle(fifo.Path);
-        SafeFileHandle handle = File.OpenHandle(isFifo ? fifo.Path : _folder.File("f"), isFifo ? FileMode.Open : FileMode.Create, FileAccess.Write);
+        SafeFileHandle handle = File.OpenHandle(
+            isFifo ? fifo.Path : _folder.File("f"), isFifo ? FileMode.Open : FileMode.Create, FileAccess.Write);
         FilePipeWriter writer = FilePipeWriter.Create(handle, new() { FlushGuarantee = FlushGuarantee.Written });
         handle.Dispose();
-        await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        await Assert.ThrowsAsync<ObjectDisposedException>(
+            () => writer.WriteAsync(Pattern.Bytes(10), _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
         await Assert.ThrowsAsync<ObjectDisposedException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
     }
 
@@ -250,7 +259,8 @@ public sealed class WriterFailureTests : IDisposable
         Assert.SkipUnless(forbid.ExitCode == 0, "The temporary folder's file system, or this user, cannot make a file append-only.");
         try
         {
-            UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+            UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(
+                () => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
             Assert.Contains(path, e.Message, StringComparison.Ordinal);
             Assert.Equal(0, OpenHandles.Of(path));
         }
@@ -303,7 +313,8 @@ public sealed class WriterFailureTests : IDisposable
         string path = _folder.File("f");
 
         // 64 blocks of 512 bytes; the signal that goes with the limit would end the process (setrlimit(2)).
-        (int status, string output, _) = await ChildProcess.RunAsync($"trap '' XFSZ; ulimit -f 64; DOTNET_EnableWriteXorExecute=0 exec {ChildProcess.Command("write", path, "100000", "1000", guarantee)}");
+        (int status, string output, _) = await ChildProcess.RunAsync($"trap '' XFSZ; ulimit -f 64; DOTNET_EnableWriteXorExecute=0 exec "
+            + $"{ChildProcess.Command("write", path, "100000", "1000", guarantee)}");
         Assert.Equal(3, status);
         Assert.Contains(path, output, StringComparison.Ordinal);
         byte[] content = File.ReadAllBytes(path);
@@ -316,7 +327,8 @@ public sealed class WriterFailureTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("sh");
         string path = _folder.File("f");
-        using System.Diagnostics.Process child = ChildProcess.Start("exec " + ChildProcess.Command("write", path, "2000000000", "1234", "Written"));
+        using System.Diagnostics.Process child = ChildProcess.Start(
+            "exec " + ChildProcess.Command("write", path, "2000000000", "1234", "Written"));
         long flushed = 0;
         for (int lines = 0; lines < 500; lines++)
         {
@@ -342,7 +354,8 @@ public sealed class WriterFailureTests : IDisposable
         string path = _folder.File("f");
         string trace = _folder.File("trace");
 
-        string command = $"strace -f -o '{trace}' -e trace=pwritev -e inject=pwritev:{injection} {ChildProcess.Command("write", path, "50000", "1000", "Written")}";
+        string command = $"strace -f -o '{trace}' -e trace=pwritev -e inject=pwritev:{injection} "
+            + $"{ChildProcess.Command("write", path, "50000", "1000", "Written")}";
         (int status, string output, string error) = await ChildProcess.RunAsync(command);
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == expectedStatus, output + error);

@@ -203,7 +203,8 @@ public sealed class WriterFlushTests : IDisposable
         gate.Release(1000);
         if (byToken)
         {
-            OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
+            OperationCanceledException e =
+                await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
             Assert.Equal(source.Token, e.CancellationToken);
         }
         else
@@ -227,7 +228,8 @@ public sealed class WriterFlushTests : IDisposable
     public async Task WriteAsync_LargeWithACanceledToken_KeepsUpToTheThreshold(int length, int kept)
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { PauseWriterThreshold = 1_000_000 });
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => writer.WriteAsync(Pattern.Bytes(length), new CancellationToken(canceled: true)).AsTask());
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(
+            () => writer.WriteAsync(Pattern.Bytes(length), new CancellationToken(canceled: true)).AsTask());
         Assert.Equal(kept, writer.UnflushedBytes);
         await writer.CompleteAsync();
         Assert.True(Pattern.Bytes(kept).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
@@ -261,7 +263,9 @@ public sealed class WriterFlushTests : IDisposable
     {
         using ManualResetEventSlim gate = new();
         ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
-        FilePipeWriter writer = isPortable ? FilePipeWriter.Create(_folder.File("f"), new() { Backend = FilePipeBackend.Portable }) : calls.Write(_folder.File("f"));
+        FilePipeWriter writer = isPortable
+            ? FilePipeWriter.Create(_folder.File("f"), new() { Backend = FilePipeBackend.Portable })
+            : calls.Write(_folder.File("f"));
         Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(50_000_000), _stop).AsTask();
         writer.Abort();
         Assert.True(isPortable || !write.IsCompleted);
@@ -279,7 +283,8 @@ public sealed class WriterFlushTests : IDisposable
         ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         CancellationTokenSource[] sources = [new(), new(), new()];
-        Task<FlushResult>[] flushes = [.. sources.Select((source, i) => writer.WriteAsync(Pattern.Bytes(10, i * 10), source.Token).AsTask())];
+        Task<FlushResult>[] flushes = [.. sources.Select(
+            (source, i) => writer.WriteAsync(Pattern.Bytes(10, i * 10), source.Token).AsTask())];
         await sources[1].CancelAsync();
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flushes[1].WaitAsync(Eventually.Limit, _stop));
         Assert.False(flushes[0].IsCompleted || flushes[2].IsCompleted);
@@ -300,7 +305,8 @@ public sealed class WriterFlushTests : IDisposable
         using CancellationTokenSource source = new();
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), source.Token).AsTask();
         await source.CancelAsync();
-        OperationCanceledException e = await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
+        OperationCanceledException e =
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
         Assert.Equal(source.Token, e.CancellationToken);
 
         // A token that is canceled beforehand loses nothing either.

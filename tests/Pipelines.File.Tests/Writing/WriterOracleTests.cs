@@ -6,7 +6,9 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Random mixtures of operations, done to our writer and to the BCL's over a FileStream: the same file, and the same answers.</summary>
+/// <summary>
+/// Random mixtures of operations, done to our writer and to the BCL's over a FileStream: the same file, and the same answers.
+/// </summary>
 public sealed class WriterOracleTests
 {
     public enum Verb
@@ -41,7 +43,9 @@ public sealed class WriterOracleTests
     [Fact]
     [Trait("Category", FuzzTime.Category)]
     public void AnyMixtureOfOperations_GivesTheFileThatTheBclGives()
-        => FuzzTime.Check(Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()), cases: 100, endSize: 60);
+        => FuzzTime.Check(
+            Prop.ForAll(Scenarios(), scenario => Task.Run(() => CheckAsync(scenario)).WaitAsync(Eventually.Limit).GetAwaiter().GetResult()),
+            cases: 100, endSize: 60);
 
     private static async Task CheckAsync(Scenario scenario)
     {

@@ -98,7 +98,10 @@ public sealed class WriterOverlapTests : IDisposable
         await writer.CompleteAsync();
     }
 
-    /// <summary>The file is closed between two steps of the write, which has its memory and has not handed it over: the bytes are nowhere, so the write must not end well.</summary>
+    /// <summary>
+    /// The file is closed between two steps of the write, which has its memory and has not handed it over: the bytes are nowhere, so the
+    /// write must not end well.
+    /// </summary>
     [Theory]
     [InlineData(FlushGuarantee.WriteBehind)]
     [InlineData(FlushGuarantee.Written)]
@@ -137,10 +140,13 @@ public sealed class WriterOverlapTests : IDisposable
     public async Task Advance_WrongCount_ThrowsAndSaysWhichMistakeItIs()
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
-        Assert.Contains("0 that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1)).Message, StringComparison.Ordinal);
+        Assert.Contains(
+            "0 that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1)).Message, StringComparison.Ordinal);
         int room = writer.GetMemory().Length;
-        Assert.Contains("cannot go back", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1)).Message, StringComparison.Ordinal);
-        Assert.Contains($"{room} that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(room + 1)).Message, StringComparison.Ordinal);
+        Assert.Contains(
+            "cannot go back", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1)).Message, StringComparison.Ordinal);
+        Assert.Contains($"{room} that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(room + 1)).Message,
+            StringComparison.Ordinal);
         Assert.Equal(0, writer.UnflushedBytes);
         writer.Write("x"u8);
         await writer.CompleteAsync();

@@ -71,7 +71,8 @@ public sealed class WriterPipeTests : IDisposable
     [InlineData(true, true, 1)]
     [InlineData(true, false, 1)]
     [InlineData(false, false, 8)]
-    public async Task FlushAsync_ToAnEmptyFifo_IsOneCallByPathAndOneForEachPipeBufWithACallersHandle(bool isOurs, bool knowsWriteNoWait, int callsPerFlush)
+    public async Task FlushAsync_ToAnEmptyFifo_IsOneCallByPathAndOneForEachPipeBufWithACallersHandle(
+        bool isOurs, bool knowsWriteNoWait, int callsPerFlush)
     {
         // 32 KiB: half of what a pipe takes, in segments that are smaller than PIPE_BUF.
         const int Length = 32 * 1024;
@@ -79,7 +80,9 @@ public sealed class WriterPipeTests : IDisposable
         string path = Fifo.Make(_folder);
         using FileStream source = new(OpenBothWays(path), FileAccess.Read, 1);
         FilePipeWriterOptions options = new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Written };
-        FilePipeWriter writer = isOurs ? calls.Write(path, options) : calls.Write(File.OpenHandle(path, FileMode.Open, FileAccess.Write), new() { FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = isOurs
+            ? calls.Write(path, options)
+            : calls.Write(File.OpenHandle(path, FileMode.Open, FileAccess.Write), new() { FlushGuarantee = FlushGuarantee.Written });
         byte[] content = new byte[Length];
         for (int flush = 0; flush < 16; flush++)
         {
@@ -101,11 +104,13 @@ public sealed class WriterPipeTests : IDisposable
         FilePipeReader reader = FilePipeReader.Create(handle, new() { LeaveOpen = true });
 
         // The open file description may be shared with whoever else has the pipe, another process among them.
-        string flags = File.ReadAllLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}").Single(line => line.StartsWith("flags:", StringComparison.Ordinal));
+        string flags = File.ReadAllLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}")
+            .Single(line => line.StartsWith("flags:", StringComparison.Ordinal));
         Assert.Equal(0, Convert.ToInt32(flags["flags:".Length..].Trim(), 8) & Pipelines.File.IO.Libc.O_NONBLOCK);
         await writer.CompleteAsync();
         await reader.CompleteAsync();
     }
 
-    private static SafeFileHandle OpenBothWays(string path) => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+    private static SafeFileHandle OpenBothWays(string path)
+        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 }

@@ -16,7 +16,8 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
     private static readonly long[] s_copiedMebibytes = [1, 128];
     private static readonly (int Minimum, int Maximum)[] s_smallLengths = [(1024, 1024), (4096, 4096), (16384, 16384), (1024, 16384)];
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-copying", "Copying one file to a new one", "FilePipeReader to FilePipeWriter", [Grids[0]])];
+    internal override IEnumerable<Headline> Headlines
+        => [Headline.OfGrids("headline-copying", "Copying one file to a new one", "FilePipeReader to FilePipeWriter", [Grids[0]])];
 
     internal override string Title => "Copying, small files, a large file from the device";
 
@@ -38,13 +39,16 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
             "length",
             16,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
-            "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does. On this file system that takes a little longer than a loop over a buffer that stays in the cache; "
-            + "on one that can share blocks nothing is copied at all. They do it on a thread of the library's own, and a small file pays for the way there and back. Through memory, every byte is copied twice.",
+            "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does. "
+            + "On this file system that takes a little longer than a loop over a buffer that stays in the cache; "
+            + "on one that can share blocks nothing is copied at all. They do it on a thread of the library's own, and a small file pays "
+            + "for the way there and back. Through memory, every byte is copied twice.",
             folder => [.. scale.Points(s_copiedMebibytes, 0).Select(mebibytes =>
             {
                 IntegerFile source = IntegerFile.Make(folder, mebibytes * MiB);
                 string destination = folder.PathOf("copy.bin");
-                return new Column($"{mebibytes} MiB", [.. CopyWays.All.Select(way => new Candidate(way.Name, () => way.RunAsync(source.Path, destination, source.Length), () => File.Delete(destination)))]);
+                return new Column($"{mebibytes} MiB", [.. CopyWays.All.Select(way =>
+                    new Candidate(way.Name, () => way.RunAsync(source.Path, destination, source.Length), () => File.Delete(destination)))]);
             })]);
 
     private static ReportSection Small(ReportScale scale)
@@ -81,7 +85,11 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
             {
                 PageCache.TouchMemory(folder);
                 IntegerFile file = IntegerFile.Make(folder, scale.ColdBytes);
-                ReadWay[] ways = [ReadWays.FileStreamSync, ReadWays.FileStreamAsync, ReadWays.PipeReaderCreate, ReadWays.FilePipeReader, ReadWays.FilePipeReaderAhead, ReadWays.MemoryMapped];
+                ReadWay[] ways =
+                [
+                    ReadWays.FileStreamSync, ReadWays.FileStreamAsync, ReadWays.PipeReaderCreate, ReadWays.FilePipeReader,
+                    ReadWays.FilePipeReaderAhead, ReadWays.MemoryMapped,
+                ];
                 return [.. s_coldSizes.Select(size => new Column(SizeText.Of(size), [.. ways.Select(way => new Candidate(
                     way.Name,
                     () => way.ReadAsync<Int64Sum>(new ReadCase(file, size, FileOptions.SequentialScan)),

@@ -18,7 +18,8 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
 
     internal override IEnumerable<Headline> Headlines =>
     [
-        Headline.OfTimes("headline-follow", "Following a file: how late a line is", "milliseconds, median", "Following a file", [.. _figures.Select(figures => (figures.Way, figures.Median))]),
+        Headline.OfTimes("headline-follow", "Following a file: how late a line is", "milliseconds, median", "Following a file",
+            [.. _figures.Select(figures => (figures.Way, figures.Median))]),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles => [("follow.csv", ToCsv(_figures))];
@@ -28,7 +29,8 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
         StringBuilder csv = new("method,ms_median,ms_99th_percentile,idle_percent_of_a_core,threads\n");
         foreach (FollowFigures way in figures)
         {
-            csv.Append(CultureInfo.InvariantCulture, $"{Figures.Quoted(way.Way)},{way.Median:0.000},{way.NinetyNinth:0.000},{way.IdleCores:0.000},{way.Threads}\n");
+            csv.Append(CultureInfo.InvariantCulture,
+                $"{Figures.Quoted(way.Way)},{way.Median:0.000},{way.NinetyNinth:0.000},{way.IdleCores:0.000},{way.Threads}\n");
         }
 
         return csv.ToString();
@@ -37,14 +39,17 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
     internal override async Task MeasureAsync(Allowance allowance)
     {
         int steps = 0;
-        _figures = await FollowMeasurement.RunAsync(scale.IsQuick ? FollowMeasurement.DefaultTime / 4 : FollowMeasurement.DefaultTime, () => allowance.OnShare(++steps / (double)FollowMeasurement.StepCount));
+        _figures = await FollowMeasurement.RunAsync(scale.IsQuick ? FollowMeasurement.DefaultTime / 4 : FollowMeasurement.DefaultTime,
+            () => allowance.OnShare(++steps / (double)FollowMeasurement.StepCount));
     }
 
     internal override void Write(Page page)
     {
-        page.Paragraph("How late a line is, from before it is appended until its follower has it, while lines come every few milliseconds; and what a thousand files cost that nothing comes to. `tail -F` is another process, whose output comes through a pipe.");
+        page.Paragraph("How late a line is, from before it is appended until its follower has it, while lines come every few milliseconds; "
+            + "and what a thousand files cost that nothing comes to. `tail -F` is another process, whose output comes through a pipe.");
         page.Table(
-            ["way", "late, median", "late, 99th percentile", $"{Figures.Count(FollowMeasurement.IdleFiles)} idle files, of a core", "threads for it"],
+            ["way", "late, median", "late, 99th percentile", $"{Figures.Count(FollowMeasurement.IdleFiles)} idle files, of a core",
+                "threads for it"],
             _figures.Select(way => (IReadOnlyList<string>)
             [
                 Figures.Emphasised(way.Way),
@@ -54,10 +59,13 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
                 Figures.Count(way.Threads),
             ]));
         FollowFigures own = Best(Origin.Own)!;
-        page.Paragraph($"Asked for: 1 ms in the median and 5 ms at the 99th percentile ({Bar(own.Median <= 1 && own.NinetyNinth <= 5)}), under 1 % of a core for a thousand idle files and no thread each ({Bar(own.IdleCores < 1 && own.Threads < FollowMeasurement.IdleFiles / 10)}).");
+        page.Paragraph($"Asked for: 1 ms in the median and 5 ms at the 99th percentile ({Bar(own.Median <= 1 && own.NinetyNinth <= 5)}), "
+            + "under 1 % of a core for a thousand idle files and no thread each "
+            + $"({Bar(own.IdleCores < 1 && own.Threads < FollowMeasurement.IdleFiles / 10)}).");
 
         static string Bar(bool isMet) => isMet ? "met" : "**missed**";
     }
 
-    private FollowFigures? Best(Origin origin) => _figures.Where(figures => Origins.Of(figures.Way) == origin).MinBy(figures => figures.Median);
+    private FollowFigures? Best(Origin origin)
+        => _figures.Where(figures => Origins.Of(figures.Way) == origin).MinBy(figures => figures.Median);
 }

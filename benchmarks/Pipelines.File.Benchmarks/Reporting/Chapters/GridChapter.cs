@@ -20,7 +20,8 @@ internal abstract class GridChapter(IReadOnlyList<ReportSection> sections) : Rep
         {
             double share = section.Weight / weight;
             double before = done;
-            _results.Add(await section.MeasureAsync(new Allowance(allowance.Time * share, part => allowance.OnShare(before + (part * share)))));
+            _results.Add(
+                await section.MeasureAsync(new Allowance(allowance.Time * share, part => allowance.OnShare(before + (part * share)))));
             done += share;
         }
     }

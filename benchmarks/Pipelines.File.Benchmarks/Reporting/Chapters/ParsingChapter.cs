@@ -18,14 +18,18 @@ internal sealed class ParsingChapter(ReportScale scale)
 
     internal override string Title => "Parsers";
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-lines", "Counting the lines of a file", "FilePipeReader.ReadLineBatchesAsync", [Grids[0]])];
+    internal override IEnumerable<Headline> Headlines
+        => [Headline.OfGrids("headline-lines", "Counting the lines of a file", "FilePipeReader.ReadLineBatchesAsync", [Grids[0]])];
 
     internal override void Write(Page page)
     {
-        page.Paragraph("The same parser over every way to get at the lines; the limit is the same file already in memory. `StreamReader` gives strings, as programs without pipelines use it.");
+        page.Paragraph("The same parser over every way to get at the lines; the limit is the same file already in memory. "
+            + "`StreamReader` gives strings, as programs without pipelines use it.");
         page.Picture(
             "parsers.svg",
-            BarChart.Draw($"Time for {SizeText.Of(scale.ParsedBytes)}, milliseconds", [.. Grids.Select(result => new BarGroup(result.Section.Title, [.. result.Points[0].Rows.Select(row => (row.Name, row.Microseconds.Median, Figures.Time(row.Microseconds.Median)))]))]),
+            BarChart.Draw($"Time for {SizeText.Of(scale.ParsedBytes)}, milliseconds",
+                [.. Grids.Select(result => new BarGroup(result.Section.Title, [.. result.Points[0].Rows.Select(
+                    row => (row.Name, row.Microseconds.Median, Figures.Time(row.Microseconds.Median)))]))]),
             "Bars: time to parse a file by each way");
         foreach (SectionResult result in Grids)
         {
@@ -33,7 +37,8 @@ internal sealed class ParsingChapter(ReportScale scale)
         }
     }
 
-    private static ReportSection MakeSection<TParser>(ReportScale scale, string key, string title, Func<TemporaryFolder, long, TextFile> make)
+    private static ReportSection MakeSection<TParser>(
+        ReportScale scale, string key, string title, Func<TemporaryFolder, long, TextFile> make)
         where TParser : struct, ILineParser
         => new(
             key,

@@ -26,7 +26,10 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
 
     internal override void Write(Page page)
     {
-        page.Paragraph("A file of incrementing 64-bit integers is opened, read to its end and closed; the last eight bytes of every buffer are looked at, and have to be the integer that stands there. Dashed, faint lines are the figures of 2019 (Windows 10, .NET Core 2.1); the pale stroke behind a dot spans the quartiles. `MemoryMappedPipeReader` is favoured here: of a buffer of 256 KiB it touches one page, where every other way has brought all of it.");
+        page.Paragraph("A file of incrementing 64-bit integers is opened, read to its end and closed; the last eight bytes of every buffer "
+            + "are looked at, and have to be the integer that stands there. Dashed, faint lines are the figures of 2019 (Windows 10, "
+            + ".NET Core 2.1); the pale stroke behind a dot spans the quartiles. `MemoryMappedPipeReader` is favoured here: "
+            + "of a buffer of 256 KiB it touches one page, where every other way has brought all of it.");
         WriteMeans(page);
         foreach ((int MiB, bool IsAsynchronous) grid in _grids)
         {
@@ -35,7 +38,9 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
         }
 
         page.Heading(3, "Every byte touched");
-        page.Paragraph("The same, but the program adds up all the integers, a vector at a time. Where a call brings more than a core's cache holds, the sum has to fetch the bytes again. `MemoryMappedFile` is here and not above, where it would look at one page of each buffer and leave the others alone.");
+        page.Paragraph("The same, but the program adds up all the integers, a vector at a time. Where a call brings more than a core's "
+            + "cache holds, the sum has to fetch the bytes again. `MemoryMappedFile` is here and not above, where it would look at one "
+            + "page of each buffer and leave the others alone.");
         foreach (SectionResult result in Grids.Where(result => result.Section.Key.StartsWith("sum-", StringComparison.Ordinal)))
         {
             page.Grid(result);
@@ -47,7 +52,8 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             "allocation.svg",
             BarChart.Draw(
                 "Allocated for one file with buffers of 16 KiB, by the whole process (logarithmic)",
-                [.. _grids.Where(grid => !grid.IsAsynchronous).Select(ResultOf).Select(result => new BarGroup(result.Section.Title, [.. result.Points[middle].Rows.Select(row => (row.Name, row.AllocatedBytes, SizeText.OfAmount(row.AllocatedBytes)))]))],
+                [.. _grids.Where(grid => !grid.IsAsynchronous).Select(ResultOf).Select(result => new BarGroup(result.Section.Title,
+                    [.. result.Points[middle].Rows.Select(row => (row.Name, row.AllocatedBytes, SizeText.OfAmount(row.AllocatedBytes)))]))],
                 logarithmicFrom: 50),
             "Bars: bytes allocated for one file by each way to read");
     }
@@ -56,8 +62,12 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
     private void WriteMeans(Page page)
     {
         bool[] kinds = [.. _grids.Select(grid => grid.IsAsynchronous).Distinct()];
-        page.Paragraph($"In 2019 the benchmark report of Pipelines.File.Unofficial concluded that no file pipeline is worth having: its adapters cost {Figures.Number(Mean2019("PipelineAdapter", isAsynchronous: false))} times a synchronous `FileStream` in the geometric mean of this grid, its native reader {Figures.Number(Mean2019("PipelineNative", isAsynchronous: false))} times. On .NET {Environment.Version.Major} `FilePipeReader` takes **{Figures.Number(Mean(Own, isAsynchronous: false))}**.");
-        page.Paragraph("Time against `FileStreamSync`, geometric mean of ten points each (five buffer sizes, 4 and 128 MiB; sequential: `FileOptions.SequentialScan`, asynchronous: that and `FileOptions.Asynchronous`). Less than 1 is faster.");
+        page.Paragraph($"In 2019 the benchmark report of Pipelines.File.Unofficial concluded that no file pipeline is worth having: "
+            + $"its adapters cost {Figures.Number(Mean2019("PipelineAdapter", isAsynchronous: false))} times a synchronous `FileStream` in "
+            + $"the geometric mean of this grid, its native reader {Figures.Number(Mean2019("PipelineNative", isAsynchronous: false))} "
+            + $"times. On .NET {Environment.Version.Major} `FilePipeReader` takes **{Figures.Number(Mean(Own, isAsynchronous: false))}**.");
+        page.Paragraph("Time against `FileStreamSync`, geometric mean of ten points each (five buffer sizes, 4 and 128 MiB; sequential: "
+            + "`FileOptions.SequentialScan`, asynchronous: that and `FileOptions.Asynchronous`). Less than 1 is faster.");
         page.Table(
             ["way", .. kinds.Select(kind => $"2019, {NameOf(kind)}"), .. kinds.Select(kind => $"now, {NameOf(kind)}"), "now, allocated"],
             ResultOf(_grids[0]).Methods.Select(method => (IReadOnlyList<string>)
@@ -67,7 +77,8 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
                 .. kinds.Select(kind => Figures.Emphasised(method, Figures.Number(Mean(method, kind)))),
                 Figures.Amount(ResultOf(_grids[0]).Of(method).Select(measured => measured.AllocatedBytes)),
             ]));
-        page.Paragraph("What is allocated for one file depends on the buffer size for some: the least and the most of five are given. `pread(2)` is the limit of one call a buffer, with nothing of .NET between.");
+        page.Paragraph("What is allocated for one file depends on the buffer size for some: the least and the most of five are given. "
+            + "`pread(2)` is the limit of one call a buffer, with nothing of .NET between.");
 
         static string NameOf(bool isAsynchronous) => isAsynchronous ? "asynchronous" : "sequential";
 
@@ -89,7 +100,8 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
         SectionResult[] results = [.. _grids.Select(ResultOf)];
         (string Way, double Mean)[] means =
         [
-            .. results[0].Methods.Select(way => (way, Figures.GeometricMean(results.SelectMany(result => result.Of(way).Zip(result.Of(ReadWays.KernelCopyName), (own, copy) => own.Ratio.Median / copy.Ratio.Median))))),
+            .. results[0].Methods.Select(way => (way, Figures.GeometricMean(results.SelectMany(
+                result => result.Of(way).Zip(result.Of(ReadWays.KernelCopyName), (own, copy) => own.Ratio.Median / copy.Ratio.Median))))),
         ];
         return new Headline(
             "headline-copy",
@@ -98,7 +110,8 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             IsRate: false,
             [
                 .. new[] { Origin.Own, Origin.ByHand, Origin.Net, Origin.Other }
-                    .Select(origin => means.Where(mean => origin == Origin.Own ? mean.Way == Own : Origins.Of(mean.Way) == origin).OrderBy(mean => mean.Mean).FirstOrDefault())
+                    .Select(origin => means.Where(mean => origin == Origin.Own ? mean.Way == Own : Origins.Of(mean.Way) == origin)
+                        .OrderBy(mean => mean.Mean).FirstOrDefault())
                     .Where(mean => mean.Way is not null)
                     .Select(mean => new HeadlineBar(Origins.Of(mean.Way), mean.Way, mean.Mean, Figures.Number(mean.Mean))),
             ],
@@ -109,10 +122,12 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
     private SectionResult ResultOf((int MiB, bool IsAsynchronous) grid) => Find(KeyOf(grid))!;
 
     private double Mean(string method, bool isAsynchronous)
-        => Figures.GeometricMean(_grids.Where(grid => grid.IsAsynchronous == isAsynchronous).SelectMany(grid => ResultOf(grid).Of(method)).Select(measured => measured.Ratio.Median));
+        => Figures.GeometricMean(_grids.Where(grid => grid.IsAsynchronous == isAsynchronous).SelectMany(grid => ResultOf(grid).Of(method))
+            .Select(measured => measured.Ratio.Median));
 
     private static double Mean2019(string method, bool isAsynchronous)
-        => Figures.GeometricMean(PublishedRatio.ReadGrid2019.Where(ratio => ratio.Method == method && ratio.IsAsynchronous == isAsynchronous).Select(ratio => ratio.Ratio));
+        => Figures.GeometricMean(PublishedRatio.ReadGrid2019
+            .Where(ratio => ratio.Method == method && ratio.IsAsynchronous == isAsynchronous).Select(ratio => ratio.Ratio));
 
     // Two adapters of 2019 differ by nothing that can be seen: one of them is drawn.
     private static IEnumerable<LineSeries> LinesOf2019((int MiB, bool IsAsynchronous) grid)
@@ -121,19 +136,29 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             .GroupBy(ratio => ratio.Method)
             .Where(group => group.Key != "PipelineAdapter3")
             .Select(group => new LineSeries(
-                group.Key switch { "PipelineNative" => "2019: native reader", "PipelineAdapter" => "2019: FileStream to Pipe", "PipelineAdapter2" => "2019: GetReader(stream)", _ => $"2019: {group.Key}" },
+                group.Key switch
+                {
+                    "PipelineNative" => "2019: native reader",
+                    "PipelineAdapter" => "2019: FileStream to Pipe",
+                    "PipelineAdapter2" => "2019: GetReader(stream)",
+                    _ => $"2019: {group.Key}",
+                },
                 [.. group.OrderBy(ratio => ratio.BufferSize).Select(ratio => ((double)ratio.BufferSize, Spread.Of([ratio.Ratio])))],
                 IsFaint: true));
 
-    private static string KeyOf((int MiB, bool IsAsynchronous) grid) => $"read-{grid.MiB}-{(grid.IsAsynchronous ? "asynchronous" : "sequential")}";
+    private static string KeyOf((int MiB, bool IsAsynchronous) grid)
+        => $"read-{grid.MiB}-{(grid.IsAsynchronous ? "asynchronous" : "sequential")}";
 
     private static List<ReportSection> MakeSections(ReportScale scale) =>
     [
-        .. scale.Points(s_allGrids, 0, 1).Select(grid => Section<LastEightBytes>(scale, KeyOf(grid), string.Empty, grid, ReadWays.All, (grid.MiB == 4 ? 16 : 55) * (grid.IsAsynchronous ? 0.7 : 1))),
-        .. scale.Points([4, 128], 0).Select(mebibytes => Section<Int64Sum>(scale, $"sum-{mebibytes}", ", every byte summed", (mebibytes, false), [.. ReadWays.All, ReadWays.MemoryMapped], mebibytes == 4 ? 12 : 45)),
+        .. scale.Points(s_allGrids, 0, 1).Select(grid => Section<LastEightBytes>(
+            scale, KeyOf(grid), string.Empty, grid, ReadWays.All, (grid.MiB == 4 ? 16 : 55) * (grid.IsAsynchronous ? 0.7 : 1))),
+        .. scale.Points([4, 128], 0).Select(mebibytes => Section<Int64Sum>(scale, $"sum-{mebibytes}", ", every byte summed",
+            (mebibytes, false), [.. ReadWays.All, ReadWays.MemoryMapped], mebibytes == 4 ? 12 : 45)),
     ];
 
-    private static ReportSection Section<TWork>(ReportScale scale, string key, string work, (int MiB, bool IsAsynchronous) grid, IReadOnlyList<ReadWay> ways, double weight)
+    private static ReportSection Section<TWork>(
+        ReportScale scale, string key, string work, (int MiB, bool IsAsynchronous) grid, IReadOnlyList<ReadWay> ways, double weight)
         where TWork : struct, IBufferWork
     {
         FileOptions options = FileOptions.SequentialScan | (grid.IsAsynchronous ? FileOptions.Asynchronous : FileOptions.None);
@@ -143,9 +168,13 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             "buffer size",
             weight,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-            "**Reading.** With buffers of 64 and 256 KiB the copy out of the page cache is nearly all of the time, the same for every way, and there are few calls left to save: `pread(2)` alone is no faster. What is left is luck with the alignment of an array, and the cache: "
-            + "a `FilePipeReader` brings up to 256 KiB a call, and a program that touches every byte finds part of that in the L2 cache no longer. "
-            + "**Read-ahead** copies on a second core, and the program then fetches the bytes from there: it pays where the program has work to do meanwhile or the file is not in the page cache, and costs where neither is so. "
+            "**Reading.** With buffers of 64 and 256 KiB the copy out of the page cache is nearly all of the time, the same for every way, "
+            + "and there are few calls left to save: `pread(2)` alone is no faster. What is left is luck with the alignment of an array, "
+            + "and the cache: "
+            + "a `FilePipeReader` brings up to 256 KiB a call, and a program that touches every byte finds part of that in the L2 cache no "
+            + "longer. "
+            + "**Read-ahead** copies on a second core, and the program then fetches the bytes from there: it pays where the program has "
+            + "work to do meanwhile or the file is not in the page cache, and costs where neither is so. "
             + "**A mapping** copies nothing; the section on it says when that is faster, and what it costs.",
             folder =>
             {

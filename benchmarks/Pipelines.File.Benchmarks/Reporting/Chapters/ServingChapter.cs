@@ -3,7 +3,9 @@ using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Reporting.Chapters;
 
-/// <summary>What benchmarks/serve.sh has printed, which measures servers from outside and is run by itself: quoted, with its own date.</summary>
+/// <summary>
+/// What benchmarks/serve.sh has printed, which measures servers from outside and is run by itself: quoted, with its own date.
+/// </summary>
 /// <param name="path">The file with it; <see langword="null"/> where there is none.</param>
 internal sealed class ServingChapter(string? path) : ReportChapter
 {
@@ -22,7 +24,8 @@ internal sealed class ServingChapter(string? path) : ReportChapter
         get
         {
             (string Point, IReadOnlyList<(string Way, double PerSecond)> Ways)[] points = [.. Points()];
-            return points.Length == 0 ? [] : [Headline.OfRates("headline-serving", $"Serving files over HTTP, {points[^1].Point}", "requests a second", points)];
+            return points.Length == 0 ? []
+                : [Headline.OfRates("headline-serving", $"Serving files over HTTP, {points[^1].Point}", "requests a second", points)];
         }
     }
 
@@ -59,15 +62,18 @@ internal sealed class ServingChapter(string? path) : ReportChapter
         }
     }
 
-    // The rows "file | server | requests/s | …" by file, that of 64 KiB last. Kestrel as it comes, the same with this library, and nginx: what else there is explains them.
+    // The rows "file | server | requests/s | …" by file, that of 64 KiB last. Kestrel as it comes, the same with this library, and nginx:
+    // what else there is explains them.
     private IEnumerable<(string Point, IReadOnlyList<(string Way, double PerSecond)> Ways)> Points()
         => _lines.Where(line => line.StartsWith('|'))
             .Select(CellsOf)
-            .Where(cells => cells.Length >= 3 && WayOf(cells[1]) is not null && double.TryParse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture, out _))
+            .Where(cells => cells.Length >= 3 && WayOf(cells[1]) is not null
+                && double.TryParse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture, out _))
             .GroupBy(cells => cells[0])
             .Select(file => (
                 file.Key,
-                (IReadOnlyList<(string Way, double)>)[.. file.Select(cells => (WayOf(cells[1])!, double.Parse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture)))]))
+                (IReadOnlyList<(string Way, double)>)[.. file.Select(
+                    cells => (WayOf(cells[1])!, double.Parse(cells[2], NumberStyles.Number, CultureInfo.InvariantCulture)))]))
             .Where(point => point.Item2.Any(way => Origins.IsOwn(way.Way)) && point.Item2.Any(way => Origins.IsRival(way.Way)))
             .OrderBy(point => point.Key == "64 KiB");
 

@@ -29,12 +29,16 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
     {
         get
         {
-            StringBuilder csv = new("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n");
+            StringBuilder csv = new("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,"
+                + "ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n");
             foreach ((bool isReads, int atOnce, IReadOnlyList<WaitingFigures> ways) in _waits.Points)
             {
                 foreach (WaitingFigures way in ways)
                 {
-                    csv.Append(CultureInfo.InvariantCulture, $"{(isReads ? "read" : "flush")},{atOnce},{Figures.Quoted(way.Way)},{way.OperationsPerSecond.Median:0},{way.Ratio.LowerQuartile:0.000},{way.Ratio.Median:0.000},{way.Ratio.UpperQuartile:0.000},{way.Median:0.000},{way.NinetyNinth:0.000},{way.CpuMicroseconds:0.0},{way.DelayMedian:0.000},{way.DelayNinetyNinth:0.000},{way.DelayLongest:0.000},{way.PoolThreads}\n");
+                    csv.Append(CultureInfo.InvariantCulture, $"{(isReads ? "read" : "flush")},{atOnce},{Figures.Quoted(way.Way)},"
+                        + $"{way.OperationsPerSecond.Median:0},{way.Ratio.LowerQuartile:0.000},{way.Ratio.Median:0.000},"
+                        + $"{way.Ratio.UpperQuartile:0.000},{way.Median:0.000},{way.NinetyNinth:0.000},{way.CpuMicroseconds:0.0},"
+                        + $"{way.DelayMedian:0.000},{way.DelayNinetyNinth:0.000},{way.DelayLongest:0.000},{way.PoolThreads}\n");
                 }
             }
 
@@ -43,11 +47,15 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
     }
 
     internal override async Task MeasureAsync(Allowance allowance)
-        => _waits = await WaitsResult.MeasureAsync(scale.IsQuick ? 2 : 7, scale.IsQuick ? [HeldTo] : WaitingMeasurement.Counts, allowance.OnShare);
+        => _waits = await WaitsResult.MeasureAsync(
+            scale.IsQuick ? 2 : 7, scale.IsQuick ? [HeldTo] : WaitingMeasurement.Counts, allowance.OnShare);
 
     internal override void Write(Page page)
     {
-        page.Paragraph("Cold reads of 4 KiB at random places, and flushes of 512 B that are each on the device before the next one, many at once; beside them an unrelated work item, queued to the thread pool a millisecond after the one before was done. The measure is as many threads of one's own that block. This library makes such calls on threads of its own, and the thread pool stays free.");
+        page.Paragraph("Cold reads of 4 KiB at random places, and flushes of 512 B that are each on the device before the next one, "
+            + "many at once; beside them an unrelated work item, queued to the thread pool a millisecond after the one before was done. "
+            + "The measure is as many threads of one's own that block. This library makes such calls on threads of its own, "
+            + "and the thread pool stays free.");
         WriteKind(page, isReads: true);
         WriteKind(page, isReads: false);
 
@@ -64,15 +72,26 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
                 AtMost("unrelated work item, 99 of 100, reads", 2, reads.DelayNinetyNinth, " ms"),
                 AtMost("unrelated work item, median, flushes", 0.2, flushes.DelayMedian, " ms"),
                 AtMost("unrelated work item, 99 of 100, flushes", 2, flushes.DelayNinetyNinth, " ms"),
-                AtMost($"waking one of {Figures.Count(_waits.Fifos[^1].Count)} idle FIFOs against one of {_waits.Fifos[0].Count}: {Figures.Number(_waits.Fifos[^1].Microseconds.Median)} and {Figures.Number(_waits.Fifos[0].Microseconds.Median)} µs", 1.5, wakeUps, string.Empty),
+                AtMost($"waking one of {Figures.Count(_waits.Fifos[^1].Count)} idle FIFOs against one of {_waits.Fifos[0].Count}: "
+                    + $"{Figures.Number(_waits.Fifos[^1].Microseconds.Median)} and {Figures.Number(_waits.Fifos[0].Microseconds.Median)} "
+                    + "µs", 1.5, wakeUps, string.Empty),
             ],
             isText: true);
 
-        WaitingFigures HeldToBars(bool isReads) => _waits.Points.Single(point => point.IsReads == isReads && point.AtOnce == HeldTo).Ways[^1];
+        WaitingFigures HeldToBars(bool isReads)
+            => _waits.Points.Single(point => point.IsReads == isReads && point.AtOnce == HeldTo).Ways[^1];
 
-        static IReadOnlyList<string> AtLeast(string what, double bar, double figure) => [what, $"at least {bar.ToString(CultureInfo.InvariantCulture)}", Figures.Number(figure), figure >= bar ? "met" : "**missed**"];
+        static IReadOnlyList<string> AtLeast(string what, double bar, double figure) =>
+        [
+            what, $"at least {bar.ToString(CultureInfo.InvariantCulture)}", Figures.Number(figure),
+            figure >= bar ? "met" : "**missed**",
+        ];
 
-        static IReadOnlyList<string> AtMost(string what, double bar, double figure, string unit) => [what, $"at most {bar.ToString(CultureInfo.InvariantCulture)}{unit}", Figures.Number(figure), figure <= bar ? "met" : "**missed**"];
+        static IReadOnlyList<string> AtMost(string what, double bar, double figure, string unit) =>
+        [
+            what, $"at most {bar.ToString(CultureInfo.InvariantCulture)}{unit}", Figures.Number(figure),
+            figure <= bar ? "met" : "**missed**",
+        ];
     }
 
     private Headline Rates(bool isReads, string key, string question, string unit)
@@ -84,22 +103,27 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
                 .. _waits.Points
                     .Where(point => point.IsReads == isReads)
                     .OrderBy(point => point.AtOnce == HeldTo)
-                    .Select(point => ($"{point.AtOnce} at once", (IReadOnlyList<(string, double)>)[.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median))])),
+                    .Select(point => ($"{point.AtOnce} at once",
+                        (IReadOnlyList<(string, double)>)[.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median))])),
             ]);
 
     private void WriteKind(Page page, bool isReads)
     {
-        (bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)[] points = [.. _waits.Points.Where(point => point.IsReads == isReads)];
+        (bool IsReads, int AtOnce, IReadOnlyList<WaitingFigures> Ways)[] points = [.. _waits.Points.Where(
+            point => point.IsReads == isReads)];
         string what = isReads ? "Cold reads of 4 KiB" : "Durable flushes of 512 B";
         page.Picture(
             isReads ? "waits-reads.svg" : "waits-flushes.svg",
             BarChart.Draw(
                 $"{what}: operations a second",
-                [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median, $"{Figures.Count(way.OperationsPerSecond.Median)}/s"))]))]),
+                [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(
+                    way => (way.Way, way.OperationsPerSecond.Median, $"{Figures.Count(way.OperationsPerSecond.Median)}/s"))]))]),
             $"Bars: {what} a second by each way, by the number at once");
-        page.Paragraph($"**{what}.** An operation's time is its median and what 99 of 100 take at most; so is the delay of the unrelated work item, with the longest.");
+        page.Paragraph($"**{what}.** An operation's time is its median and what 99 of 100 take at most; so is the delay of the unrelated "
+            + "work item, with the longest.");
         page.Table(
-            ["at once", "way", "operations/s", "against threads of one's own", "one operation", "CPU of one", "delay of a work item", "pool threads"],
+            ["at once", "way", "operations/s", "against threads of one's own", "one operation", "CPU of one", "delay of a work item",
+                "pool threads"],
             points.SelectMany(point => point.Ways.Select(way => (IReadOnlyList<string>)
             [
                 point.AtOnce.ToString(CultureInfo.InvariantCulture),

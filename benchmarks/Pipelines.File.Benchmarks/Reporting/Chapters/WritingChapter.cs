@@ -5,7 +5,8 @@ using FilePipelinesBenchmarks.Writing;
 namespace FilePipelinesBenchmarks.Reporting.Chapters;
 
 /// <summary>A new file, written in pieces.</summary>
-internal sealed class WritingChapter(ReportScale scale) : GridChapter([MakeSection(scale, preallocate: false, 75), MakeSection(scale, preallocate: true, 55)])
+internal sealed class WritingChapter(ReportScale scale)
+    : GridChapter([MakeSection(scale, preallocate: false, 75), MakeSection(scale, preallocate: true, 55)])
 {
     private const long MiB = 1024 * 1024;
 
@@ -13,12 +14,16 @@ internal sealed class WritingChapter(ReportScale scale) : GridChapter([MakeSecti
 
     internal override string Title => "Writing";
 
-    internal override IEnumerable<Headline> Headlines => [Headline.OfGrids("headline-writing", "Writing, a flush every 512 B to 256 KiB", "FilePipeWriter", Grids)];
+    internal override IEnumerable<Headline> Headlines
+        => [Headline.OfGrids("headline-writing", "Writing, a flush every 512 B to 256 KiB", "FilePipeWriter", Grids)];
 
     internal override void Write(Page page)
     {
-        page.Paragraph("A new file, written in pieces with a flush after each (for the pipes) or one call a piece (for the others), closed, and its length checked. `FilePipeWriter` hands the bytes over and coalesces them; `written` waits until the system has them at every flush.");
-        page.Paragraph("`CreateNew` beside the others, which open with `FileMode.Create`: that truncates even a file that it has just made, and ext4 then begins to write it to the device when it is closed. The file does not exist before either of them.");
+        page.Paragraph("A new file, written in pieces with a flush after each (for the pipes) or one call a piece (for the others), "
+            + "closed, and its length checked. `FilePipeWriter` hands the bytes over and coalesces them; `written` waits until the system "
+            + "has them at every flush.");
+        page.Paragraph("`CreateNew` beside the others, which open with `FileMode.Create`: that truncates even a file that it has just "
+            + "made, and ext4 then begins to write it to the device when it is closed. The file does not exist before either of them.");
         foreach (SectionResult result in Grids)
         {
             page.Lines(result, s_flushSizes, []);
@@ -34,9 +39,12 @@ internal sealed class WritingChapter(ReportScale scale) : GridChapter([MakeSecti
             "bytes between two flushes",
             weight,
             new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
-            "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, into its segments. "
-            + "`written` is one system call and one wait a flush, as `PipeWriter.Create` is, which is its fair comparison: the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, "
-            + "and a `Write` of an array hands the system the caller's own memory where a pipe has copied it first. Use `Written` only when every flush must reach the operating system.",
+            "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, "
+            + "into its segments. "
+            + "`written` is one system call and one wait a flush, as `PipeWriter.Create` is, which is its fair comparison: "
+            + "the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, "
+            + "and a `Write` of an array hands the system the caller's own memory where a pipe has copied it first. "
+            + "Use `Written` only when every flush must reach the operating system.",
             folder => [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), CandidatesFor(folder, scale.WrittenBytes, size)))])
         {
             MakeWarmUp = preallocate ? null : folder => CandidatesFor(folder, MiB, 4096),

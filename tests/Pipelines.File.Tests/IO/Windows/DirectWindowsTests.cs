@@ -8,7 +8,9 @@ using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
-/// <summary><see cref="FileCaching.Direct"/> on Windows: which call goes to which of the two handles. <see cref="DirectFuzzTests"/> has the bytes.</summary>
+/// <summary>
+/// <see cref="FileCaching.Direct"/> on Windows: which call goes to which of the two handles. <see cref="DirectFuzzTests"/> has the bytes.
+/// </summary>
 [SupportedOSPlatform("windows")]
 public sealed class DirectWindowsTests : IDisposable
 {
@@ -75,7 +77,8 @@ public sealed class DirectWindowsTests : IDisposable
         Calls calls = new() { OpenError = Kernel32.ERROR_INVALID_PARAMETER };
         string path = _folder.File("f", [1]);
         OpenedFile file = calls.Open(path, FileMode.Open, FileAccess.Read);
-        Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(file, new() { Caching = FileCaching.Direct }, leaveOpen: false, isOpenedByPath: true));
+        Assert.Throws<NotSupportedException>(
+            () => FilePipeReader.Create(file, new() { Caching = FileCaching.Direct }, leaveOpen: false, isOpenedByPath: true));
         Assert.True(file.Handle.IsClosed);
     }
 
@@ -87,7 +90,8 @@ public sealed class DirectWindowsTests : IDisposable
         Calls calls = new() { OnRead = static offset => offset == Bad ? Kernel32.ERROR_IO_DEVICE : 0 };
         string path = _folder.File("f", Pattern.Bytes(4 * MiB));
         FilePipeReader reader = FilePipeReader.Create(
-            calls.Open(path, FileMode.Open, FileAccess.Read), new() { Caching = FileCaching.Direct }, leaveOpen: false, isOpenedByPath: true);
+            calls.Open(path, FileMode.Open, FileAccess.Read),
+            new() { Caching = FileCaching.Direct }, leaveOpen: false, isOpenedByPath: true);
         IOException e = await Assert.ThrowsAsync<IOException>(async () => await PatternFile.ReadToEndAsync(reader));
         Assert.Contains(path, e.Message, StringComparison.Ordinal);
         Assert.Equal(Bad, reader.Position);
@@ -100,7 +104,8 @@ public sealed class DirectWindowsTests : IDisposable
     public async Task WriteAndRead_ByPath_IsTheFile(bool replaces)
     {
         string path = _folder.File("f");
-        await using (FilePipeWriter writer = FilePipeWriter.Create(path, new() { Caching = FileCaching.Direct, Replace = replaces, Share = FileShare.None }))
+        await using (FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Caching = FileCaching.Direct, Replace = replaces, Share = FileShare.None }))
         {
             _ = await writer.WriteAsync(Pattern.Bytes((2 * MiB) + 7), _stop);
             await writer.CompleteAsync();

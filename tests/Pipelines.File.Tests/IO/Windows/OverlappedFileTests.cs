@@ -216,7 +216,8 @@ public sealed class OverlappedFileTests : IDisposable
     public async Task WriteAsync_CalledOffAfterSomeBytes_WritesTheOthers()
     {
         string path = _folder.File("f");
-        ScriptedWindowsCalls calls = new() { WriteError = write => write <= 2 ? Kernel32.ERROR_OPERATION_ABORTED : 0, MovedBeforeError = 10 };
+        ScriptedWindowsCalls calls =
+            new() { WriteError = write => write <= 2 ? Kernel32.ERROR_OPERATION_ABORTED : 0, MovedBeforeError = 10 };
         FilePipeWriter writer = calls.Write(path);
         await writer.WriteAsync(Pattern.Bytes(100), _stop);
         await writer.CompleteAsync();
@@ -275,7 +276,8 @@ public sealed class OverlappedFileTests : IDisposable
             NativeOverlapped overlapped = new() { EventHandle = done.SafeWaitHandle.DangerousGetHandle() | 1 };
             byte nothing;
             uint transferred;
-            Assert.True(Kernel32.WriteFile(handle, (nint)(&nothing), 0, &transferred, &overlapped) != 0 || WindowsCalls.Default.Wait(handle, &overlapped) == 0);
+            Assert.True(Kernel32.WriteFile(handle, (nint)(&nothing), 0, &transferred, &overlapped) != 0
+                || WindowsCalls.Default.Wait(handle, &overlapped) == 0);
         }
     }
 
@@ -285,7 +287,8 @@ public sealed class OverlappedFileTests : IDisposable
         (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
         await using NamedPipeServerStream _ = server;
         SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite, FileOptions.Asynchronous);
-        FilePipeReader reader = FilePipeReader.Create(new OverlappedFile(handle, path, FileProperties.Of(handle, path), new ClosingCalls()), new(), leaveOpen: false);
+        FilePipeReader reader = FilePipeReader.Create(
+            new OverlappedFile(handle, path, FileProperties.Of(handle, path), new ClosingCalls()), new(), leaveOpen: false);
         await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
         await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
     }
@@ -347,7 +350,8 @@ public sealed class OverlappedFileTests : IDisposable
         (bool _, long first, uint count, Thread _) = calls.Transfers.First();
         Assert.Equal(offset, first);
         Assert.Equal(0, (first + count) % View);
-        Assert.All(calls.Transfers.Skip(1).Where(transfer => transfer.Offset < 1_500_000), transfer => Assert.Equal(0, transfer.Offset % View));
+        Assert.All(calls.Transfers.Skip(1).Where(transfer => transfer.Offset < 1_500_000),
+            transfer => Assert.Equal(0, transfer.Offset % View));
         await reader.CompleteAsync();
         calls.CloseSecond();
     }
@@ -398,7 +402,8 @@ public sealed class OverlappedFileTests : IDisposable
         string path = _folder.File("f");
         SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write, FileShare.Read, FileOptions.Asynchronous);
         StalledCalls calls = new();
-        FilePipeWriter writer = FilePipeWriter.Create(new OverlappedFile(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
+        FilePipeWriter writer = FilePipeWriter.Create(
+            new OverlappedFile(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
         Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
         writer.Advance(1000);
         Task completing = Task.CompletedTask;
@@ -527,7 +532,8 @@ public sealed class OverlappedFileTests : IDisposable
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await pending);
 
         // The other side notices only when the handle is closed.
-        await Eventually.TrueAsync(async () => await Record.ExceptionAsync(async () => await server.WriteAsync(new byte[1], _stop)) is IOException);
+        await Eventually.TrueAsync(
+            async () => await Record.ExceptionAsync(async () => await server.WriteAsync(new byte[1], _stop)) is IOException);
     }
 
     [Fact]
@@ -535,7 +541,8 @@ public sealed class OverlappedFileTests : IDisposable
     {
         (NamedPipeServerStream server, string path) = Pipe(PipeDirection.In);
         await using NamedPipeServerStream _ = server;
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 100_000, Share = FileShare.None });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Mode = FileMode.Open, PauseWriterThreshold = 100_000, Share = FileShare.None });
         Assert.Equal(FilePipeBackend.Overlapped, writer.Backend);
         await server.WaitForConnectionAsync(_stop);
         Task writing = PatternFile.WriteAsync(writer, 1_000_000);
@@ -562,7 +569,8 @@ public sealed class OverlappedFileTests : IDisposable
         ReadResult result = await reader.ReadAsync(_stop);
         Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
         await reader.CompleteAsync();
-        FilePipeWriter writer = FilePipeWriter.Create("NUL", new() { Mode = FileMode.Open, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Durable });
+        FilePipeWriter writer = FilePipeWriter.Create(
+            "NUL", new() { Mode = FileMode.Open, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Durable });
         await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
         await writer.CompleteAsync();
     }
@@ -598,9 +606,11 @@ public sealed class OverlappedFileTests : IDisposable
         internal override unsafe void Cancel(SafeFileHandle file, NativeOverlapped* overlapped) => _canceled.TrySetResult();
     }
 
-    private static (NamedPipeServerStream Server, string Path) Pipe(PipeDirection direction, PipeTransmissionMode mode = PipeTransmissionMode.Byte)
+    private static (NamedPipeServerStream Server, string Path) Pipe(
+        PipeDirection direction, PipeTransmissionMode mode = PipeTransmissionMode.Byte)
     {
         string name = $"pipelines-file-{Guid.NewGuid():N}";
-        return (new NamedPipeServerStream(name, direction, 1, mode, System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096), $@"\\.\pipe\{name}");
+        return (new NamedPipeServerStream(name, direction, 1, mode, System.IO.Pipes.PipeOptions.Asynchronous, 4096, 4096),
+            $@"\\.\pipe\{name}");
     }
 }

@@ -220,7 +220,8 @@ public sealed class OverlappedRaceTests : IDisposable
     {
         private static readonly bool[] s_flags = [true, false];
 
-        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
+        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(
+            System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
             => new([.. from how in Enum.GetValues<CallFinish>() from flag in s_flags select new TheoryDataRow(how, flag)]);
 
         public override bool SupportsDiscoveryEnumeration() => true;
@@ -228,7 +229,8 @@ public sealed class OverlappedRaceTests : IDisposable
 
     private sealed class CombinatorialCancellationsAttribute : Xunit.v3.DataAttribute
     {
-        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
+        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(
+            System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
             => new(
             [
                 .. from moment in Enum.GetValues<Moment>()
