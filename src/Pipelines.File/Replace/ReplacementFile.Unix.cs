@@ -252,8 +252,11 @@ internal abstract partial class ReplacementFile
             }
             else
             {
-                handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite,
-                    writesThrough ? FileOptions.WriteThrough : FileOptions.None);
+                FileOptions options = writesThrough ? FileOptions.WriteThrough : FileOptions.None;
+                handle = new FileToOpen(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, options)
+                {
+                    CreateMode = (UnixFileMode)mode,
+                }.OpenHandle();
             }
 
             TemporaryPath = temporary;

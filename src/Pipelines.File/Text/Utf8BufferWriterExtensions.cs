@@ -47,8 +47,8 @@ public static class Utf8BufferWriterExtensions
     /// formats in the culture of the thread; the overload with a provider sets another culture.
     /// </summary>
     /// <remarks>
-    /// Values that can format themselves into memory (<see cref="IUtf8SpanFormattable"/>, <see cref="ISpanFormattable"/>: numbers, times,
-    /// <see cref="Guid"/>, …) allocate nothing. Other values allocate what their ToString does. The parts are written one after the other:
+    /// Values that can format themselves as UTF-8 (<see cref="IUtf8SpanFormattable"/>: numbers, times, <see cref="Guid"/>, …) allocate
+    /// nothing. Other values allocate what their ToString does. The parts are written one after the other:
     /// if one throws, the parts before it are written. A surrogate whose other half is in another part becomes U+FFFD.
     /// </remarks>
     /// <param name="writer">The writer that receives the bytes.</param>

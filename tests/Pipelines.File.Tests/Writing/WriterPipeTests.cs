@@ -25,12 +25,15 @@ public sealed class WriterPipeTests : IDisposable
         Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 1 }));
         const int Total = 1_000_000;
         Task writing = PatternFile.WriteAsync(writer, Total);
-        await Task.Delay(200, _stop);
+        long stalledAt = -1;
+        await Eventually.TrueAsync(async () =>
+        {
+            stalledAt = writer.Position;
+            await Task.Delay(50, _stop);
+            return stalledAt >= 200_000 && writer.Position == stalledAt;
+        });
         Assert.False(writing.IsCompleted);
-        long stalledAt = writer.Position;
         Assert.InRange(stalledAt, 200_000, 400_000);
-        await Task.Delay(50, _stop);
-        Assert.Equal(stalledAt, writer.Position);
 
         using FileStream source = new(readEnd, FileAccess.Read, 1);
         byte[] content = new byte[Total];
