@@ -1,8 +1,8 @@
 namespace Pipelines.File.Memory;
 
 /// <summary>
-/// One piece of memory in a chain of bytes. Its owner is the pool, one chain, or the request that reads or writes it; only the owner writes
-/// its fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
+/// One piece of memory in a chain of bytes. Its owner is the pool, one chain, or the request that fills it; only the owner writes its
+/// fields. The bytes from 0 to <see cref="End"/> are visible through <see cref="ReadOnlySequenceSegment{T}.Memory"/>.
 /// </summary>
 internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 {

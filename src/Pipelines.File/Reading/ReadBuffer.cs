@@ -463,7 +463,10 @@ internal sealed class ReadBuffer
         return segment;
     }
 
-    /// <summary>The number of bytes to ask for; at least 1.</summary>
+    /// <summary>
+    /// The number of bytes to ask for: at least 1; 0 if <see cref="FilePipeReaderOptions.Length"/> ends at <paramref name="offset"/>, which
+    /// only a sliding read reaches.
+    /// </summary>
     private long NextReadSize(int minimumSize, long offset)
     {
         long missing = Math.Max(0, minimumSize - Length);

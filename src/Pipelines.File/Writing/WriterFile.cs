@@ -231,7 +231,7 @@ internal sealed class WriterFile
         _unfinished!.Appear();
     }
 
-    /// <summary>Finishes the file, and closes it unless it is to stay open. It is released even if a step fails.</summary>
+    /// <summary>Finishes the file, and closes it unless it is to stay open. It is released even if trimming fails.</summary>
     /// <param name="written">The number of bytes that the system has taken.</param>
     /// <returns>The error, or <see langword="null"/>.</returns>
     internal Exception? Close(long written)
