@@ -45,7 +45,6 @@ internal sealed class DirectTransfer
     /// <summary>Has the request performed by waiting threads, or goes on with it and the memory that was added.</summary>
     internal void Run(FileRequest request, bool isDivided)
     {
-        Worker? chosen = null;
         lock (_lock)
         {
             if (!request.IsUnderWay)
@@ -69,17 +68,8 @@ internal sealed class DirectTransfer
             long parts = Math.Max(1, (_end - _file.BoundaryBefore(_next) + DirectFile.BytesPerCall - 1) / DirectFile.BytesPerCall);
             for (int working = _workers.Length - _idle.Count; parts > 0 && working < (isDivided ? _workers.Length : 1); parts--, working++)
             {
-                Worker worker = _idle.Pop();
-                worker.NextChosen = chosen;
-                chosen = worker;
+                WaitingThreads.Shared.Queue(_idle.Pop());
             }
-        }
-
-        // From the last of them on the run may have ended at any moment, and others may have been chosen.
-        while (chosen is { } worker)
-        {
-            chosen = worker.NextChosen;
-            WaitingThreads.Shared.Queue(worker);
         }
     }
 
@@ -216,9 +206,6 @@ internal sealed class DirectTransfer
         public WaitKind WaitKind => transfer._file.IsWriter ? WaitKind.Sync : WaitKind.Read;
 
         public long QueuedAt { get; set; }
-
-        /// <summary>Owned by who chose it, until it is queued.</summary>
-        internal Worker? NextChosen { get; set; }
 
         // What follows is guarded by the transfer's lock. The part is the worker's own while it performs it.
         internal long Start { get; set; } = long.MaxValue;

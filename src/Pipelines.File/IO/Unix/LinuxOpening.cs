@@ -46,13 +46,16 @@ internal static unsafe class LinuxOpening
             // Somebody may have made or removed a file of that name meanwhile, and it may be a link's: only the file that was there before
             // is not new.
             bool isNew = isMade || (file.MayMake && properties.IdentityOf(handle) != before.Identity);
-            bool isReady = (isMade || file.Mode is not (FileMode.Create or FileMode.Truncate) || TryEmpty(handle, ref properties))
+
+            // What is no regular file cannot be emptied, and need not be.
+            bool empties = !isMade && file.Mode is FileMode.Create or FileMode.Truncate;
+            bool isReady = (!empties || !properties.IsRegular || Libc.FTruncate(handle, 0) == 0)
                 && (file.PreallocationSize == 0 || TryAllocate(handle, file));
             if (isReady)
             {
                 Advise(handle, file, properties);
                 OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, appends: file.Mode == FileMode.Append,
-                    known: properties);
+                    known: empties ? properties.Emptied : properties);
                 opened.IsNew = isNew;
                 return opened;
             }
@@ -97,18 +100,6 @@ internal static unsafe class LinuxOpening
         }
 
         return descriptor < 0 ? null : new SafeFileHandle(descriptor, ownsHandle: true);
-    }
-
-    /// <summary>What is no regular file cannot be emptied, and need not be.</summary>
-    private static bool TryEmpty(SafeFileHandle handle, ref FileProperties properties)
-    {
-        if (properties.IsRegular && Libc.FTruncate(handle, 0) != 0)
-        {
-            return false;
-        }
-
-        properties = properties.Emptied;
-        return true;
     }
 
     /// <summary>

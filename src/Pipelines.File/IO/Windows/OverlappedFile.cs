@@ -22,12 +22,6 @@ namespace Pipelines.File.IO;
 internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path, FileProperties properties, WindowsCalls? calls = null)
     : OpenedFile(handle, path, properties)
 {
-    /// <summary>Bytes of one view of the system's cache: a read that crosses two costs more.</summary>
-    private const int CacheView = 256 * 1024;
-
-    /// <summary>Bytes of a write that more would make no faster.</summary>
-    private const int LargestWrite = 512 * 1024;
-
     private readonly WindowsCalls _calls = calls ?? WindowsCalls.Default;
 
     // Of the one operation under way, for the life of the file. Its address never changes.
@@ -49,9 +43,11 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     // ReadFileScatter would take many, but only pages of memory, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
 
-    internal override int ReadAlignment => CanSeek ? CacheView : 1;
+    // One view of the system's cache: a read that crosses two costs more.
+    internal override int ReadAlignment => CanSeek ? 256 * 1024 : 1;
 
-    internal override int LargestWriteSegment => LargestWrite;
+    // More would make no write faster.
+    internal override int LargestWriteSegment => 512 * 1024;
 
     internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => WindowsDirectCalls.Begin(this, _calls, isWriter);
 

@@ -8,8 +8,6 @@ internal static class OverlappedOpening
     /// <summary>Paths from this length on need the \\?\ prefix (MAX_PATH).</summary>
     private const int MaxShortPath = 260;
 
-    private const int DevicePrefixLength = 4;
-
     /// <summary>
     /// Whether a file that is opened by path is opened for overlapped I/O. Where the choice is the library's it is not a device by itself
     /// (\\.\PhysicalDrive0, \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, tells their length. And
@@ -22,7 +20,7 @@ internal static class OverlappedOpening
     /// <summary>Whether the path is that of a device rather than of a file on one, or of a pipe: \\.\NAME or \\?\NAME.</summary>
     internal static bool IsDevice(string fullPath)
         => (fullPath.StartsWith(@"\\.\", StringComparison.Ordinal) || fullPath.StartsWith(@"\\?\", StringComparison.Ordinal))
-            && fullPath.AsSpan(DevicePrefixLength).IndexOfAny('\\', '/') < 0;
+            && fullPath.AsSpan(@"\\.\".Length).IndexOfAny('\\', '/') < 0;
 
     /// <exception cref="NotSupportedException">The file would be opened without the system's cache, so that every offset, length and address had to be a multiple of its sector.</exception>
     internal static void ThrowIfUnbuffered(bool isUnbuffered)
