@@ -76,6 +76,7 @@ try
             linesAFlush: 100),
         "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
         "starve" => await StarveAsync(args[1]),
+        "poolcaller" => WriteOnTheLastPoolThread(args[1]),
         "turns" => await TakeTurnsAsync(args[1]),
         "underlock" => CompleteUnderLock(args[1], hasCallersPool: args[2] == "callers"),
         "follow" => await FollowAsync(args[1]),
@@ -514,6 +515,44 @@ static async Task<int> StarveAsync(string folder)
     await reader.CompleteAsync();
     Console.WriteLine("done");
     return 0;
+}
+
+// The caller has the pool's last thread and keeps it: what it has flushed is written all the same.
+static int WriteOnTheLastPoolThread(string folder)
+{
+    string path = Path.Combine(folder, "f");
+    ThreadPool.SetMinThreads(2, 2);
+    ThreadPool.SetMaxThreads(2, 2);
+    using ManualResetEventSlim free = new();
+    using ManualResetEventSlim busy = new();
+    using ManualResetEventSlim written = new();
+    ThreadPool.UnsafeQueueUserWorkItem(
+        _ =>
+        {
+            busy.Set();
+            free.Wait();
+        },
+        null);
+    busy.Wait();
+    ThreadPool.UnsafeQueueUserWorkItem(
+        _ =>
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(path);
+            writer.GetSpan(1000)[..1000].Clear();
+            writer.Advance(1000);
+            _ = writer.FlushAsync().AsTask();
+            while (new FileInfo(path).Length < 1000)
+            {
+                Thread.Sleep(1);
+            }
+
+            writer.Complete();
+            written.Set();
+        },
+        null);
+    bool isWritten = written.Wait(TimeSpan.FromSeconds(20));
+    Console.WriteLine(isWritten ? "written" : "not written");
+    return isWritten ? 0 : 1;
 }
 
 static async Task<int> LeaveAsync(string fifo)

@@ -85,6 +85,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// </summary>
     internal bool NeedsOwnThread { get; set; }
 
+    public bool IsAwaited { get; set; }
+
     internal int BufferCount { get; private set; }
 
     /// <summary>A read: bytes that it asks for and that have no memory yet.</summary>
@@ -153,6 +155,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         Offset = offset;
         Length = 0;
         NeedsOwnThread = false;
+        IsAwaited = false;
         IsShortAtEnd = false;
     }
 

@@ -9,6 +9,9 @@ internal interface IWaitingCall
     /// <summary>What it waits for. Does not change while it is queued.</summary>
     WaitKind WaitKind { get; }
 
+    /// <summary>Whether somebody waits for it: mostly the caller who queues it.</summary>
+    bool IsAwaited => false;
+
     /// <summary>
     /// When it was queued, a <see cref="System.Diagnostics.Stopwatch"/> timestamp. Owned by <see cref="WaitingThreads"/> until
     /// <see cref="Perform"/>.

@@ -180,15 +180,15 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Whether every thread that the pool has at once is in use, but for the caller's, which mostly waits for the write next: what is
-    /// queued there then waits for whatever they do.
+    /// Whether every thread that the pool has at once is in use, but for that of a caller who waits for the call next: what is queued there
+    /// then waits for whatever they do.
     /// </summary>
-    private static bool IsPoolBusy()
+    private static bool IsPoolBusyFor(IWaitingCall call)
     {
         ThreadPool.GetMaxThreads(out int most, out _);
         ThreadPool.GetAvailableThreads(out int available, out _);
         ThreadPool.GetMinThreads(out int least, out _);
-        int inUse = most - available - (Thread.CurrentThread.IsThreadPoolThread ? 1 : 0);
+        int inUse = most - available - (call.IsAwaited && Thread.CurrentThread.IsThreadPoolThread ? 1 : 0);
         return inUse >= least;
     }
 
@@ -200,7 +200,7 @@ internal sealed class WaitingThreads
         }
 
         PoolWriter? writer = null;
-        if (!IsPoolBusy())
+        if (!IsPoolBusyFor(call))
         {
             lock (_gate)
             {

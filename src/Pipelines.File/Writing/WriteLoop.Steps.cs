@@ -141,6 +141,7 @@ internal sealed partial class WriteLoop
                     // If another step follows, one thread performs both. A write to a file that cannot seek may wait for its reader.
                     request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
                         || !file.Opened.CanSeek;
+                    request.IsAwaited = _borrowWait is not null || flushes.Count > 0;
                     queue.BeginWriteLocked(request);
                     FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;

@@ -51,6 +51,15 @@ public sealed class WaitingProcessTests : IDisposable
     }
 
     [Fact]
+    public async Task FlushAsync_ByTheLastThreadOfThePoolWhichGoesOn_IsWrittenAllTheSame()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        string command = "DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("poolcaller", _folder.Path);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(command).WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0, output + error);
+    }
+
+    [Fact]
     public async Task ProcessExit_WithCallsUnderWay_DoesNotWaitForThem()
     {
         ChildProcess.SkipUnlessLinux("dotnet");
