@@ -73,7 +73,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         if (old is not null)
         {
             old.Release();
-            LetGo(old);
+            Remove(old);
         }
 
         if (file is null)
@@ -86,7 +86,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     }
 
     /// <inheritdoc/>
-    public bool LetGo()
+    public bool TryCloseUnused()
     {
         OpenFile[] files = RemoveAll(isLast: false);
         Release(files);
@@ -187,7 +187,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         }
     }
 
-    private void LetGo(OpenFile file)
+    private void Remove(OpenFile file)
     {
         lock (_lock)
         {

@@ -745,7 +745,7 @@ internal sealed class SpareDescriptor : ISpareDescriptors, IDisposable
 
     internal SafeFileHandle Handle { get; set; } = new();
 
-    public bool LetGo()
+    public bool TryCloseUnused()
     {
         bool isThere = !Handle.IsInvalid && !Handle.IsClosed;
         Handle.Dispose();

@@ -127,7 +127,7 @@ internal readonly struct FileProperties
             IsFifo = type == Libc.S_IFIFO,
             IsCharacterDevice = type == Libc.S_IFCHR,
             Length = isRegular ? status.Size : 0,
-            IsLengthKnown = canSeek && (isOnDevice || !IsMadeUp(handle, status.Size)),
+            IsLengthKnown = canSeek && (isOnDevice || !IsPseudoFile(handle, status.Size)),
             Identity = FileStatus.IdentityOf(status),
         };
     }
@@ -136,7 +136,7 @@ internal readonly struct FileProperties
     /// Whether the kernel makes the file up when it is read, and so knows no length: it says 0 for a file of /proc, and a page for one of
     /// /sys. statfs(2).
     /// </summary>
-    private static bool IsMadeUp(SafeFileHandle handle, long length)
+    private static bool IsPseudoFile(SafeFileHandle handle, long length)
         => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess
             && Array.IndexOf(s_madeUp, Libc.FileSystemOf(handle)) >= 0;
 

@@ -101,7 +101,7 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
             return;
         }
 
-        if (fifo is not null && DescriptorPoller.Shared.TryTakeBack(this))
+        if (fifo is not null && DescriptorPoller.Shared.TryRemove(this))
         {
             // At once, so that nobody on the other side takes this for a reader. A look that is under way does it itself.
             fifo.Dispose();

@@ -4,7 +4,7 @@ namespace Pipelines.File.IO;
 internal interface ISpareDescriptors
 {
     /// <summary>Closes them. <see langword="false"/>: there was none.</summary>
-    bool LetGo();
+    bool TryCloseUnused();
 }
 
 /// <summary>
@@ -52,7 +52,7 @@ internal static class SpareDescriptors
         bool isAnyReleased = false;
         foreach (KeyValuePair<ISpareDescriptors, object?> keeper in s_keepers)
         {
-            isAnyReleased |= keeper.Key.LetGo();
+            isAnyReleased |= keeper.Key.TryCloseUnused();
         }
 
         return isAnyReleased;

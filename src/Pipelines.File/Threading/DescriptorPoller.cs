@@ -94,7 +94,7 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>Whether the call has been waiting here, and no longer does. Else it is queued, or on its way here.</summary>
-    internal bool TryTakeBack(IWaitingCall call)
+    internal bool TryRemove(IWaitingCall call)
     {
         lock (_gate)
         {

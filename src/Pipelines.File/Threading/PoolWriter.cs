@@ -24,7 +24,7 @@ internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
     internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
 
     /// <summary>The call that is not begun yet, for another to perform.</summary>
-    internal IWaitingCall? TakeOut() => Interlocked.Exchange(ref _call, null);
+    internal IWaitingCall? TryTake() => Interlocked.Exchange(ref _call, null);
 
     /// <summary>Whether the current thread performs a write of those threads as such a work item, and goes on with this one.</summary>
     internal static bool TryGoOn(WaitingThreads threads, IWaitingCall call)
@@ -42,7 +42,7 @@ internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
     {
         long end = Stopwatch.GetTimestamp() + s_turnTicks;
         s_current = this;
-        while (TakeOut() is { } call)
+        while (TryTake() is { } call)
         {
             WaitingThreads.Perform(call);
             if (Stopwatch.GetTimestamp() >= end)
@@ -52,7 +52,7 @@ internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
         }
 
         s_current = null;
-        IWaitingCall? left = TakeOut();
+        IWaitingCall? left = TryTake();
         _threads.Free(this);
         if (left is not null)
         {

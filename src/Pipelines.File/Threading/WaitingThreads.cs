@@ -139,7 +139,7 @@ internal sealed class WaitingThreads
 
         foreach (PoolWriter writer in _allPoolWriters)
         {
-            if (writer.TakeOut() is { } call)
+            if (writer.TryTake() is { } call)
             {
                 Queue(call);
             }
