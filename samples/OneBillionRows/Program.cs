@@ -98,8 +98,9 @@ static async Task ProgressAsync(string what, long most, Func<Action<long>, Task>
         return;
     }
 
-    await AnsiConsole.Progress().Columns(
-        new TaskDescriptionColumn(), new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
+    await AnsiConsole.Progress()
+        .Columns(new TaskDescriptionColumn(), new ProgressBarColumn(), new PercentageColumn(), new RemainingTimeColumn())
+        .StartAsync(async context =>
         {
             ProgressTask task = context.AddTask(what, maxValue: most);
             await run(done => task.Increment(done));

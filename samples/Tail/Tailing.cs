@@ -137,8 +137,8 @@ internal sealed class Tailing : IDisposable
             {
                 // The lines first: what the checkpoint says is in the output is there.
                 await _output.FlushAsync(FlushGuarantee.Written);
-                await new State(_files, _outputIdentity == default ? null
-                    : new FileCheckpoint(_outputIdentity, _output.Position)).SaveAsync(_settings.Checkpoint);
+                FileCheckpoint? output = _outputIdentity == default ? null : new FileCheckpoint(_outputIdentity, _output.Position);
+                await new State(_files, output).SaveAsync(_settings.Checkpoint);
                 _isSaved = true;
             }
         }

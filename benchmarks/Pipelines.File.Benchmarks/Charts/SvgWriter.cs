@@ -45,8 +45,8 @@ internal sealed class SvgWriter
     }
 
     internal void Dot(double x, double y, double radius, string colour)
-        => _body.Append(CultureInfo.InvariantCulture, $"""<circle cx="{x:0.#}" cy="{y:0.#}" r="{radius}" style="fill:{colour}"/>""")
-            .Append('\n');
+        => _body.Append(CultureInfo.InvariantCulture,
+            $"""<circle cx="{x:0.#}" cy="{y:0.#}" r="{radius}" style="fill:{colour}"/>""").Append('\n');
 
     internal void Bar(double x, double y, double width, double height, string colour)
         => _body.Append(CultureInfo.InvariantCulture,

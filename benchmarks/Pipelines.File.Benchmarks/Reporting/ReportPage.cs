@@ -59,8 +59,8 @@ internal sealed class ReportPage(
             ]), texts: 2);
         _page.Paragraph("**By hand** is what a good engineer writes for that one purpose with .NET's own calls: a loop, "
             + "threads of one's own, a group commit. The pictures name each way. The time in the last column but one is that of one "
-            + "operation here against the best of all the other columns: less than 1 is faster. A point is lost by more than 3 %, "
-            + "with quartiles that do not overlap where there are quartiles.");
+            + "operation here against the best of all the other columns: less than 1 is faster. A point is lost by more than 3 %, with "
+            + "quartiles that do not overlap where there are quartiles.");
         if (machines.Count > 1)
         {
             _page.Paragraph("Copies and calls cost differently on each machine, so a ratio to `FileStream` does not carry over; "
@@ -170,10 +170,10 @@ internal sealed class ReportPage(
         _page.List(
         [
             "All ways of one point run in one process, round by round, each round beginning with another of them. "
-            + "A ratio compares times of the same round only; what is given is the median of the rounds and, in parentheses, "
-            + "its quartiles. So what changes on the machine meanwhile changes both sides.",
-            "Every run checks its own answer: the bytes or the sum that the file holds, the number that the parser has to find, "
-            + "the length of what was written. A wrong one ends its chapter, which the first page then names.",
+            + "A ratio compares times of the same round only; what is given is the median of the rounds and, in parentheses, its "
+            + "quartiles. So what changes on the machine meanwhile changes both sides.",
+            "Every run checks its own answer: the bytes or the sum that the file holds, the number that the parser has to find, the length "
+            + "of what was written. A wrong one ends its chapter, which the first page then names.",
             "Allocation is that of the whole process, thread-pool threads included. CPU time, best and worst rounds and the number of "
             + "rounds are in [figures.csv](figures.csv).",
             "Files are in the page cache unless a title says otherwise, in large folios: they were written in pieces of 1 MiB.",

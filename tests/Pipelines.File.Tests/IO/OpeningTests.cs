@@ -265,8 +265,9 @@ public sealed class OpeningTests : IDisposable
     private static string DescribeFlags(SafeFileHandle handle)
     {
         const int Append = 0x400;
-        return string.Concat(File.ReadLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}").Where(
-            line => line.StartsWith("flags:", StringComparison.Ordinal)).Select(line => Convert.ToInt32(line[6..].Trim(), 8) & ~Append));
+        return string.Concat(File.ReadLines($"/proc/self/fdinfo/{handle.DangerousGetHandle()}")
+            .Where(line => line.StartsWith("flags:", StringComparison.Ordinal))
+            .Select(line => Convert.ToInt32(line[6..].Trim(), 8) & ~Append));
     }
 
     [Fact]

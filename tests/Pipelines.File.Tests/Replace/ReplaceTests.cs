@@ -38,8 +38,8 @@ public sealed class ReplaceTests : IDisposable
     public static TheoryData<string, string, long?> TwoCallsAndAnAnswer()
     {
         string[] calls = ["Abort", "Dispose", "DisposeAsync", "CompleteAsync", "CancelPendingFlush"];
-        return [.. from first in calls from second in calls from answer in new long?[] { null, 1000, -Libc.EIO } select (first,
-            second, answer)];
+        long?[] answers = [null, 1000, -Libc.EIO];
+        return [.. from first in calls from second in calls from answer in answers select (first, second, answer)];
     }
 
     [Theory]

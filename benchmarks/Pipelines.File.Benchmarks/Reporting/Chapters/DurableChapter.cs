@@ -59,11 +59,10 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
         page.Paragraph(
             $"Records of {CommitWay.RecordSize} bytes, each on the device before its producer goes on to the next. "
             + "**By hand** is a `Channel`, one loop that writes all that waits to a `FileStream`, one `Flush(true)`, and the completion of "
-            + "all. "
-            + "`FilePipeWriter` is shared by all producers under a lock, and each awaits its own flush; `samples/Journal` frames each "
+            + "all. `FilePipeWriter` is shared by all producers under a lock, and each awaits its own flush; `samples/Journal` frames each "
             + "record and chains its checksum besides. A thread each has a place of its own in one file. "
-            + "A preallocated file has its blocks already and is overwritten, so a sync writes the data alone; "
-            + "with a growing one it writes the file system's journal, too. A ratio compares the commits a second of one round: "
+            + "A preallocated file has its blocks already and is overwritten, so a sync writes the data alone; with a growing one it "
+            + "writes the file system's journal, too. A ratio compares the commits a second of one round: "
             + "more is faster.");
         foreach (IGrouping<CommitFile, CommitFigures> file in _commits.GroupBy(figures => figures.File))
         {
@@ -123,8 +122,8 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
                 "bytes between two flushes",
                 10,
                 new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
-                "**Durable flushes.** One after the other, each is a sync, and the device takes most of the time; "
-                + "`FlushAsync` hands the sync to another thread and comes back, which `Flush(true)` does not: it blocks its thread. "
+                "**Durable flushes.** One after the other, each is a sync, and the device takes most of the time; `FlushAsync` hands the "
+                + "sync to another thread and comes back, which `Flush(true)` does not: it blocks its thread. "
                 + "Flushes that wait together share one sync.",
                 folder => [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), [.. WriteWays.AllDurable.Select(way =>
                 {

@@ -26,8 +26,8 @@ internal sealed class FirstFileChapter(ReportScale scale) : ReportChapter
         page.Paragraph(
             "A file of 4 KiB is opened, read and closed by a process that has done nothing else, with all that the runtime loads and "
             + "compiles for it; a new process each time, the ways in turns. "
-            + "The package has the library compiled ahead of time (ReadyToRun) for linux-x64, linux-arm64 and win-x64; "
-            + "a program that refers to the project has the runtime compile it, as it does with its own code. "
+            + "The package has the library compiled ahead of time (ReadyToRun) for linux-x64, linux-arm64 and win-x64; a program that "
+            + "refers to the project has the runtime compile it, as it does with its own code. "
             + "One file that is read whole needs no pipe: `File.ReadAllBytes` is compiled with the runtime.");
         page.Table(
             ["way", "median", "quartiles"],

@@ -15,9 +15,8 @@ internal sealed class MemoryChapter(ReportScale scale) : GridChapter(MakeSection
         + "system when none of them lives: where `ToArray` makes one of 100 kB to 1 MB again and again, fetching its pages anew is most of "
         + "the time, for every way. "
         + "`RecyclableMemoryStream` keeps its blocks among the large objects, which happens to keep pages there; this library's lie on the "
-        + "pinned heap. "
-        + "Into a file, opening and closing it are most of the time for little content, and a writer's drain on another thread is one more "
-        + "way there and back.";
+        + "pinned heap. Into a file, opening and closing it are most of the time for little content, and a writer's drain on another "
+        + "thread is one more way there and back.";
 
     // FastStream's benchmark builds ten streams a run, too.
     private const int StreamsPerRun = 10;
@@ -47,10 +46,9 @@ internal sealed class MemoryChapter(ReportScale scale) : GridChapter(MakeSection
     {
         page.Paragraph(
             "Content is built in a stream in memory and taken out as an array: FastStream's benchmark of 2019, whose report of 2020 made "
-            + "that 35 to 50 % faster with a third of the memory. Every way has a process of its own here, a new one every round, "
-            + "so that none finds what another has left in the heap; "
-            + "one stream after the other is built until its pool, if it has one, and the compiler are warm. `RecyclableMemoryStream` has "
-            + "its default options.");
+            + "that 35 to 50 % faster with a third of the memory. Every way has a process of its own here, a new one every round, so that "
+            + "none finds what another has left in the heap; one stream after the other is built until its pool, if it has one, and the "
+            + "compiler are warm. `RecyclableMemoryStream` has its default options.");
         page.Picture(
             "memory.svg",
             BarChart.Draw(

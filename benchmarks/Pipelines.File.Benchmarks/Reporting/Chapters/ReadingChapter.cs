@@ -27,8 +27,8 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
     internal override void Write(Page page)
     {
         page.Paragraph("A file of incrementing 64-bit integers is opened, read to its end and closed; the last eight bytes of every buffer "
-            + "are looked at, and have to be the integer that stands there. Dashed, faint lines are the figures of 2019 (Windows 10, "
-            + ".NET Core 2.1); the pale stroke behind a dot spans the quartiles. `MemoryMappedPipeReader` is favoured here: "
+            + "are looked at, and have to be the integer that stands there. Dashed, faint lines are the figures of 2019 (Windows 10, .NET "
+            + "Core 2.1); the pale stroke behind a dot spans the quartiles. `MemoryMappedPipeReader` is favoured here: "
             + "of a buffer of 256 KiB it touches one page, where every other way has brought all of it.");
         WriteMeans(page);
         foreach ((int MiB, bool IsAsynchronous) grid in _grids)
@@ -170,11 +170,9 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
             "**Reading.** With buffers of 64 and 256 KiB the copy out of the page cache is nearly all of the time, the same for every way, "
             + "and there are few calls left to save: `pread(2)` alone is no faster. What is left is luck with the alignment of an array, "
-            + "and the cache: "
-            + "a `FilePipeReader` brings up to 256 KiB a call, and a program that touches every byte finds part of that in the L2 cache no "
-            + "longer. "
-            + "**Read-ahead** copies on a second core, and the program then fetches the bytes from there: it pays where the program has "
-            + "work to do meanwhile or the file is not in the page cache, and costs where neither is so. "
+            + "and the cache: a `FilePipeReader` brings up to 256 KiB a call, and a program that touches every byte finds part of that in "
+            + "the L2 cache no longer. **Read-ahead** copies on a second core, and the program then fetches the bytes from there: "
+            + "it pays where the program has work to do meanwhile or the file is not in the page cache, and costs where neither is so. "
             + "**A mapping** copies nothing; the section on it says when that is faster, and what it costs.",
             folder =>
             {

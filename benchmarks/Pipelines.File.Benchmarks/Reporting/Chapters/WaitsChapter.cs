@@ -54,8 +54,8 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
     {
         page.Paragraph("Cold reads of 4 KiB at random places, and flushes of 512 B that are each on the device before the next one, "
             + "many at once; beside them an unrelated work item, queued to the thread pool a millisecond after the one before was done. "
-            + "The measure is as many threads of one's own that block. This library makes such calls on threads of its own, "
-            + "and the thread pool stays free.");
+            + "The measure is as many threads of one's own that block. This library makes such calls on threads of its own, and the thread "
+            + "pool stays free.");
         WriteKind(page, isReads: true);
         WriteKind(page, isReads: false);
 

@@ -42,8 +42,8 @@ internal sealed class WritingChapter(ReportScale scale)
             "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, "
             + "into its segments. "
             + "`written` is one system call and one wait a flush, as `PipeWriter.Create` is, which is its fair comparison: "
-            + "the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, "
-            + "and a `Write` of an array hands the system the caller's own memory where a pipe has copied it first. "
+            + "the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, and a `Write` of an array "
+            + "hands the system the caller's own memory where a pipe has copied it first. "
             + "Use `Written` only when every flush must reach the operating system.",
             folder => [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), CandidatesFor(folder, scale.WrittenBytes, size)))])
         {
