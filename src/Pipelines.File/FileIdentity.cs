@@ -72,7 +72,8 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
     /// <exception cref="FormatException">The text is not that of an identity.</exception>
     public static FileIdentity Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
         => TryParse(s, provider, out FileIdentity result) ? result
-            : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, for example fe00000000:c12b8d:18ea2afc0e806c22.");
+            : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, "
+                + "for example fe00000000:c12b8d:18ea2afc0e806c22.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>

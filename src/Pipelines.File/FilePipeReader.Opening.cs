@@ -117,12 +117,16 @@ public sealed partial class FilePipeReader
         options.Validate();
         options.ValidateForHandle();
         return options.Offset != 0
-            ? throw new ArgumentException("Offset cannot be set for standard input: it is read from where the shell, or whoever read before, has stopped.", nameof(options))
+            ? throw new ArgumentException("Offset cannot be set for standard input: it is read from where the shell, "
+                + "or whoever read before, has stopped.", nameof(options))
             : Create(FileOpening.OpenStandard(options.Backend, isOutput: false), options, leaveOpen: true);
     }
 
     private static FileToOpen FileOf(string path, FilePipeReaderOptions options)
-        => new(path, FileMode.Open, FileAccess.Read, FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Read), options.FileOptions) { Backend = options.Backend };
+    {
+        FileShare share = FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Read);
+        return new(path, FileMode.Open, FileAccess.Read, share, options.FileOptions) { Backend = options.Backend };
+    }
 
     internal static FilePipeReader Create(OpenedFile backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {

@@ -159,7 +159,8 @@ public sealed record FilePipeReaderOptions
             $"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
         Option.Require(
             !(Follow && isDirect),
-            $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: every look at the end would have the system write what others have just written.",
+            $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: "
+            + "every look at the end would have the system write what others have just written.",
             nameof(Follow));
         if (Length > long.MaxValue - Offset)
         {
@@ -173,8 +174,10 @@ public sealed record FilePipeReaderOptions
                 nameof(ResumeReadAheadThreshold),
                 ResumeReadAheadThreshold,
                 PauseReadAheadThreshold == 0
-                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so the reader does not read ahead. Set it to the number of bytes that may be read ahead."
-                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes), so it cannot resume at more bytes than that.");
+                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so the reader does not read ahead. Set it to the number of bytes "
+                        + "that may be read ahead."
+                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes), so it cannot resume "
+                        + "at more bytes than that.");
         }
     }
 

@@ -131,7 +131,8 @@ public sealed partial class FilePipeWriter
             if (exception is null && _file.IsUnfinished && isUnderWay)
             {
                 // The content is incomplete, and only complete content gets the name.
-                _loop.FailLocked(new InvalidOperationException("The writer was completed while a write or a copy into it was running, so its file is not whole and did not get its name. Await the write first."));
+                _loop.FailLocked(new InvalidOperationException("The writer was completed while a write or a copy into it was running, "
+                    + "so its file is not whole and did not get its name. Await the write first."));
             }
             else if (exception is null)
             {

@@ -265,7 +265,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         {
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
                 ? "Advance takes the number of bytes that you have written into the memory of GetMemory or GetSpan; it cannot go back."
-                : $"Advance was called with more bytes than the {room} that are left of the last GetMemory or GetSpan. Call GetMemory or GetSpan again before you write more.");
+                : $"Advance was called with more bytes than the {room} that are left of the last GetMemory or GetSpan. "
+                    + "Call GetMemory or GetSpan again before you write more.");
         }
 
         return isTaken;

@@ -210,7 +210,8 @@ public sealed record FilePipeWriterOptions
             throw new ArgumentOutOfRangeException(
                 nameof(ResumeWriterThreshold),
                 ResumeWriterThreshold,
-                $"{nameof(ResumeWriterThreshold)} ({ResumeWriterThreshold}) must not exceed {nameof(PauseWriterThreshold)} ({PauseWriterThreshold}).");
+                $"{nameof(ResumeWriterThreshold)} ({ResumeWriterThreshold}) must not exceed "
+                + $"{nameof(PauseWriterThreshold)} ({PauseWriterThreshold}).");
         }
 
         bool isDirect = Caching == FileCaching.Direct;
@@ -219,11 +220,13 @@ public sealed record FilePipeWriterOptions
             $"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
         Option.Require(
             !(appends && isDirect),
-            $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: it is the system that decides where each write begins.",
+            $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: "
+            + "it is the system that decides where each write begins.",
             nameof(Mode));
         Option.Require(
             !Replace || Mode is FileMode.Create or FileMode.CreateNew,
-            $"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be {nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.",
+            $"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be "
+            + $"{nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.",
             nameof(Mode));
         Option.Require(!Replace || Offset is null or 0, $"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.",
             nameof(Offset));
@@ -244,13 +247,15 @@ public sealed record FilePipeWriterOptions
         if (Offset is not (null or 0) && Mode is FileMode.Create or FileMode.Truncate)
         {
             throw new ArgumentException(
-                $"{nameof(FileMode)}.{Mode} empties the file before anything is written at {nameof(Offset)} {Offset}: use {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}, which keep it, or {nameof(FileMode.CreateNew)}.",
+                $"{nameof(FileMode)}.{Mode} empties the file before anything is written at {nameof(Offset)} {Offset}: "
+                + $"use {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}, which keep it, or {nameof(FileMode.CreateNew)}.",
                 nameof(Mode));
         }
 
         Option.Require(
             !Truncate || Mode is FileMode.Open or FileMode.OpenOrCreate,
-            $"{nameof(Truncate)} cuts an existing file, so {nameof(Mode)} has to be {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.",
+            $"{nameof(Truncate)} cuts an existing file, so {nameof(Mode)} has to be "
+            + $"{nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.",
             nameof(Truncate));
         if (UnixCreateMode is not null && Mode is (FileMode.Open or FileMode.Truncate))
         {

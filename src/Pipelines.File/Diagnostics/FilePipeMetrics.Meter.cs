@@ -64,7 +64,8 @@ internal static partial class FilePipeMetrics
             => Enum.GetValues<WaitKind>().Select(static kind => new Measurement<long>(Volatile.Read(ref s_waits[(int)kind]), Tag(kind)));
 
         private static IEnumerable<Measurement<double>> WaitTimeByKind()
-            => Enum.GetValues<WaitKind>().Select(static kind => new Measurement<double>((double)Volatile.Read(ref s_waitTicks[(int)kind]) / Stopwatch.Frequency, Tag(kind)));
+            => Enum.GetValues<WaitKind>().Select(
+                static kind => new Measurement<double>((double)Volatile.Read(ref s_waitTicks[(int)kind]) / Stopwatch.Frequency, Tag(kind)));
 
         private static KeyValuePair<string, object?> Tag(WaitKind kind) => new("kind", kind.ToString().ToLowerInvariant());
     }

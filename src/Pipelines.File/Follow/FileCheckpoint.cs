@@ -24,7 +24,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <exception cref="FormatException">The text is not that of a checkpoint.</exception>
     public static FileCheckpoint Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
         => TryParse(s, provider, out FileCheckpoint result) ? result
-            : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
+            : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, "
+                + "for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
 
     /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>

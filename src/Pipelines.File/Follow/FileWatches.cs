@@ -179,7 +179,8 @@ internal static unsafe class FileWatches
         SafeFileHandle inotify = new(descriptor, ownsHandle: true);
         try
         {
-            new Thread(static inotify => Run((SafeFileHandle)inotify!), StackBytes) { IsBackground = true, Name = ThreadName }.UnsafeStart(inotify);
+            new Thread(static inotify => Run((SafeFileHandle)inotify!), StackBytes) { IsBackground = true, Name = ThreadName }
+                .UnsafeStart(inotify);
             return inotify;
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)

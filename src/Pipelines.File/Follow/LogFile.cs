@@ -168,7 +168,8 @@ internal sealed class LogFile
     private FollowedLine Line(ReadOnlySequence<byte> bytes, bool hasLineEnd, long length)
     {
         _offset += length;
-        FollowedLine line = new() { Bytes = _joined.Join(bytes), HasLineEnd = hasLineEnd, IsAfterGap = _isAfterGap, Checkpoint = Checkpoint };
+        FollowedLine line =
+            new() { Bytes = _joined.Join(bytes), HasLineEnd = hasLineEnd, IsAfterGap = _isAfterGap, Checkpoint = Checkpoint };
         _isAfterGap = false;
         return line;
     }

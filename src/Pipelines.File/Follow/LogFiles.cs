@@ -196,7 +196,13 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         long offset = OffsetOf(next.Name, next.IsNamed);
         while (true)
         {
-            FilePipeReaderOptions readerOptions = new() { Offset = offset, Follow = next.IsNamed, FollowInterval = options.FollowInterval, Share = FileShare.ReadWrite | FileShare.Delete };
+            FilePipeReaderOptions readerOptions = new()
+            {
+                Offset = offset,
+                Follow = next.IsNamed,
+                FollowInterval = options.FollowInterval,
+                Share = FileShare.ReadWrite | FileShare.Delete,
+            };
             FilePipeReader reader = await FilePipeReader.OpenAsync(next.Name.Path, readerOptions, cancellationToken).ConfigureAwait(false);
             bool isExpected = next.Name.Identity == default || reader.Identity == next.Name.Identity;
             if (isExpected && !(reader.Length < offset))

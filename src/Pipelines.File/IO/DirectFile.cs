@@ -97,12 +97,14 @@ internal sealed unsafe class DirectFile : OpenedFile
         if (!CanBeFor(file, isWriter))
         {
             throw new ArgumentException(
-                $"{nameof(FileCaching)}.{nameof(FileCaching.Direct)} goes neither with a standard stream nor with a file that is open for appending: others decide where its bytes begin.");
+                $"{nameof(FileCaching)}.{nameof(FileCaching.Direct)} goes neither with a standard stream nor with a file that is open for "
+                + "appending: others decide where its bytes begin.");
         }
 
         if (!file.CanSeek)
         {
-            throw new NotSupportedException($"The file cannot seek, so there is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} for it: '{file.Path}'");
+            throw new NotSupportedException(
+                $"The file cannot seek, so there is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} for it: '{file.Path}'");
         }
 
         long length = isWriter && file.Properties.IsRegular ? Math.Min(RandomAccess.GetLength(file.Handle), mostLength) : 0;
@@ -127,7 +129,8 @@ internal sealed unsafe class DirectFile : OpenedFile
             if ((segment.Address & (LeastBlock - 1)) != 0)
             {
                 throw new ArgumentException(
-                    $"Memory of the Pool begins at no multiple of {LeastBlock} bytes, which direct I/O ({nameof(FileCaching)}.{nameof(FileCaching.Direct)}, O_DIRECT) needs. The library's own pool has such memory.");
+                    $"Memory of the Pool begins at no multiple of {LeastBlock} bytes, which direct I/O "
+                    + $"({nameof(FileCaching)}.{nameof(FileCaching.Direct)}, O_DIRECT) needs. The library's own pool has such memory.");
             }
         }
         catch
@@ -139,7 +142,8 @@ internal sealed unsafe class DirectFile : OpenedFile
 
     /// <summary>This library has none for the system or the back end.</summary>
     internal static PlatformNotSupportedException NotHere(FilePipeBackend backend, string? path)
-        => new($"There is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} with {nameof(FilePipeBackend)}.{backend} on this system: '{path}'");
+        => new($"There is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} "
+            + $"with {nameof(FilePipeBackend)}.{backend} on this system: '{path}'");
 
     internal static NotSupportedException NotSupported(string? path)
         => new($"The file system has no direct I/O (O_DIRECT), which {nameof(FileCaching)}.{nameof(FileCaching.Direct)} needs: '{path}'");

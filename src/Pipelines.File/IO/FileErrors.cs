@@ -30,7 +30,8 @@ internal static class FileErrors
     /// <summary>Names the file in an exception that does not name it.</summary>
     internal static Exception WithPath(Exception exception, string? path)
         => path is null || exception.Message.Contains(path, StringComparison.Ordinal) ? exception
-            : exception.GetType() == typeof(IOException) ? new IOException($"{exception.Message} : '{path}'", exception) { HResult = exception.HResult }
+            : exception.GetType() == typeof(IOException)
+                ? new IOException($"{exception.Message} : '{path}'", exception) { HResult = exception.HResult }
             : exception.GetType() == typeof(UnauthorizedAccessException)
                 ? new UnauthorizedAccessException($"Access to the path '{path}' is denied.", exception)
             : exception;

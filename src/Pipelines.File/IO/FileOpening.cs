@@ -31,7 +31,8 @@ internal static class FileOpening
         ThrowIfNotSupported(given.Backend);
         if (given.Mode == FileMode.Append && !OperatingSystem.IsWindows() && !IsLinux)
         {
-            throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} is not supported here, because .NET cannot let the system put every write at the end of the file.");
+            throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} is not supported here, "
+                + "because .NET cannot let the system put every write at the end of the file.");
         }
 
         FileToOpen file = given.WithFullPath();
@@ -170,7 +171,8 @@ internal static class FileOpening
         OverlappedOpening.ThrowIfUnbuffered(OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle));
         if (requested == FilePipeBackend.Overlapped && !handle.IsAsync)
         {
-            throw new ArgumentException($"The handle is not open for overlapped I/O, which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
+            throw new ArgumentException("The handle is not open for overlapped I/O, "
+                + $"which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
         }
 
         return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
@@ -187,8 +189,10 @@ internal static class FileOpening
         FileProperties? known = null)
     {
         FileProperties properties = known ?? FileProperties.Of(handle, path);
-        return requested != FilePipeBackend.Portable && IsLinux ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
-            : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows() ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
+        return requested != FilePipeBackend.Portable && IsLinux
+            ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+            : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows()
+                ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : properties.CanSeek ? new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
     }
@@ -202,7 +206,8 @@ internal static class FileOpening
         // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so
         // that the system appends.
         bool appends = file.Mode == FileMode.Append && !OverlappedOpening.IsDevice(file.Path);
-        FileToOpen chosen = isOverlapped ? file with { Backend = FilePipeBackend.Overlapped, Options = file.Options | FileOptions.Asynchronous }
+        FileToOpen chosen = isOverlapped
+            ? file with { Backend = FilePipeBackend.Overlapped, Options = file.Options | FileOptions.Asynchronous }
             : file.Backend == FilePipeBackend.Auto ? file with { Options = file.Options & ~FileOptions.Asynchronous }
             : file;
         SafeFileHandle handle = appends && !isOverlapped ? OverlappedOpening.OpenForAppending(file.Path, file.Share, file.Options)
@@ -240,7 +245,8 @@ internal static class FileOpening
             && (flags & Libc.O_ACCMODE) == (access == FileAccess.Read ? Libc.O_WRONLY : Libc.O_RDONLY))
         {
             (string missing, string given) = access == FileAccess.Read ? ("reading", "writing") : ("writing", "reading");
-            throw new UnauthorizedAccessException($"The handle is not open for {missing}, but for {given} only: '{FileProperties.PathOf(handle)}'");
+            throw new UnauthorizedAccessException(
+                $"The handle is not open for {missing}, but for {given} only: '{FileProperties.PathOf(handle)}'");
         }
     }
 

@@ -74,7 +74,11 @@ internal readonly struct FileProperties
         try
         {
             FileProperties properties = OfAny(handle);
-            return properties with { IsRegular = properties.IsRegular && !isDevice, IsReadWithinTheCall = (attributes & WithinTheCall) != 0 };
+            return properties with
+            {
+                IsRegular = properties.IsRegular && !isDevice,
+                IsReadWithinTheCall = (attributes & WithinTheCall) != 0,
+            };
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException && isDevice)
         {

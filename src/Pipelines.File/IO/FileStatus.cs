@@ -127,7 +127,12 @@ internal readonly struct FileStatus
             }
         }
 
-        status = new FileStatus { Identity = identity, Length = standard.Length, IsDeleted = standard.IsDeletePending != 0 || standard.Links == 0 };
+        status = new FileStatus
+        {
+            Identity = identity,
+            Length = standard.Length,
+            IsDeleted = standard.IsDeletePending != 0 || standard.Links == 0,
+        };
         return true;
     }
 
@@ -143,7 +148,9 @@ internal readonly struct FileStatus
         {
             // ERROR_ACCESS_DENIED is what a file answers whose delete is pending: whoever may list the folder may read the attributes of
             // what is in it.
-            return Marshal.GetLastPInvokeError() is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND or Kernel32.ERROR_ACCESS_DENIED ? NameMeaning.Nothing : NameMeaning.Unknown;
+            return Marshal.GetLastPInvokeError()
+                is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND or Kernel32.ERROR_ACCESS_DENIED
+                ? NameMeaning.Nothing : NameMeaning.Unknown;
         }
 
         return TryOfWindows(file, out status) ? NameMeaning.File : NameMeaning.Unknown;

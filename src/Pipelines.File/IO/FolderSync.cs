@@ -62,6 +62,7 @@ internal static class FolderSync
     private static IOException Failed(int errno, string folder)
     {
         Exception cause = FileErrors.FromErrno(errno, folder);
-        return new IOException($"The folder could not be synced, so a power failure may lose the name of the file: {cause.Message}", cause) { HResult = errno };
+        string message = $"The folder could not be synced, so a power failure may lose the name of the file: {cause.Message}";
+        return new IOException(message, cause) { HResult = errno };
     }
 }

@@ -87,7 +87,8 @@ public sealed partial class FilePipeReader
         ArgumentNullException.ThrowIfNull(body);
         ArgumentOutOfRangeException.ThrowIfLessThan(degree, 1);
         return options.Length is not null || options.Follow || options.LeaveOpen || options.Backend == FilePipeBackend.Overlapped
-            ? throw new ArgumentException("Length, Follow, LeaveOpen and FilePipeBackend.Overlapped cannot be set for a file that is read in parts.", nameof(options))
+            ? throw new ArgumentException(
+                "Length, Follow, LeaveOpen and FilePipeBackend.Overlapped cannot be set for a file that is read in parts.", nameof(options))
             : RunAsync();
 
         async Task RunAsync()

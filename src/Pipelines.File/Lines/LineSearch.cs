@@ -103,5 +103,6 @@ internal static class LineSearch
     }
 
     private static NotSupportedException CannotSeek(string? path)
-        => new($"Lines in the middle of a file can be found only where it can seek and tells its length{(path is null ? "." : $": '{path}'")}");
+        => new("Lines in the middle of a file can be found only where it can seek and tells its length"
+            + (path is null ? "." : $": '{path}'"));
 }

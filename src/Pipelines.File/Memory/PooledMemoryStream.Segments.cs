@@ -48,7 +48,8 @@ public sealed partial class PooledMemoryStream
     {
         if (count > MaxUncheckedGrowth && count > GC.GetGCMemoryInfo().TotalAvailableMemoryBytes)
         {
-            throw new InsufficientMemoryException($"The stream would grow by {count} bytes, which is more than all the memory that this process may use.");
+            throw new InsufficientMemoryException(
+                $"The stream would grow by {count} bytes, which is more than all the memory that this process may use.");
         }
 
         long end = End;

@@ -270,7 +270,8 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
         long position = unchecked(from + offset);
         if (position < 0)
         {
-            throw new IOException("The position would lie before the beginning of the stream, or after the longest stream that is possible.");
+            throw new IOException(
+                "The position would lie before the beginning of the stream, or after the longest stream that is possible.");
         }
 
         MoveTo(position);

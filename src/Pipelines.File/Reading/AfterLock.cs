@@ -26,6 +26,8 @@ internal struct AfterLock
     internal ReadResult Result;
     internal Exception? Error;
 
-    /// <summary>Whether this is a thread of the application: the wait's result is set before the call returns, and not by a work item.</summary>
+    /// <summary>
+    /// Whether this is a thread of the application: the wait's result is set before the call returns, and not by a work item.
+    /// </summary>
     internal bool IsOnCallersThread;
 }

@@ -402,7 +402,8 @@ internal sealed class ReadBuffer
             }
         }
 
-        throw new InvalidOperationException("The position does not belong to this reader's buffer: it is from another reader, or its bytes were consumed already.");
+        throw new InvalidOperationException(
+            "The position does not belong to this reader's buffer: it is from another reader, or its bytes were consumed already.");
     }
 
     /// <summary>

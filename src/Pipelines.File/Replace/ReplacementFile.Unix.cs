@@ -128,7 +128,8 @@ internal abstract partial class ReplacementFile
                 null => null,
                 Libc.S_IFDIR => throw FileErrors.FromErrno(Libc.EISDIR, TargetPath),
                 Libc.S_IFREG => MayWrite() ? target : throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath),
-                _ => throw new IOException($"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'"),
+                _ => throw new IOException(
+                    $"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'"),
             };
         }
 
@@ -285,7 +286,8 @@ internal abstract partial class ReplacementFile
                     Libc.EEXIST when !Replaces => Exists(FileErrors.FromErrno(errno, TargetPath)),
                     Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{TargetPath}'."),
                     _ when errno == Libc.ENAMETOOLONG
-                        => new PathTooLongException($"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
+                        => new PathTooLongException(
+                            $"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
                     _ => FileErrors.FromErrno(errno, TargetPath),
                 };
             }

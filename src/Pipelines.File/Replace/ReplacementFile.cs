@@ -50,7 +50,9 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <param name="calls">Other calls than the system's, for tests: a <see cref="UnixCalls"/> or <see cref="WindowsCalls"/>.</param>
     /// <exception cref="FileExistsException">There is a file of that name, which is not to be replaced.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
-    /// <exception cref="UnauthorizedAccessException">The folder or the file may not be written to, or the name is that of a folder.</exception>
+    /// <exception cref="UnauthorizedAccessException">
+    /// The folder or the file may not be written to, or the name is that of a folder.
+    /// </exception>
     /// <exception cref="IOException">It failed otherwise.</exception>
     internal static ReplacementFile Open(string path, FilePipeWriterOptions options, object? calls = null)
     {

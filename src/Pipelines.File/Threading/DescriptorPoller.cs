@@ -109,7 +109,9 @@ internal sealed unsafe class DescriptorPoller
     /// <param name="wait">What waits.</param>
     /// <param name="file">The descriptor.</param>
     /// <param name="events">POLLIN or POLLOUT.</param>
-    /// <exception cref="IOException">The system has no descriptor, or no thread, to wait with, or does not wait for such a file; nothing waits here.</exception>
+    /// <exception cref="IOException">
+    /// The system has no descriptor, or no thread, to wait with, or does not wait for such a file; nothing waits here.
+    /// </exception>
     internal bool TryAdd(FileRequest wait, SafeFileHandle file, short events)
     {
         Prepare();

@@ -49,5 +49,6 @@ internal struct CallsUnderWay
     }
 
     private static InvalidOperationException Overlapping()
-        => new("Another call of this writer is under way. Only one caller may use a writer at a time: await each WriteAsync, or let threads take turns, for example with a SemaphoreSlim.");
+        => new("Another call of this writer is under way. Only one caller may use a writer at a time: await each WriteAsync, "
+            + "or let threads take turns, for example with a SemaphoreSlim.");
 }

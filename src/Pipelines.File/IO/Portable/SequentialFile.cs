@@ -137,7 +137,8 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
     private void StartThread()
     {
-        Thread thread = new(static file => ((SequentialFile)file!).Run(), StackBytes) { IsBackground = true, Name = WaitingThreads.ThreadName };
+        Thread thread =
+            new(static file => ((SequentialFile)file!).Run(), StackBytes) { IsBackground = true, Name = WaitingThreads.ThreadName };
         try
         {
             thread.UnsafeStart(this);

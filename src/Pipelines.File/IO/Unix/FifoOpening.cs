@@ -41,7 +41,8 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     {
         if ((file.Options & FileOptions.DeleteOnClose) != 0)
         {
-            throw new NotSupportedException($"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{file.Path}'");
+            throw new NotSupportedException(
+                $"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{file.Path}'");
         }
 
         isForOrdinaryWay = false;

@@ -11,7 +11,9 @@ internal unsafe partial class UnixCalls
     internal virtual long MakeNew(string path, int flags, uint mode)
         => Answer(Libc.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_WRONLY | Libc.O_CLOEXEC | flags, mode));
 
-    /// <summary>linkat(2): gives a file without a name, which is the library's own and open, its first one, unless there is a file of that name.</summary>
+    /// <summary>
+    /// linkat(2): gives a file without a name, which is the library's own and open, its first one, unless there is a file of that name.
+    /// </summary>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
     {
         // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).

@@ -151,7 +151,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     /// <summary>What a call past the page cache fails with that the system refuses.</summary>
     internal static IOException NotWhole(string? path)
         => new(
-            $"The file is open for direct I/O (O_DIRECT), and the system refuses the call: memory, offset or length is no multiple of what the device asks for : '{path}'",
+            "The file is open for direct I/O (O_DIRECT), and the system refuses the call: memory, offset or length is no multiple of what "
+            + $"the device asks for : '{path}'",
             FileErrors.FromErrno(Libc.EINVAL, path));
 
     internal override void DropBehind(bool isWriter)

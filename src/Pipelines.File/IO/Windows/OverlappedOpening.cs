@@ -22,12 +22,15 @@ internal static class OverlappedOpening
         => (fullPath.StartsWith(@"\\.\", StringComparison.Ordinal) || fullPath.StartsWith(@"\\?\", StringComparison.Ordinal))
             && fullPath.AsSpan(@"\\.\".Length).IndexOfAny('\\', '/') < 0;
 
-    /// <exception cref="NotSupportedException">The file would be opened without the system's cache, so that every offset, length and address had to be a multiple of its sector.</exception>
+    /// <exception cref="NotSupportedException">
+    /// The file would be opened without the system's cache, so that every offset, length and address had to be a multiple of its sector.
+    /// </exception>
     internal static void ThrowIfUnbuffered(bool isUnbuffered)
     {
         if (isUnbuffered)
         {
-            throw new NotSupportedException("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or written here: its reads and writes have to be of whole sectors. Open it without.");
+            throw new NotSupportedException("A file that is open with FILE_FLAG_NO_BUFFERING (FileOptions 0x20000000) cannot be read or "
+                + "written here: its reads and writes have to be of whole sectors. Open it without.");
         }
     }
 

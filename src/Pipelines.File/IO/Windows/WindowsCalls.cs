@@ -15,7 +15,12 @@ internal unsafe class WindowsCalls
     internal int Begin(FileRequestKind kind, SafeFileHandle file, nint buffer, uint count, long offset, NativeOverlapped* overlapped,
         ManualResetEvent ended)
     {
-        *overlapped = new NativeOverlapped { OffsetLow = (int)offset, OffsetHigh = (int)(offset >> 32), EventHandle = ended.SafeWaitHandle.DangerousGetHandle() | 1 };
+        *overlapped = new NativeOverlapped
+        {
+            OffsetLow = (int)offset,
+            OffsetHigh = (int)(offset >> 32),
+            EventHandle = ended.SafeWaitHandle.DangerousGetHandle() | 1,
+        };
         return kind == FileRequestKind.Read ? Read(file, buffer, count, overlapped) : Write(file, buffer, count, overlapped);
     }
 

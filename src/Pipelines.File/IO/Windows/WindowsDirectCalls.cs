@@ -19,7 +19,8 @@ internal sealed unsafe class WindowsDirectCalls(WindowsCalls calls, SafeFileHand
         return error switch
         {
             // A multiple of the sector of every common device.
-            Kernel32.ERROR_SUCCESS => new(calls, file.Handle, direct, file.Path) { OffsetBlock = DirectFile.LeastBlock, MemoryBlock = DirectFile.LeastBlock },
+            Kernel32.ERROR_SUCCESS
+                => new(calls, file.Handle, direct, file.Path) { OffsetBlock = DirectFile.LeastBlock, MemoryBlock = DirectFile.LeastBlock },
             Kernel32.ERROR_INVALID_PARAMETER or Kernel32.ERROR_NOT_SUPPORTED or Kernel32.ERROR_INVALID_FUNCTION
                 => throw DirectFile.NotSupported(file.Path),
             _ => throw FileErrors.FromWin32(error, file.Path),
