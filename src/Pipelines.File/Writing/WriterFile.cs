@@ -231,37 +231,32 @@ internal sealed class WriterFile
         _unfinished!.Appear();
     }
 
-    /// <summary>Finishes the file, and closes it unless it is to stay open. It is released even if trimming fails.</summary>
+    /// <summary>
+    /// Finishes the file, and closes it unless it is to stay open. Throws what trimming fails with; the file is released all the same.
+    /// </summary>
     /// <param name="written">The number of bytes that the system has taken.</param>
-    /// <returns>The error, or <see langword="null"/>.</returns>
+    /// <returns>The error that closing reports, or <see langword="null"/>.</returns>
     internal Exception? Close(long written)
     {
-        Exception? error = null;
         try
         {
             if (!IsUnfinished && HasPreallocatedRest(written))
             {
                 Trim(written);
             }
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            error = e;
-        }
 
-        if (Opened is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && written > 0)
-        {
-            Opened.SetPosition(Offset + written);
-        }
+            if (Opened is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && written > 0)
+            {
+                Opened.SetPosition(Offset + written);
+            }
 
-        _unfinished?.Dispose();
-        if (!_leaveOpen && written > 0 && error is null)
-        {
-            error = Opened.TellCloseError();
+            _unfinished?.Dispose();
+            return !_leaveOpen && written > 0 ? Opened.TellCloseError() : null;
         }
-
-        Opened.Release(closeHandle: !_leaveOpen);
-        return error;
+        finally
+        {
+            Opened.Release(closeHandle: !_leaveOpen);
+        }
     }
 
     /// <summary>The final length of the file. A preallocated file was made empty, so the length is 0 if nothing was written.</summary>
