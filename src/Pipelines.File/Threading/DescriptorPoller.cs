@@ -232,7 +232,11 @@ internal sealed unsafe class DescriptorPoller
                 wait.OnReady();
             }
 
-            due.ForEach(WaitingThreads.Shared.Queue);
+            foreach (IWaitingCall call in due)
+            {
+                WaitingThreads.Shared.Queue(call);
+            }
+
             ended.Clear();
             due.Clear();
         }

@@ -220,7 +220,7 @@ internal sealed class WaitingThreads
     {
         if (called is null || called.IsStarted)
         {
-            called?.Woken.Set();
+            called?.Wake();
             return;
         }
 
@@ -265,7 +265,7 @@ internal sealed class WaitingThreads
             }
         }
 
-        called?.Woken.Set();
+        called?.Wake();
         foreach (IWaitingCall call in left)
         {
             ThreadPool.UnsafeQueueUserWorkItem(Perform, call, preferLocal: false);
@@ -274,7 +274,6 @@ internal sealed class WaitingThreads
 
     private void Run(WaitingThread thread)
     {
-        using AutoResetEvent woken = thread.Woken;
         s_current = (this, thread);
         WaitingShare? share = null;
         bool isWoken = true;
@@ -316,7 +315,7 @@ internal sealed class WaitingThreads
     /// <summary>Sleeps as an idle thread. <see langword="false"/>: it was idle for so long that it ends.</summary>
     private bool Sleep(WaitingThread thread)
     {
-        if (thread.Woken.WaitOne(IdleMilliseconds))
+        if (thread.Sleep(IdleMilliseconds))
         {
             return true;
         }
@@ -331,7 +330,7 @@ internal sealed class WaitingThreads
         }
 
         // It was taken from the idle ones just now, so that its wake-up is on its way.
-        return thread.Woken.WaitOne();
+        return thread.Sleep(Timeout.Infinite);
     }
 
     private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
@@ -422,13 +421,39 @@ internal sealed class WaitingThreads
     /// <summary>One thread: where it sleeps while there is nothing to do, and what it performs next.</summary>
     private sealed class WaitingThread
     {
-        internal bool IsStarted { get; set; }
+        // Guarded by this object.
+        private bool _isWoken;
 
-        /// <summary>Set once for each time that it was taken from the idle ones.</summary>
-        internal AutoResetEvent Woken { get; } = new(initialState: false);
+        internal bool IsStarted { get; set; }
 
         /// <summary>What was queued by the call that this thread performs. Owned by the thread.</summary>
         internal IWaitingCall? Next { get; set; }
+
+        /// <summary>Called once each time that the thread was taken from the idle ones.</summary>
+        internal void Wake()
+        {
+            lock (this)
+            {
+                _isWoken = true;
+                Monitor.Pulse(this);
+            }
+        }
+
+        /// <summary>Sleeps until <see cref="Wake"/>. Returns <see langword="false"/> if it has not come within that time.</summary>
+        internal bool Sleep(int milliseconds)
+        {
+            lock (this)
+            {
+                if (!_isWoken)
+                {
+                    Monitor.Wait(this, milliseconds);
+                }
+
+                bool isWoken = _isWoken;
+                _isWoken = false;
+                return isWoken;
+            }
+        }
     }
 
     /// <summary>The calls of one <see cref="WaitKind"/>.</summary>
