@@ -3,35 +3,37 @@ using System.Collections.Concurrent;
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// Completions that other threads than the application's pool's have for it. They take turns with what else is queued there: as one work
-/// item, which runs some of them and queues itself again behind the others' before, so that an unrelated work item waits for a few of them
-/// and not for all that a device has ended at once.
+/// Runs completions of the library's threads on the application's pool. A work item runs some of them and, if there are more, queues itself
+/// again behind the pool's other work before it runs the first. So an unrelated work item waits for a few completions, and not for all
+/// calls that a device has ended at once.
 /// </summary>
-/// <param name="time">Other than the system's for tests.</param>
-/// <param name="queue">Has the turn executed by the application's pool.</param>
+/// <param name="time">The clock; tests replace it.</param>
+/// <param name="queue">Queues a turn to the application's pool.</param>
 internal sealed class CompletionQueue(TimeProvider time, Action<IThreadPoolWorkItem> queue) : IThreadPoolWorkItem
 {
-    /// <summary>How long one turn goes on with further completions, microseconds; longer where it had to wait for its turn.</summary>
+    /// <summary>
+    /// The time, microseconds, after which a turn begins no further completion. A turn that has waited long may run longer.
+    /// </summary>
     private const int TurnMicroseconds = 50;
 
     /// <summary>
-    /// Of the time that a turn was waited for, it takes at most this part, so that the completions of a busy pool have their share.
+    /// A turn may run for a quarter of the time it waited, if that is longer, so that the completions get their share of a busy pool.
     /// </summary>
     private const int WaitedPart = 4;
 
     private readonly ConcurrentQueue<IThreadPoolWorkItem> _completions = new();
 
-    // Interlocked: 1 while the work item is queued and has not begun. There is one wherever there are completions, so that a continuation
-    // which blocks holds up none of the others.
+    // Interlocked: 1 while the work item is queued and has not begun. It is queued whenever completions are, so that a continuation that
+    // blocks holds up none of the others.
     private int _isQueued;
 
-    // A timestamp; owned by whoever has set _isQueued, until the work item clears it.
+    // A timestamp. Owned by the thread that has set _isQueued, until the work item clears it.
     private long _queuedAt;
 
     internal static CompletionQueue Shared { get; } =
         new(TimeProvider.System, static turn => ThreadPool.UnsafeQueueUserWorkItem(turn, preferLocal: false));
 
-    /// <summary>Has the completion executed by the application's pool. Completions begin in the order that they came in.</summary>
+    /// <summary>Queues a completion, which the application's pool executes. Completions begin in the order of these calls.</summary>
     internal void Add(IThreadPoolWorkItem completion)
     {
         _completions.Enqueue(completion);
@@ -46,7 +48,7 @@ internal sealed class CompletionQueue(TimeProvider time, Action<IThreadPoolWorkI
         Thread thread = Thread.CurrentThread;
         (ThreadPriority, bool, string?) properties = PropertiesOf(thread);
 
-        // Before the first is taken: whatever comes from here on has another turn queued.
+        // Before the first is dequeued: whoever adds a completion from now on queues another turn.
         _ = Interlocked.Exchange(ref _isQueued, 0);
         while (_completions.TryDequeue(out IThreadPoolWorkItem? completion))
         {
@@ -58,11 +60,11 @@ internal sealed class CompletionQueue(TimeProvider time, Action<IThreadPoolWorkI
             completion.Execute();
             if (time.GetTimestamp() >= end || PropertiesOf(thread) != properties)
             {
-                // What a continuation has made of the thread the pool undoes, between two work items.
+                // The continuation has changed the thread's priority, name or background flag. The pool resets them after each work item.
                 break;
             }
 
-            // As the pool does there, too.
+            // As the pool does between two work items.
             SynchronizationContext.SetSynchronizationContext(null);
             if (context is not null)
             {

@@ -3,36 +3,35 @@ using Pipelines.File.IO;
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// Linux: waits, with one thread for all of them, until descriptors that can block (FIFOs, terminals, sockets) are ready, so that an idle
-/// one holds no thread and can be given up at once. By epoll(7) with one-shot registrations, so that a wake-up costs the same however many
-/// wait.
+/// Linux: one thread waits until descriptors that can block (FIFOs, terminals, sockets) are ready, so that an idle one holds no thread and
+/// a wait can be canceled at once. It uses epoll(7) with one-shot registrations, so a wake-up costs the same however many descriptors wait.
 /// </summary>
 /// <remarks>
-/// A descriptor can be registered once, and several may wait for it: they share the registration, which is made by the first of them and
-/// removed with the last. So nothing is registered that nobody waits for, and no descriptor number that was closed and given out again.
+/// epoll registers a descriptor once, and several requests may wait for it: they share the registration. The first wait makes it and the
+/// last one removes it. So a descriptor that nobody waits for is not registered, and neither is a number that was closed and reused.
 /// </remarks>
 internal sealed unsafe class DescriptorPoller
 {
-    /// <summary>At most the 15 characters that Linux keeps.</summary>
+    /// <summary>The thread's name. Linux keeps 15 characters.</summary>
     internal const string ThreadName = "File pipe poll";
 
     private const int StackBytes = 256 * 1024;
     private const int MaxEvents = 64;
     private const int LaterMilliseconds = 20;
 
-    // Guards everything below and the waits, and is held for moments only, never while the thread waits.
+    // Guards everything below, and FileRequest.Polled. Held only briefly, never while the thread waits.
     private readonly Lock _gate = new();
 
-    // By descriptor. One that was made stays: there are never more of them than the process has had files open at once.
+    // By descriptor. Entries are never removed: there are at most as many as the process has had files open at once.
     private readonly Dictionary<int, Registration> _registrations = [];
 
-    // What is queued for the waiting threads at the next moment, Environment.TickCount64, which counts where there is something.
+    // Calls that go to the waiting threads at _nextMoment (Environment.TickCount64, milliseconds). _nextMoment is meaningless while the
+    // list is empty.
     private readonly List<IWaitingCall> _later = [];
     private long _nextMoment;
 
-    // The epoll instance, and a descriptor that is always ready, which ends its wait once whenever it is told to tell of it; -1: not made
-    // yet. They and the thread are there for the life of the process, as a wait may begin when no descriptor is left, without which the
-    // runtime starts no thread either.
+    // The epoll instance, and an eventfd that is always readable: arming it ends epoll_wait once. -1 until created. Both and the thread
+    // live as long as the process: a wait may begin when no descriptor is left, and then the runtime cannot start a thread either.
     private int _epoll = -1;
     private int _ready = -1;
     private bool _hasThread;
@@ -40,8 +39,8 @@ internal sealed unsafe class DescriptorPoller
     internal static DescriptorPoller Shared { get; } = new();
 
     /// <summary>
-    /// Takes the descriptors and the thread that waiting needs. Whoever opens a file that may wait calls it then, when it can still say
-    /// that there are none.
+    /// Creates the descriptors and the thread for waiting. Called when a file that may wait is opened, because opening can still report
+    /// that the system has none.
     /// </summary>
     /// <exception cref="IOException">The system has no descriptors, or no thread.</exception>
     internal void Prepare()
@@ -53,7 +52,7 @@ internal sealed unsafe class DescriptorPoller
                 return;
             }
 
-            // What was made stays where the next is not to be had, for the next try.
+            // If a later step fails, the earlier ones are kept for the next call.
             _epoll = _epoll < 0 ? Libc.EpollCreate(Libc.EPOLL_CLOEXEC) : _epoll;
             _ready = _ready < 0 && _epoll >= 0 ? Libc.EventDescriptor(1, Libc.EFD_CLOEXEC) : _ready;
             if (_ready < 0 || (Libc.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, _ready, Libc.EPOLLONESHOT, (uint)_ready) != 0
@@ -75,7 +74,7 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Has the call queued for a waiting thread some milliseconds from now, together with others: for what the system does not report.
+    /// Queues the call to the waiting threads within 20 ms, together with others: for events that the system does not report.
     /// </summary>
     /// <inheritdoc cref="Prepare" path="/exception"/>
     internal void QueueLater(IWaitingCall call)
@@ -93,7 +92,9 @@ internal sealed unsafe class DescriptorPoller
         }
     }
 
-    /// <summary>Whether the call has been waiting here, and no longer does. Else it is queued, or on its way here.</summary>
+    /// <summary>
+    /// Removes a call of <see cref="QueueLater"/>. <see langword="false"/>: it is not here, but queued, running, or about to be added.
+    /// </summary>
     internal bool TryRemove(IWaitingCall call)
     {
         lock (_gate)
@@ -103,14 +104,14 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Calls <see cref="FileRequest.OnReady"/> once when the descriptor is ready, or when another wait for it ends, unless
-    /// <see cref="TryCancel"/> comes first. <see langword="false"/>: it came already, and nothing waits here.
+    /// Calls <see cref="FileRequest.OnReady"/> once, when the descriptor is ready or may be (another wait for it was reported), unless
+    /// <see cref="TryCancel"/> comes first. Returns <see langword="false"/> if the request is canceled already, and adds nothing.
     /// </summary>
-    /// <param name="wait">What waits.</param>
+    /// <param name="wait">The request that waits.</param>
     /// <param name="file">The descriptor.</param>
     /// <param name="events">POLLIN or POLLOUT.</param>
     /// <exception cref="IOException">
-    /// The system has no descriptor, or no thread, to wait with, or does not wait for such a file; nothing waits here.
+    /// The system has no descriptor or thread to wait with, or epoll does not support the file. Nothing was added.
     /// </exception>
     internal bool TryAdd(FileRequest wait, SafeFileHandle file, short events)
     {
@@ -134,8 +135,9 @@ internal sealed unsafe class DescriptorPoller
             registration.Waits.Add(wait);
             registration.Armed |= (ushort)events;
 
-            // Added whoever waits already: the number may mean another file by now, where the handle of an earlier wait does not own it and
-            // its owner has closed it. A file that is registered (EEXIST) may have had that number before, too.
+            // EPOLL_CTL_ADD also if others wait already: if the handle of an earlier wait does not own the descriptor, its owner may have
+            // closed it, and the number may mean another file now. EEXIST: this file is registered, so only its
+            // events change.
             uint armed = registration.Armed | Libc.EPOLLONESHOT;
             if (Libc.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, descriptor, armed, (uint)descriptor) != 0
                 && (Marshal.GetLastPInvokeError() != Libc.EEXIST
@@ -151,8 +153,8 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// <see langword="true"/>: it waited here and no longer does, so that ending it is now the caller's. <see langword="false"/>: it is on
-    /// its way here, or past it; if it does come, <see cref="TryAdd"/> refuses it. Or the object serves another purpose by now, and is left
+    /// Cancels this use of the request. Returns <see langword="true"/> if it waited here: it does no longer, and the caller completes it.
+    /// Otherwise it is running, or on its way here, where <see cref="TryAdd"/> refuses it; or the object is in another use, which is left
     /// alone.
     /// </summary>
     internal bool TryCancel(FileRequest wait, int generation)
@@ -194,7 +196,7 @@ internal sealed unsafe class DescriptorPoller
             _ = Libc.EpollControl(_epoll, Libc.EPOLL_CTL_DEL, descriptor, 0, 0);
         }
 
-        // Releasing the last reference to a file that was closed meanwhile closes it: a moment.
+        // If the file was closed meanwhile, this releases the last reference, and so closes it: that takes only a moment.
         wait.Polled = null;
         file.DangerousRelease();
     }
@@ -243,14 +245,14 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// The kernel has told of a descriptor: all who wait for it look. Who has waited for something else, or for another file of that
-    /// number, finds nothing, and waits anew.
+    /// The kernel has reported a descriptor: every wait for it ends and is tried again. A request that waits for another event, or for
+    /// another file that had this number, finds that it is not ready and waits again.
     /// </summary>
     private void TakeLocked(int descriptor, List<FileRequest> ended)
     {
         if (_registrations.TryGetValue(descriptor, out Registration? registration))
         {
-            // Removing leaves the enumerator valid.
+            // Removing an element does not invalidate the enumerator.
             foreach (FileRequest wait in registration.Waits)
             {
                 EndLocked(wait);
@@ -259,12 +261,12 @@ internal sealed unsafe class DescriptorPoller
         }
     }
 
-    /// <summary>One descriptor, which is in the epoll instance while somebody waits for it.</summary>
+    /// <summary>One descriptor, which is registered with epoll while a request waits for it.</summary>
     private sealed class Registration
     {
         internal HashSet<FileRequest> Waits { get; } = [];
 
-        /// <summary>The events that the kernel tells of, once: the same bits as poll(2)'s.</summary>
+        /// <summary>The events that are armed; the bits are those of poll(2).</summary>
         internal uint Armed { get; set; }
     }
 }

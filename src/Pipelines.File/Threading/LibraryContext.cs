@@ -1,16 +1,16 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// The execution context of loops that live with a reader or a writer: the default one, so that no value of an AsyncLocal of a caller's,
-/// and no handler of its changes, comes to the library's threads. An async method that begins here goes on here, whoever resumes it, so no
-/// call suppresses the flow, which allocates where the caller has such values.
+/// The <see cref="ExecutionContext"/> of the loops of readers and writers. It is the default one, so no AsyncLocal value of a caller, and
+/// no handler of its changes, reaches the library's threads. An async method that begins in it resumes in it, whichever thread resumes it.
+/// So the callers need no SuppressFlow, which allocates if the caller has AsyncLocal values.
 /// </summary>
 internal static class LibraryContext
 {
-    // Null where the system had no thread to ask.
+    // Null if the system could not start the thread that captures it.
     private static readonly ExecutionContext? s_default = CaptureDefault();
 
-    /// <summary>Begins an async method.</summary>
+    /// <summary>Begins an async method in the default context.</summary>
     internal static void Run(ContextCallback begin, object state)
     {
         if (s_default is not null)
@@ -23,7 +23,7 @@ internal static class LibraryContext
         }
     }
 
-    /// <summary>Nothing tells the default context but a thread that has got no other.</summary>
+    /// <summary>Captures the default context on a new thread: there is no other way to get it.</summary>
     private static ExecutionContext? CaptureDefault()
     {
         ExecutionContext? context = null;
@@ -35,7 +35,7 @@ internal static class LibraryContext
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
-            // Without threads little else works either.
+            // Without a thread the loops run in the caller's context.
         }
 
         return context;

@@ -1,32 +1,35 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// A loop that lives as long as its reader or writer, and sleeps while nothing is to be done. It runs in the <see cref="LibraryContext"/>.
-/// It goes on right where it is woken, never by a work item, as a value-task source would have it go on that is set while its wait begins:
-/// the application's pool may be busy with whoever waits for the loop.
+/// An async loop that lives as long as its reader or writer, and sleeps while there is nothing to do. It runs in the
+/// <see cref="LibraryContext"/>, and always resumes within <see cref="Wake"/>. It never resumes by a work item, as it would with a
+/// value-task source that is completed just as the loop begins to await it: the application's pool may be busy with callers that wait for
+/// the loop.
 /// </summary>
 internal abstract class LibraryLoop
 {
-    // What stands for a loop that was woken before it slept.
+    // The value of _goOn if the loop was woken before it slept.
     private static readonly Action s_woken = static () => { };
 
     private bool _hasBegun;
 
-    // Interlocked: how the loop goes on that sleeps, or s_woken.
+    // Interlocked: the continuation of the sleeping loop, s_woken, or null.
     private Action? _goOn;
 
-    // Whoever awaits the end of the reader or writer.
+    // Completed when the reader or writer has released everything; null if nobody awaits that.
     private TaskCompletionSource? _release;
 
-    /// <summary>The task of whoever waits until everything is released. Under the owner's lock.</summary>
+    /// <summary>Returns a task that completes when everything is released. Called under the owner's lock.</summary>
     internal Task AddReleaseLocked() => (_release ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
 
-    /// <summary>Everything is released. Those who wait await it without their context, so no code of theirs runs here.</summary>
+    /// <summary>
+    /// Completes the task of <see cref="AddReleaseLocked"/>. It is awaited with ConfigureAwait(false), so no caller's code runs here.
+    /// </summary>
     internal void EndReleaseLocked() => _release?.TrySetResult();
 
     /// <summary>
-    /// Begins the loop, or ends its sleep. Called without the lock, once for each sleep: by whoever has found under the lock that it
-    /// sleeps.
+    /// Begins the loop, or ends its sleep. Called without the lock, once for each sleep, by the thread that has found under the lock that
+    /// the loop sleeps.
     /// </summary>
     internal void Wake()
     {
@@ -44,7 +47,7 @@ internal abstract class LibraryLoop
 
     protected abstract Task RunAsync();
 
-    /// <summary>Lasts until <see cref="Wake"/>, which may come before this.</summary>
+    /// <summary>Sleeps until <see cref="Wake"/>, which may come before this call.</summary>
     protected Sleep SleepAsync() => new(this);
 
     private void BeginSleep(Action goOn)
@@ -56,7 +59,7 @@ internal abstract class LibraryLoop
         }
     }
 
-    /// <summary>One sleep, to be awaited.</summary>
+    /// <summary>The awaitable of one sleep.</summary>
     /// <param name="loop">The loop.</param>
     protected readonly struct Sleep(LibraryLoop loop) : ICriticalNotifyCompletion
     {

@@ -1,47 +1,47 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// The wait of one caller for one result: a reusable value-task source that honours the awaiter's SynchronizationContext and TaskScheduler.
-/// Whoever takes it, under its owner's lock, out of the owner's waits completes it; that taking happens once, so completing does, too.
+/// One caller's wait for one result: a reusable value-task source that honours the awaiter's SynchronizationContext and TaskScheduler.
+/// Whoever removes it from its owner's waits, under the owner's lock, completes it. So it is completed exactly once.
 /// </summary>
 /// <remarks>
-/// Two things have to be over before the object may serve the next wait: the call that sets the result (which may run the continuation),
-/// and GetResult. They may come in either order, and from two threads: a continuation calls GetResult while the result is still being set,
-/// and so may a caller that polls. <see cref="_state"/>
-/// has a bit for each, and whoever sets the second bit gives the object back.
+/// Before the object can serve the next wait, two calls must be over: the one that sets the result (and may run the continuation), and
+/// GetResult. They may end in either order and on two threads: a continuation calls GetResult while the result is still being set, and a
+/// caller that polls may do so, too. <see cref="_state"/> has a bit for each, and whoever sets the second one returns the object to its
+/// pool.
 /// </remarks>
 internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
 {
     private const int ResultIsSet = 1;
     private const int ResultIsTaken = 2;
 
-    /// <summary>Somebody is in GetResult, which is for one caller, once.</summary>
+    /// <summary>GetResult has been called; only one call may take the result.</summary>
     private const int IsBeingTaken = 4;
 
     /// <summary>
-    /// The token's registration is there. It ends with the wait: whoever sets the second bit of this and <see cref="IsOver"/> unregisters
-    /// it.
+    /// The token is registered. The registration ends with the wait: whoever sets the second of this bit and <see cref="IsOver"/>
+    /// unregisters it.
     /// </summary>
     private const int IsRegistered = 8;
     private const int IsOver = 16;
 
     /// <summary>
-    /// Above the bits is the version of the wait that they are for: one who takes a result twice must not meet the next wait.
+    /// The bits from here on hold the version of the wait, so that a second GetResult for one wait does not take the result of the next.
     /// </summary>
     private const int VersionShift = 16;
 
-    // The next one in a list of its owner's, guarded by the owner's lock, or of the pool's.
+    // The next object in a list of its owner, guarded by the owner's lock, or in the pool's list.
     internal PendingResult<TResult>? Next;
 
     private readonly PendingResultPool<TResult> _pool;
     private ManualResetValueTaskSourceCore<bool> _core;
 
-    // Owned by whoever completes the wait, then by whoever takes the result.
+    // Owned by the thread that completes the wait, then by the one that takes the result.
     private TResult _result = default!;
     private Exception? _error;
     private CancellationTokenRegistration _registration;
 
-    // Interlocked, see above.
+    // Interlocked: the bits and the version above.
     private int _state;
 
     internal PendingResult(PendingResultPool<TResult> pool)
@@ -50,23 +50,21 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         _state = _core.Version << VersionShift;
     }
 
-    /// <summary>The token that ends this wait. Guarded by the owner's lock until the wait is taken.</summary>
+    /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
     internal CancellationToken CancellationToken { get; set; }
 
 
-    /// <summary>What a writer waits for before it completes this one, bytes; guarded by its lock.</summary>
+    /// <summary>A writer: the byte count that completes this wait. Guarded by the writer's lock.</summary>
     internal long Target { get; set; }
 
-    /// <summary>
-    /// Whether <see cref="Target"/> counts what is on the device rather than what is written; guarded by the writer's lock.
-    /// </summary>
+    /// <summary>Whether <see cref="Target"/> counts bytes on the device, and not bytes written. Guarded by the writer's lock.</summary>
     internal bool WaitsForSync { get; set; }
 
     internal ValueTask<TResult> Task => new(this, _core.Version);
 
     /// <summary>
-    /// The task of the wait, which the token may end from here on: by <paramref name="onCanceled"/>, which takes the wait out if it is
-    /// still there. Called without a lock, as the token may be canceled already, and before anybody has the task.
+    /// Registers the token, and returns the task of the wait. <paramref name="onCanceled"/> removes the wait from the owner, if it is still
+    /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task.
     /// </summary>
     internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
@@ -84,15 +82,15 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     }
 
     /// <summary>
-    /// Completes the wait from a thread of a back end: the result is set on a thread of the application's pool, where the continuation may
-    /// run. Allocates nothing.
+    /// Completes the wait from any thread: a work item of the application's pool sets the result and may run the continuation inline.
+    /// Allocates nothing.
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
         End(result, error);
         if (Thread.CurrentThread.IsThreadPoolThread)
         {
-            // It comes next on this very thread.
+            // This thread executes it next.
             ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: true);
         }
         else
@@ -102,9 +100,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     }
 
     /// <summary>
-    /// Completes the wait from a caller's thread: the result is there when this returns, and the continuation is queued. Throws what the
-    /// awaiter's SynchronizationContext or TaskScheduler throws instead of queueing it, so it comes after everything else that the caller
-    /// has to do.
+    /// Completes the wait from a thread of the application: the result is set when this returns, and the continuation is queued. Throws
+    /// what the awaiter's SynchronizationContext or TaskScheduler throws instead of queueing it, so the caller calls this last.
     /// </summary>
     internal void CompleteNow(TResult result, Exception? error)
     {
@@ -151,7 +148,7 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         }
         finally
         {
-            // Last, as from here on the object may serve another wait.
+            // Last: from here on the object may serve another wait.
             if ((Interlocked.Or(ref _state, ResultIsTaken) & ResultIsSet) != 0)
             {
                 GiveBack();

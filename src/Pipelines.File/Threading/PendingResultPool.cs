@@ -1,8 +1,8 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// The waits that one reader, writer or copy uses again and again. A loop needs two: the next wait begins in the continuation of the one
-/// before.
+/// The pool of waits of one reader, writer or copy. A caller's loop uses two of them: it begins the next wait in the continuation of the
+/// last one.
 /// </summary>
 internal sealed class PendingResultPool<TResult>
 {
@@ -24,7 +24,7 @@ internal sealed class PendingResultPool<TResult>
         return new PendingResult<TResult>(this);
     }
 
-    /// <summary>Called by the wait itself when nobody uses it any more.</summary>
+    /// <summary>Called by the wait itself, when both its result was set and it was taken.</summary>
     internal void Return(PendingResult<TResult> pending)
     {
         lock (this)

@@ -1,13 +1,13 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// A work item of the application's pool that performs plain writes, which are mostly copied memory. <see cref="WaitingThreads"/> has a few
-/// of them, and uses them again and again.
+/// A work item of the application's pool that performs plain writes, which mostly copy memory. <see cref="WaitingThreads"/> owns a few and
+/// reuses them.
 /// </summary>
 internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
 {
-    // How long it goes on before it takes its turn behind the pool's other work items: 1 ms. Who waits for these writes is completed by the
-    // pool, too.
+    // The time, Stopwatch ticks, after which it queues the next write instead of performing it: 1 ms. Flushes that wait for these writes
+    // complete on the pool, too, and need their turn.
     private static readonly long s_turnTicks = Stopwatch.Frequency / 1000;
 
     [ThreadStatic]
@@ -15,18 +15,21 @@ internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
 
     private readonly WaitingThreads _threads = threads;
 
-    // Written by whoever has taken this from the free ones. Whoever takes it out performs it.
+    // Interlocked: the call to perform. Set by the thread that has taken this object from the free ones, or that runs it; whoever exchanges
+    // it for null performs it.
     private IWaitingCall? _call;
 
-    /// <summary>Has the pool perform the call when <see cref="Queue"/> has come.</summary>
+    /// <summary>Sets the call. The pool performs it after <see cref="Queue"/>.</summary>
     internal void Set(IWaitingCall call) => Volatile.Write(ref _call, call);
 
     internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
 
-    /// <summary>The call that is not begun yet, for another to perform.</summary>
+    /// <summary>Takes the call if it has not begun; the caller performs it.</summary>
     internal IWaitingCall? TryTake() => Interlocked.Exchange(ref _call, null);
 
-    /// <summary>Whether the current thread performs a write of those threads as such a work item, and goes on with this one.</summary>
+    /// <summary>
+    /// If the current thread runs such a work item of <paramref name="threads"/>, with no next call yet, makes it perform this call next.
+    /// </summary>
     internal static bool TryGoOn(WaitingThreads threads, IWaitingCall call)
     {
         if (s_current is not { _call: null } current || current._threads != threads)

@@ -1,21 +1,21 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// What one loop waits for again and again: whoever sets it wakes the loop once, which takes the value and may wait anew. The loop goes on
-/// within <see cref="Set"/>.
+/// A value that one loop awaits again and again. <see cref="Set"/> wakes the loop once; the loop takes the value and may then await the
+/// next one. The loop resumes within <see cref="Set"/>, unless that asks for the pool.
 /// </summary>
 internal sealed class Signal<T> : IValueTaskSource, IValueTaskSource<T>
 {
     private ManualResetValueTaskSourceCore<T> _core;
 
-    /// <summary>Which wait it is: the next one has another number.</summary>
+    /// <summary>The number of the current wait; the next wait has another one.</summary>
     internal short Version => _core.Version;
 
-    /// <summary>The wait, for one caller at a time.</summary>
+    /// <summary>The current wait, for one caller at a time.</summary>
     internal ValueTask<T> Next => new(this, _core.Version);
 
-    /// <param name="value">What the wait comes to.</param>
-    /// <param name="resumesOnPool">Whether the caller goes on on a thread of the application's pool.</param>
+    /// <param name="value">The result of the wait.</param>
+    /// <param name="resumesOnPool">Whether the loop resumes on a thread of the application's pool.</param>
     internal void Set(T value, bool resumesOnPool = false)
     {
         _core.RunContinuationsAsynchronously = resumesOnPool;
@@ -26,7 +26,7 @@ internal sealed class Signal<T> : IValueTaskSource, IValueTaskSource<T>
     {
         T value = _core.GetResult(token);
 
-        // What waited is not kept.
+        // So that the continuation is not kept alive.
         _core.Reset();
         return value;
     }

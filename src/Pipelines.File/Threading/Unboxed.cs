@@ -1,9 +1,9 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// Awaits as ConfigureAwait(false) does. The runtime boxes the awaiter of a <see cref="ValueTask"/> at every wait on Windows (.NET 10; 32
-/// bytes and more), and on Linux it does not; an awaiter that has no interface but <see cref="ICriticalNotifyCompletion"/> it boxes
-/// nowhere. So this is for the loops, which wait for every read and write.
+/// Awaits as ConfigureAwait(false) does, without allocating. On Windows the runtime boxes the awaiter of a <see cref="ValueTask"/> at every
+/// await that suspends (.NET 10; 32 bytes and more); on Linux it does not. It never boxes an awaiter whose only interface is
+/// <see cref="ICriticalNotifyCompletion"/>. The loops use this, because they await every read and write.
 /// </summary>
 internal static class Unboxed
 {

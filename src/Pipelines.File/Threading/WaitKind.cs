@@ -1,22 +1,23 @@
 namespace Pipelines.File.Threading;
 
 /// <summary>
-/// What a call waits for. A share of the threads is kept for each, so that a device or server that stalls holds up no other kind of call.
+/// What a call waits for. Each kind has a reserved share of the threads, so that a device or server that stalls holds up no other kind of
+/// call.
 /// </summary>
 internal enum WaitKind
 {
     /// <summary>Bytes of a file.</summary>
     Read,
 
-    /// <summary>A write that nothing but the next write follows: mostly copied memory.</summary>
+    /// <summary>A write that only another write may follow: mostly copied memory.</summary>
     Write,
 
-    /// <summary>The device: syncs, and what precedes and follows them.</summary>
+    /// <summary>The device: syncs, and the steps before and after them.</summary>
     Sync,
 
-    /// <summary>A file that a caller opens.</summary>
+    /// <summary>The opening of a file.</summary>
     Open,
 
-    /// <summary>What a followed file's name means now.</summary>
+    /// <summary>A look at what the name of a followed file means now.</summary>
     Look,
 }

@@ -4,46 +4,44 @@ namespace Pipelines.File.Threading;
 
 /// <summary>The library's own threads, for calls that wait. No caller's code runs on them.</summary>
 /// <remarks>
-/// <para>A thread takes the call that has waited longest; the thread that became idle last is woken first, and one that has been idle for
-/// some seconds ends.</para>
-/// <para>Whoever queues a call wakes or starts a thread only if none is on its way. A thread that takes a call and sees another one waiting
-/// wakes the next, so that calls which are over in microseconds are taken by few threads, and calls that block get one each, up to the
-/// limit.</para>
-/// <para>Of the limit a share is kept for each <see cref="WaitKind"/>: a device that stalls holds up its own kind of call only.</para>
-/// <para>A plain write is a work item of the application's pool, whose threads are awake, while fewer than half as many as there are
-/// processors are there and the pool is not busy.</para>
-/// <para>What a call queues in its turn, its own next run above all, is performed by the same thread unless others have waited for
-/// longer.</para>
+/// <para>A thread takes the call that has waited longest. The thread that became idle last is woken first; a thread that was idle for five
+/// seconds ends.</para>
+/// <para>Queueing a call wakes or starts a thread only if none is on its way; a thread that takes a call and sees another one waiting wakes
+/// the next, so short calls share few threads, and calls that block get a thread each, up to the limit.</para>
+/// <para>Each <see cref="WaitKind"/> has a reserved share of the limit, so a device that stalls holds up its own kind of call only.</para>
+/// <para>A plain write is a work item of the application's pool, whose threads are awake, unless the pool is busy or half as many such work
+/// items as processors exist.</para>
+/// <para>A call that a call queues, above all its own next run, is performed by the same thread, unless calls of its kind wait.</para>
 /// </remarks>
 internal sealed class WaitingThreads
 {
-    /// <summary>The names of the threads begin with it; at most the 15 characters that Linux keeps.</summary>
+    /// <summary>The prefix of the threads' names; with the number at most the 15 characters that Linux keeps.</summary>
     internal const string ThreadName = "File waiting";
 
-    /// <summary>The limit as an AppContext value, a number, also in runtimeconfig.json.</summary>
+    /// <summary>The AppContext value that sets the limit, a number; also in runtimeconfig.json.</summary>
     internal const string LimitSwitch = "Pipelines.File.WaitingThreads";
 
-    /// <summary>The limit in the environment, which counts where the AppContext says nothing.</summary>
+    /// <summary>The environment variable that sets the limit if the AppContext has no value.</summary>
     internal const string LimitVariable = "PIPELINES_FILE_WAITING_THREADS";
 
     private const int DefaultLimit = 64;
     private const int LeastLimit = 5;
     private const int MostLimit = 1024;
 
-    /// <summary>Of the limit, the part that is kept for each kind: at least one thread.</summary>
+    /// <summary>The reserved share of each kind is the limit divided by this; at least one thread.</summary>
     private const int KeptPart = 16;
 
-    /// <summary>How long a thread outlives its last call, milliseconds.</summary>
+    /// <summary>How long a thread stays idle before it ends, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
 
-    // Nothing deep runs there: system calls, and what reports them.
+    // Only system calls and their completion run on it, so the stack is small.
     private const int StackBytes = 256 * 1024;
 
-    // Half of the threads that the application's pool has at the least. Windows may perform a write within the call for as long as the
-    // device takes, and gets none.
+    // Half of the minimum number of threads of the application's pool. None on Windows, where a write may be performed within the call for
+    // as long as the device takes.
     private static readonly int s_poolWriters = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
 
-    // The thread of some WaitingThreads that this is.
+    // Set on a waiting thread: itself and its owner.
     [ThreadStatic]
     private static (WaitingThreads Threads, WaitingThread Thread) s_current;
 
@@ -51,30 +49,30 @@ internal sealed class WaitingThreads
     private readonly int _kept;
     private readonly Action<Thread, object> _start;
 
-    // Guards everything below; held for moments only.
+    // Guards everything below. Held only briefly.
     private readonly Lock _gate = new();
 
     // By WaitKind.
     private readonly WaitingShare[] _shares;
 
-    // The one that became idle last is on top, as its caches are warm.
+    // A stack: the thread that became idle last is woken first, because its caches are warm.
     private readonly List<WaitingThread> _idle = [];
 
-    // All, and those that are not in use.
+    // All of them, and the free ones.
     private readonly PoolWriter[] _allPoolWriters = new PoolWriter[s_poolWriters];
     private readonly Stack<PoolWriter> _poolWriters = new();
     private int _blocked;
     private int _threads;
 
-    // Threads that were woken or started, and have not looked at the queue since.
+    // Threads that were woken or started and have not looked at the queues since.
     private int _waking;
     private int _lastNumber;
 
-    /// <param name="limit">How many threads there are at the most.</param>
-    /// <param name="start">Starts a thread; other than the system's for tests.</param>
+    /// <param name="limit">The maximum number of threads.</param>
+    /// <param name="start">Starts a thread; tests replace it.</param>
     internal WaitingThreads(int limit, Action<Thread, object>? start = null)
     {
-        // What completions need is loaded with the first thread: later there may be no descriptor left for it.
+        // Loads what completions need before the first thread exists: later there may be no descriptor left to load it with.
         RuntimeHelpers.RunClassConstructor(typeof(CompletionQueue).TypeHandle);
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
@@ -89,18 +87,16 @@ internal sealed class WaitingThreads
 
     internal static WaitingThreads Shared { get; } = new(ConfiguredLimit());
 
-    /// <summary>Threads there are. May be asked from any thread, as the two below, and be outdated.</summary>
+    /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
     internal int ThreadCount => Volatile.Read(ref _threads);
 
-    /// <summary>Calls that wait for a thread.</summary>
+    /// <summary>The number of calls that wait for a thread.</summary>
     internal int QueuedCount => _shares.Sum(static share => share.Queued.Count);
 
-    /// <summary>Calls that a thread performs, the application's pool included.</summary>
+    /// <summary>The number of calls that are being performed, including those of the application's pool.</summary>
     internal int UnderWayCount => _shares.Sum(static share => share.UnderWay) + s_poolWriters - _poolWriters.Count;
 
-    /// <summary>
-    /// Has the call performed by a thread that may wait, in its turn. Never performs it on the caller's stack, and never waits.
-    /// </summary>
+    /// <summary>Queues the call for a thread that may wait. Never performs it on the caller's stack, and never blocks.</summary>
     internal void Queue(IWaitingCall call)
     {
         call.QueuedAt = Stopwatch.GetTimestamp();
@@ -126,9 +122,8 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// A caller is about to wait for calls, and may be, or hold up, every thread of the application's pool. So what is queued there is
-    /// performed by these threads, until
-    /// <see cref="EndBlocking"/>.
+    /// Called before a caller blocks until calls are over: blocked callers may occupy every thread of the application's pool. The waiting
+    /// threads perform the writes that are queued there and the later ones, until <see cref="EndBlocking"/>.
     /// </summary>
     internal void BeginBlocking()
     {
@@ -154,17 +149,17 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Performs the call on this thread, which may wait.</summary>
+    /// <summary>Performs the call on the current thread, which may block.</summary>
     internal static void Perform(IWaitingCall call)
     {
-        // The call may be queued again, and be another thread's, before it returns.
+        // Read before: when Perform returns, the call may be queued again, and belong to another thread.
         long queuedAt = call.QueuedAt;
         WaitKind kind = call.WaitKind;
         call.Perform();
         FilePipeMetrics.Waited(kind, queuedAt);
     }
 
-    /// <summary>Takes back a work item that has nothing more to do.</summary>
+    /// <summary>Returns a work item to the free ones.</summary>
     internal void Free(PoolWriter writer)
     {
         lock (_gate)
@@ -180,8 +175,8 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Whether every thread that the pool has at once is in use, but for that of a caller who waits for the call next: what is queued there
-    /// then waits for whatever they do.
+    /// Whether all threads that the pool starts at once are in use, so that a work item would wait for them. The current thread does not
+    /// count if it will wait for this call.
     /// </summary>
     private static bool IsPoolBusyFor(IWaitingCall call)
     {
@@ -215,7 +210,7 @@ internal sealed class WaitingThreads
         return writer is not null;
     }
 
-    /// <summary>Wakes the thread, or starts it.</summary>
+    /// <summary>Wakes or starts the thread, if any.</summary>
     private void Wake(WaitingThread? called)
     {
         if (called is null || called.IsStarted)
@@ -242,8 +237,7 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// The system has no further thread. The others go on with the queue; where there is none, the application's pool performs what is
-    /// queued.
+    /// The system could not start a thread. The other threads perform the queued calls; if there are none, the application's pool does.
     /// </summary>
     private void OnNoThread()
     {
@@ -254,7 +248,7 @@ internal sealed class WaitingThreads
             _threads--;
             _waking--;
 
-            // What was queued meanwhile has woken nobody, as this thread was on its way.
+            // Calls queued meanwhile have woken no thread, because this one was on its way.
             called = _idle.Count > 0 ? CallThreadLocked() : null;
             foreach (WaitingShare share in _shares)
             {
@@ -312,7 +306,7 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Sleeps as an idle thread. <see langword="false"/>: it was idle for so long that it ends.</summary>
+    /// <summary>Sleeps until the thread is woken. Returns <see langword="false"/> if it was idle so long that it ends.</summary>
     private bool Sleep(WaitingThread thread)
     {
         if (thread.Sleep(IdleMilliseconds))
@@ -329,14 +323,15 @@ internal sealed class WaitingThreads
             }
         }
 
-        // It was taken from the idle ones just now, so that its wake-up is on its way.
+        // It was removed from the idle threads just now, so it will be woken.
         return thread.Sleep(Timeout.Infinite);
     }
 
     private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
 
     /// <summary>
-    /// A thread has performed a call of that share, if any, and takes the next one; <see langword="null"/>: there is nothing to do.
+    /// Ends the thread's call of <paramref name="share"/>, if any, and takes its next one. Returns <see langword="null"/> if there is
+    /// nothing to do.
     /// </summary>
     private IWaitingCall? TakeLocked(WaitingThread thread, ref WaitingShare? share)
     {
@@ -369,7 +364,7 @@ internal sealed class WaitingThreads
         return share.Queued.Dequeue();
     }
 
-    /// <summary>The share whose oldest call may be performed and has waited longest.</summary>
+    /// <summary>Returns the share whose oldest call has waited longest, of those that have room.</summary>
     private WaitingShare? FindWorkLocked()
     {
         WaitingShare? oldest = null;
@@ -385,7 +380,10 @@ internal sealed class WaitingThreads
         return oldest;
     }
 
-    /// <summary>How many more calls of that share may be performed at once, beside those of the others and what is kept for them.</summary>
+    /// <summary>
+    /// How many more calls of that share may run at once. The calls of the other shares, or their reserves if those are larger, count
+    /// against the limit.
+    /// </summary>
     private int RoomLocked(WaitingShare share)
     {
         int room = _limit - share.UnderWay;
@@ -397,7 +395,9 @@ internal sealed class WaitingThreads
         return room;
     }
 
-    /// <summary>Whether one more thread is wanted: an idle one that is to be woken, or one that is to be started.</summary>
+    /// <summary>
+    /// Returns the idle or new thread to wake or start, or <see langword="null"/> if no further thread is needed or possible.
+    /// </summary>
     private WaitingThread? CallThreadLocked()
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
@@ -418,7 +418,7 @@ internal sealed class WaitingThreads
         return idle;
     }
 
-    /// <summary>One thread: where it sleeps while there is nothing to do, and what it performs next.</summary>
+    /// <summary>A thread: its sleep while it is idle, and its next call.</summary>
     private sealed class WaitingThread
     {
         // Guarded by this object.
@@ -426,10 +426,10 @@ internal sealed class WaitingThreads
 
         internal bool IsStarted { get; set; }
 
-        /// <summary>What was queued by the call that this thread performs. Owned by the thread.</summary>
+        /// <summary>The call that the running call has queued. Owned by the thread.</summary>
         internal IWaitingCall? Next { get; set; }
 
-        /// <summary>Called once each time that the thread was taken from the idle ones.</summary>
+        /// <summary>Wakes the thread. Called once each time it was removed from the idle ones.</summary>
         internal void Wake()
         {
             lock (this)
@@ -459,10 +459,10 @@ internal sealed class WaitingThreads
     /// <summary>The calls of one <see cref="WaitKind"/>.</summary>
     private sealed class WaitingShare
     {
-        /// <summary>Those that wait for a thread, oldest first.</summary>
+        /// <summary>The calls that wait for a thread, oldest first.</summary>
         internal Queue<IWaitingCall> Queued { get; } = new();
 
-        /// <summary>How many have one.</summary>
+        /// <summary>The number of calls that are being performed.</summary>
         internal int UnderWay { get; set; }
     }
 }
