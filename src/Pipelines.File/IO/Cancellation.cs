@@ -1,15 +1,15 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// One use of one operation that is to be given up: decided under its owner's lock, requested without it. The operation may serve another
-/// purpose by then, which the generation tells.
+/// A request for the cancellation of one use of an operation. It is decided under the owner's lock and made without it; by then the
+/// operation may be in another use, which the generation shows.
 /// </summary>
 internal readonly struct Cancellation(FileRequest operation)
 {
     private readonly FileRequest? _operation = operation;
     private readonly int _generation = operation.Generation;
 
-    /// <summary>The default value asks for nothing.</summary>
+    /// <summary>Cancels the operation. The default value does nothing.</summary>
     internal void Request(OpenedFile backend)
     {
         if (_operation is not null)

@@ -1,26 +1,26 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// How one system moves bytes of one file past its page cache, and the rest of a writer's through it. It belongs to a
+/// Direct I/O of one file on one operating system, and the writer's calls that go through the page cache. Owned by a
 /// <see cref="DirectFile"/>.
 /// </summary>
 internal abstract class DirectCalls : IDisposable
 {
-    /// <summary>What offsets and lengths have to be multiples of, bytes.</summary>
+    /// <summary>Offsets and lengths of direct calls must be multiples of this, bytes.</summary>
     internal required int OffsetBlock { get; init; }
 
-    /// <summary>What addresses have to be multiples of, bytes: <see cref="DirectFile.LeastBlock"/> at most.</summary>
+    /// <summary>Memory addresses of direct calls must be multiples of this, bytes; at most <see cref="DirectFile.LeastBlock"/>.</summary>
     internal required int MemoryBlock { get; init; }
 
     /// <summary>
-    /// Makes one call in place, which may wait: the bytes that moved. Any number of threads may make direct calls at once, and while they
-    /// do nobody makes one that is not. Throws what it fails with.
+    /// Makes one call on the current thread, which may block, and returns the number of bytes transferred. Several threads may make direct
+    /// calls at once, but no call through the page cache may run at the same time. Throws the call's error.
     /// </summary>
     internal abstract unsafe long Transfer(FileRequestKind kind, bool isDirect, Libc.IoVector* vectors, int count, long offset);
 
     /// <inheritdoc cref="OpenedFile.TellCloseError"/>
     internal virtual Exception? TellCloseError() => null;
 
-    /// <summary>Closes what was opened for it. No call is under way.</summary>
+    /// <summary>Closes what it has opened. Called when no call is running.</summary>
     public abstract void Dispose();
 }

@@ -4,32 +4,33 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file past the page cache (<see cref="FileCaching.Direct"/>): the system's file, with whatever is asked of it made whole blocks.
-/// Whoever reads or writes it knows nothing of blocks but where it had better begin and end. What is no whole block goes through memory of
-/// its own, when it is read, or through the cache, when it is written: no byte is ever in the file that nobody wrote.
+/// A file with direct I/O (<see cref="FileCaching.Direct"/>), around the system's file. It accepts requests of any offset and length, and
+/// makes whole blocks of them; <see cref="ReadGranularity"/> and <see cref="ReadAlignment"/> say where requests should begin and end. The
+/// parts that are no whole block are read into memory of its own, or written through the page cache. So the file never holds a byte that
+/// nobody wrote.
 /// </summary>
 /// <remarks>
-/// A request is divided into calls of <see cref="BytesPerCall"/>, several of which are under way at once, each on a waiting thread
-/// (<see cref="DirectTransfer"/>). It is over when all of them are, so that its memory is in use for as long as any of them runs. A call
-/// that waits for the device ends by itself, so none is ever canceled.
+/// A request is divided into calls of <see cref="BytesPerCall"/>. Several of them run at once, each on a waiting thread
+/// (<see cref="DirectTransfer"/>). The request is over when all of them are, because they use its memory. Calls that wait for the device
+/// end by themselves, so none is canceled.
 /// </remarks>
 internal sealed unsafe class DirectFile : OpenedFile
 {
-    /// <summary>Bytes of one call at most.</summary>
+    /// <summary>The maximum number of bytes of one call.</summary>
     internal const int BytesPerCall = 512 * 1024;
 
-    /// <summary>Reads under way at once, unless the options say otherwise. Chosen by measurement: docs/tuning.md.</summary>
+    /// <summary>The default number of reads that run at once. Chosen by measurement: docs/tuning.md.</summary>
     internal const int DefaultReadsInFlight = 4;
 
-    /// <summary>Writes under way at once at most, unless the options say otherwise. Chosen likewise.</summary>
+    /// <summary>The default maximum number of writes that run at once. Chosen by measurement: docs/tuning.md.</summary>
     internal const int DefaultWritesInFlight = 1;
 
-    /// <summary>The most of both: as many segments of 64 KiB as a request has.</summary>
+    /// <summary>The maximum of both: the number of segments of 64 KiB that a request has.</summary>
     internal const int MaxInFlight = 16;
 
     /// <summary>
-    /// The least block, bytes, and what a caller's memory has to begin at a multiple of. A multiple of the block of every common device;
-    /// and with the page it is no page is ever written both ways at once.
+    /// The minimum block, bytes, and the alignment of a caller's memory. It is a multiple of the block of every common device. A block is
+    /// also at least a page, so that direct calls and cached calls never share a page.
     /// </summary>
     internal const int LeastBlock = 4096;
 
@@ -37,10 +38,10 @@ internal sealed unsafe class DirectFile : OpenedFile
     private readonly DirectCalls _calls;
     private readonly int _inFlight;
 
-    // A writer: the file's length when it was opened. A gap behind it would be seen, in front of it there are bytes in any case.
+    // A writer: the file's length at opening, bytes. Behind it, writes that end out of order could leave a gap.
     private readonly long _lengthAtOpening;
 
-    // Of the one request that there is at a time: a reader's or a writer's.
+    // Performs the one request that runs at a time, a reader's or a writer's.
     private readonly DirectTransfer _transfer;
 
     private DirectFile(OpenedFile file, DirectCalls calls, long length, bool isWriter, int inFlight)
@@ -56,7 +57,7 @@ internal sealed unsafe class DirectFile : OpenedFile
         IsNew = file.IsNew;
     }
 
-    /// <summary>What the offset and length of a call past the cache are multiples of, bytes: a power of two.</summary>
+    /// <summary>Offset and length of a direct call are multiples of this, bytes: a power of two.</summary>
     internal int Block { get; }
 
     internal bool IsWriter { get; }
@@ -71,7 +72,7 @@ internal sealed unsafe class DirectFile : OpenedFile
 
     internal override int ReadAlignment => Block;
 
-    // So many calls are under way, and as many wait for their turn, so that the device does not.
+    // Half of the calls run, and the others are queued behind them, so that the device never waits for a call.
     internal override int BytesPerRead => 2 * _inFlight * BytesPerCall;
 
     internal override int BytesPerWrite => _inFlight * BytesPerCall;
@@ -80,18 +81,18 @@ internal sealed unsafe class DirectFile : OpenedFile
 
     internal override int LargestWriteSegment => _file.LargestWriteSegment;
 
-    /// <summary>Has a file be read or written past the page cache.</summary>
-    /// <param name="file">The system's file. It stays open where this throws.</param>
-    /// <param name="isWriter">Whether it is written, and not read.</param>
-    /// <param name="isOwn">Whether this process has opened it for this reader or writer, and nobody else has it.</param>
-    /// <param name="inFlight">Calls under way at once at most; 0: as many as were measured to be best.</param>
-    /// <param name="mostLength">What the file is cut to before the first write, bytes.</param>
-    /// <exception cref="ArgumentException">It is standard input or output, or is open for appending.</exception>
+    /// <summary>Wraps a file so that it is read or written with direct I/O.</summary>
+    /// <param name="file">The system's file. It stays open if this throws.</param>
+    /// <param name="isWriter">Whether the file is written, and not read.</param>
+    /// <param name="isOwn">Whether the file was opened for this reader or writer, and nobody else uses the handle.</param>
+    /// <param name="inFlight">The maximum number of calls that run at once; 0: the default.</param>
+    /// <param name="mostLength">The length, bytes, to which a longer file is cut before the first write.</param>
+    /// <exception cref="ArgumentException">The file is standard input or output, or is open for appending.</exception>
     /// <exception cref="NotSupportedException">
-    /// It cannot seek, or its file system has no direct I/O, or this library has none for the system or back end.
+    /// The file cannot seek, or its file system has no direct I/O, or this library has none for the system or back end.
     /// </exception>
-    /// <exception cref="IOException">A handle of the caller's, and the file cannot be opened a second time.</exception>
-    /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
+    /// <exception cref="IOException">The handle is the caller's, and the file could not be opened a second time.</exception>
+    /// <exception cref="UnauthorizedAccessException">The same, and the system denies access.</exception>
     internal static DirectFile Of(OpenedFile file, bool isWriter, bool isOwn, int inFlight, long mostLength = long.MaxValue)
     {
         if (!CanBeFor(file, isWriter))
@@ -112,15 +113,15 @@ internal sealed unsafe class DirectFile : OpenedFile
             inFlight > 0 ? inFlight : isWriter ? DefaultWritesInFlight : DefaultReadsInFlight);
     }
 
-    /// <summary>Takes a handle of the caller's that is open for direct I/O; any other file is returned as it is.</summary>
+    /// <summary>Wraps a handle of the caller that is open for direct I/O; returns any other file as it is.</summary>
     internal static OpenedFile OfDirectHandle(OpenedFile file, bool isWriter)
         => file.IsDirect && CanBeFor(file, isWriter) ? Of(file, isWriter, isOwn: false, inFlight: 0) : file;
 
     /// <summary>
-    /// Pins memory of a caller's pool, of which every piece has to begin at a boundary. Runs the caller's code; where it throws, the memory
-    /// is given back.
+    /// Pins memory of a caller's pool, and checks its alignment. Runs the caller's code. If this throws, the segment was returned to its
+    /// pool.
     /// </summary>
-    /// <exception cref="ArgumentException">It does not.</exception>
+    /// <exception cref="ArgumentException">The memory is not aligned to <see cref="LeastBlock"/>.</exception>
     internal static void RequireWhole(FileSegment segment)
     {
         try
@@ -140,7 +141,7 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
     }
 
-    /// <summary>This library has none for the system or the back end.</summary>
+    /// <summary>The exception if this library has no direct I/O for the system or the back end.</summary>
     internal static PlatformNotSupportedException NotHere(FilePipeBackend backend, string? path)
         => new($"There is no {nameof(FileCaching)}.{nameof(FileCaching.Direct)} "
             + $"with {nameof(FilePipeBackend)}.{backend} on this system: '{path}'");
@@ -171,12 +172,12 @@ internal sealed unsafe class DirectFile : OpenedFile
         _file.Release(closeHandle);
     }
 
-    /// <summary>The last boundary that is not behind the offset.</summary>
+    /// <summary>The last block boundary at or before the offset.</summary>
     internal long BoundaryBefore(long offset) => offset & -Block;
 
     /// <summary>
-    /// Makes a part of a request, at most <see cref="BytesPerCall"/> from a boundary on, in place. <paramref name="done"/>, which begins as
-    /// <paramref name="start"/>, is how far it came, also where this throws.
+    /// Performs a part of a request on the current thread: at most <see cref="BytesPerCall"/> bytes from a block boundary on.
+    /// <paramref name="done"/> begins as <paramref name="start"/>, and is the file offset that was reached, also if this throws.
     /// </summary>
     internal void Perform(ReadOnlySpan<Libc.IoVector> memory, long start, long end, ref long done)
     {
@@ -186,7 +187,8 @@ internal sealed unsafe class DirectFile : OpenedFile
             return;
         }
 
-        // The bytes in front of the first boundary and behind the last one share their block with others, of which the cache knows.
+        // The bytes before the first boundary and after the last one share their blocks with other bytes, so they go through the page
+        // cache.
         long first = Math.Min(BoundaryBehind(start), end);
         long last = Math.Max(first, BoundaryBefore(end));
         _ = Write(memory, start, first, ref done, isDirect: false)
@@ -194,14 +196,16 @@ internal sealed unsafe class DirectFile : OpenedFile
             && Write(memory, start, end, ref done, isDirect: false);
     }
 
-    /// <summary>Whether it is known where the bytes of a call begin: not where the system, or another process, decides it.</summary>
+    /// <summary>
+    /// Whether this writer or reader alone decides where its calls begin; <see langword="false"/> if the system or another process does.
+    /// </summary>
     private static bool CanBeFor(OpenedFile file, bool isWriter) => !file.SharesPosition && !(isWriter && file.Appends);
 
     private long BoundaryBehind(long offset) => BoundaryBefore(offset + Block - 1);
 
     /// <summary>
-    /// Whether its calls may be under way at once. Writes that make the file longer are made one after the other, so that it is an unbroken
-    /// prefix whenever the process is killed; file systems make them so in any case.
+    /// Whether the calls of the request may run at once. Writes that extend the file are made one after the other, so that the file is an
+    /// unbroken prefix when the process is killed. File systems serialize these in any case.
     /// </summary>
     private bool IsDivided(FileRequest request)
         => request.Kind == FileRequestKind.Read
@@ -222,9 +226,8 @@ internal sealed unsafe class DirectFile : OpenedFile
         FileSegment scratch = RentScratch(last - first);
         try
         {
-            // A call that returns less has found the end only where that lies within a block of the device; else the next call tells why,
-            // and the error counts only if it is in front of all that is wanted: behind bytes that were read the next request meets it
-            // again.
+            // A short call has found the end of the file only if it stopped within a block of the device. Otherwise the next call shows why
+            // it was short. The error of that call counts only if no wanted byte was read; else the next request meets it again.
             long skipped = start - first;
             long read = 0;
             long count;
@@ -254,7 +257,9 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
     }
 
-    /// <summary>Writes from <paramref name="done"/> on. <see langword="false"/>: the system has not taken all of it.</summary>
+    /// <summary>
+    /// Writes from <paramref name="done"/> to <paramref name="end"/>. Returns <see langword="false"/> if the system has taken only a part.
+    /// </summary>
     private bool Write(ReadOnlySpan<Libc.IoVector> memory, long start, long end, ref long done, bool isDirect)
     {
         if (done == end)
@@ -290,7 +295,10 @@ internal sealed unsafe class DirectFile : OpenedFile
         }
     }
 
-    /// <summary>The memory of a part, of memory that begins at <paramref name="start"/>.</summary>
+    /// <summary>
+    /// Copies the vectors of the file offsets <paramref name="from"/> to <paramref name="to"/> into <paramref name="part"/>, and returns
+    /// their number. The memory as a whole begins at the file offset <paramref name="start"/>.
+    /// </summary>
     internal static int Gather(ReadOnlySpan<Libc.IoVector> memory, long start, long from, long to, Span<Libc.IoVector> part)
     {
         int count = 0;
@@ -310,7 +318,7 @@ internal sealed unsafe class DirectFile : OpenedFile
         return count;
     }
 
-    /// <summary>Whether the kernel takes the memory as it is.</summary>
+    /// <summary>Whether addresses and lengths are aligned, so that the kernel takes the memory as it is.</summary>
     private bool AreWhole(ReadOnlySpan<Libc.IoVector> vectors)
     {
         nint odd = 0;

@@ -3,12 +3,13 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The request of a <see cref="DirectFile"/> while it is performed: its memory, and the workers that take the next part each until none is
-/// left. What came of it is in file order: the bytes before the first part that was short or failed.
+/// Performs the request of a <see cref="DirectFile"/>: it holds the memory, and its workers take one part after the other until none is
+/// left. The result is in file order: the bytes before the first part that was short or failed.
 /// </summary>
 /// <remarks>
-/// A write ends when the last worker has left. A read that slides (<see cref="FileRequest.Slides"/>) ends a run whenever half of what a
-/// read asks for is there: its owner takes these bytes, adds memory for more, and runs it again, while the workers go on with the rest.
+/// A write ends when the last worker has stopped. A read that slides (<see cref="FileRequest.Slides"/>) ends a run when half of
+/// <see cref="OpenedFile.BytesPerRead"/> has been read: its owner takes these bytes, adds memory for more, and runs the request again,
+/// while the workers go on with the rest.
 /// </remarks>
 internal sealed class DirectTransfer
 {
@@ -19,20 +20,21 @@ internal sealed class DirectTransfer
     private readonly Lock _lock = new();
     private readonly Stack<Worker> _idle;
 
-    // Its owner waits for the end of a run; else the workers go on with what there is.
+    // The request, and whether its owner awaits the end of a run. Between two runs the workers go on with the parts that are left.
     private FileRequest? _request;
     private bool _isAwaited;
 
-    // The memory of what is not reported yet, and the file offset where it begins.
+    // The memory whose bytes are not reported yet, and the file offset where it begins.
     private readonly List<Libc.IoVector> _memory = [];
     private long _start;
 
-    // File offsets: of the next part, and where the unbroken bytes end, with the error that ends them there, if any.
+    // File offsets of the next part and of the end of the request. A part that was short or failed moves the end to where it stopped;
+    // _error is its error, if any.
     private long _next;
     private long _end;
     private Exception? _error;
 
-    // Something ends the request in front of where its memory does.
+    // _end is before the end of the memory: a part was short or failed, or the request was stopped.
     private bool _isCut;
 
     internal DirectTransfer(DirectFile file, int inFlight)
@@ -42,7 +44,7 @@ internal sealed class DirectTransfer
         _idle = new Stack<Worker>(_workers);
     }
 
-    /// <summary>Has the request performed by waiting threads, or goes on with it and the memory that was added.</summary>
+    /// <summary>Has waiting threads perform the request, or continue it with the memory that was added.</summary>
     internal void Run(FileRequest request, bool isDivided)
     {
         lock (_lock)
@@ -64,7 +66,7 @@ internal sealed class DirectTransfer
             _end = _isCut ? _end : request.Offset + request.Length;
             _isAwaited = true;
 
-            // A worker for each part that none has taken, but one in any case: the run may be over by now, and a worker ends it.
+            // A worker for each part that is not taken, and at least one: the run may be over by now, and only a worker can end it.
             long parts = Math.Max(1, (_end - _file.BoundaryBefore(_next) + DirectFile.BytesPerCall - 1) / DirectFile.BytesPerCall);
             for (int working = _workers.Length - _idle.Count; parts > 0 && working < (isDivided ? _workers.Length : 1); parts--, working++)
             {
@@ -74,8 +76,8 @@ internal sealed class DirectTransfer
     }
 
     /// <summary>
-    /// Nobody wants the bytes any more: what no worker has taken is not read. Some bytes always are, as none would mean the end of the
-    /// file.
+    /// Ends a read that nobody waits for any more: parts that no worker has taken are not read. At least one part always is, because a
+    /// result of 0 bytes would mean the end of the file.
     /// </summary>
     internal void Stop(FileRequest request, int generation)
     {
@@ -101,18 +103,18 @@ internal sealed class DirectTransfer
             }
             catch (Exception e)
             {
-                // Whatever it is, a lack of memory included: nobody waits in vain.
+                // Any exception, also OutOfMemoryException, is reported, because somebody waits for the result.
                 worker.Error = e;
             }
         }
 
-        // The owner goes on within this call, and may begin the next run.
+        // Runs the owner's continuation, which may begin the next run.
         ended?.Complete();
     }
 
     /// <summary>
-    /// Records how far the worker's part came. The worker takes the next one, unless there is none, or a run is over, which is its to end:
-    /// then it leaves.
+    /// Records the result of the worker's part, and gives it the next one. Returns <see langword="false"/> if there is none, or if the
+    /// worker has to end a run (<paramref name="ended"/>): the worker is idle then.
     /// </summary>
     private bool TryTakePart(Worker worker, out FileRequest? ended)
     {
@@ -144,8 +146,8 @@ internal sealed class DirectTransfer
     }
 
     /// <summary>
-    /// A worker ends the run if it is over: everything is, and no other worker is left; or half of what a read asks for is there, in whole
-    /// pieces of memory.
+    /// Ends the run if it is over, and returns its request: either no part is left and no other worker runs, or half of what a read asks
+    /// for has been read, in whole pieces of memory.
     /// </summary>
     private FileRequest? TryEndRunLocked()
     {
@@ -190,7 +192,7 @@ internal sealed class DirectTransfer
         }
         else
         {
-            // An error behind bytes that have moved is met again by the next request.
+            // If bytes were transferred before an error, the next request meets the error again.
             request.Finish(transferred);
         }
 
@@ -199,15 +201,15 @@ internal sealed class DirectTransfer
 
     private sealed class Worker(DirectTransfer transfer) : IWaitingCall
     {
-        /// <summary>How far the part has come, file offset.</summary>
+        /// <summary>The file offset that the part has reached.</summary>
         internal long Done;
 
-        // A write waits for the device, as a sync does.
+        // A direct write waits for the device, as a sync does.
         public WaitKind WaitKind => transfer._file.IsWriter ? WaitKind.Sync : WaitKind.Read;
 
         public long QueuedAt { get; set; }
 
-        // What follows is guarded by the transfer's lock. The part is the worker's own while it performs it.
+        // Guarded by the transfer's lock; while the worker performs its part, only the worker changes them.
         internal long Start { get; set; } = long.MaxValue;
 
         internal long End { get; set; }
@@ -218,7 +220,7 @@ internal sealed class DirectTransfer
 
         public void Perform() => transfer.Perform(this);
 
-        /// <summary>It has no part.</summary>
+        /// <summary>Marks the worker as having no part.</summary>
         internal void Leave() => (Start, End, Error) = (long.MaxValue, 0, null);
     }
 }

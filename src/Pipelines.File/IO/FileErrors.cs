@@ -1,9 +1,11 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Turns an error of the operating system into the exception that <see cref="FileStream"/> throws for it, with the path.</summary>
+/// <summary>
+/// Turns an error of the operating system into the exception that <see cref="FileStream"/> throws for it, which names the path.
+/// </summary>
 internal static class FileErrors
 {
-    /// <summary>From errno(3). <see cref="Exception.HResult"/> is the number, as in the runtime's own exceptions.</summary>
+    /// <summary>From errno(3), which is the <see cref="Exception.HResult"/>, as in the runtime's own exceptions.</summary>
     internal static Exception FromErrno(int errno, string? path)
     {
         string message = Marshal.GetPInvokeErrorMessage(errno);
@@ -14,7 +16,9 @@ internal static class FileErrors
             : exception;
     }
 
-    /// <summary>From GetLastError, with the <see cref="Exception.HResult"/> (HRESULT_FROM_WIN32) of the runtime's own exceptions.</summary>
+    /// <summary>
+    /// From GetLastError. <see cref="Exception.HResult"/> is HRESULT_FROM_WIN32 of it, as in the runtime's own exceptions.
+    /// </summary>
     internal static Exception FromWin32(int error, string? path)
     {
         string message = Marshal.GetPInvokeErrorMessage(error);
@@ -27,7 +31,7 @@ internal static class FileErrors
         };
     }
 
-    /// <summary>Names the file in an exception that does not name it.</summary>
+    /// <summary>Adds the path to an exception whose message does not contain it.</summary>
     internal static Exception WithPath(Exception exception, string? path)
         => path is null || exception.Message.Contains(path, StringComparison.Ordinal) ? exception
             : exception.GetType() == typeof(IOException)

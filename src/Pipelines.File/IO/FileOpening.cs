@@ -1,18 +1,18 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Opens files and chooses the back end for them: the one place that knows which systems have which.</summary>
+/// <summary>Opens files and chooses their back end. Only this class knows which systems have which.</summary>
 internal static class FileOpening
 {
-    // The switch of the runtime that turns file locks off, by AppContext or environment.
+    // The runtime's switch that turns file locks off, from AppContext or the environment.
     private static readonly bool s_isLockingDisabled =
         (AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isDisabled) && isDisabled)
         || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
 
-    // The system calls are declared for 64-bit processes.
+    // In 32-bit processes the system calls, which are declared for 64 bits, are not used.
     internal static bool IsLinux => OperatingSystem.IsLinux() && Environment.Is64BitProcess;
 
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
-    /// <exception cref="FileExistsException">There is a file of that name, and the mode is <see cref="FileMode.CreateNew"/>.</exception>
+    /// <exception cref="FileExistsException">The mode is <see cref="FileMode.CreateNew"/>, and the file exists.</exception>
     internal static OpenedFile Open(in FileToOpen file)
     {
         try
@@ -48,7 +48,8 @@ internal static class FileOpening
         {
             OpenedFile opened = OperatingSystem.IsWindows() ? OpenWindows(file) : OpenUnix(file);
 
-            // Somebody may have made or removed a file of that name in between: only the file that was there before is not new.
+            // Another process may have made or removed the file in between, so the identity decides: the file is new unless it is the one
+            // that was there before.
             opened.IsNew = isMissing || (file.MayMake && opened.Identity != before.Identity);
             return opened;
         }
@@ -58,17 +59,17 @@ internal static class FileOpening
         }
     }
 
-    /// <summary>Standard input or output, which stays open.</summary>
-    /// <exception cref="IOException">The process has none.</exception>
-    /// <exception cref="UnauthorizedAccessException">It is open the other way only.</exception>
+    /// <summary>Opens standard input or output. Releasing the file does not close it.</summary>
+    /// <exception cref="IOException">The process has no such stream.</exception>
+    /// <exception cref="UnauthorizedAccessException">The stream is open only for the other direction.</exception>
     internal static OpenedFile OpenStandard(FilePipeBackend requested, bool isOutput)
     {
         nint number = OperatingSystem.IsWindows()
             ? Kernel32.GetStdHandle(isOutput ? Kernel32.STD_OUTPUT_HANDLE : Kernel32.STD_INPUT_HANDLE) : isOutput ? 1 : 0;
         SafeFileHandle handle = new(number, ownsHandle: false);
 
-        // A number that whoever started this process has closed (<&-) is given to the next file that this process opens. That one is closed
-        // on exec, and none that exec has left open is.
+        // If the parent process has closed the descriptor (<&-), its number may belong to a file that this process opened. Such a file has
+        // FD_CLOEXEC, and a descriptor that was inherited through exec has not.
         if (OperatingSystem.IsWindows() ? number is 0 or -1 : IsLinux && Libc.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
         {
             throw new IOException($"This process has no standard {(isOutput ? "output" : "input")}.");
@@ -78,10 +79,10 @@ internal static class FileOpening
     }
 
     /// <summary>
-    /// Locks a file that was opened without the runtime, as it does: exclusively where others may do nothing with it, else shared
+    /// Locks a file that was opened without the runtime as the runtime does: LOCK_EX for <see cref="FileShare.None"/>, else LOCK_SH
     /// (flock(2)).
     /// </summary>
-    /// <exception cref="IOException">Somebody else has it locked. The file stays open.</exception>
+    /// <exception cref="IOException">Another process has locked it. The file stays open.</exception>
     internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
     {
         int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
@@ -93,7 +94,7 @@ internal static class FileOpening
         }
     }
 
-    /// <summary>Takes back the shared lock that opening has put on a file, which then stands in nobody's way any more (flock(2)).</summary>
+    /// <summary>Removes the shared lock that opening has put on a file, so that it does not block others any more (flock(2)).</summary>
     internal static void Unlock(SafeFileHandle handle)
     {
         if (!s_isLockingDisabled)
@@ -103,11 +104,11 @@ internal static class FileOpening
     }
 
     /// <summary>
-    /// Refuses what has no direct I/O before it is opened, which may make or empty it: as far as the back end tells, and the name. Where
-    /// there is no such file, or it cannot be read, whoever opens it finds out.
+    /// Throws if the file has no direct I/O, before opening it can make or empty it, as far as the back end and the path show that. If the
+    /// file does not exist or cannot be read, opening it finds out.
     /// </summary>
     /// <exception cref="PlatformNotSupportedException">This library has none for the system or the back end.</exception>
-    /// <exception cref="NotSupportedException">The file system has none.</exception>
+    /// <exception cref="NotSupportedException">The file system has no direct I/O.</exception>
     internal static void ThrowIfNotDirect(in FileToOpen file)
     {
         ThrowIfNotSupported(file.Backend);
@@ -135,13 +136,13 @@ internal static class FileOpening
     }
 
     /// <summary>
-    /// What others may do with a file that is opened by path: on Windows <see cref="FileCaching.Direct"/> opens it a second time, for the
-    /// same access, which each of the two handles has to allow everybody.
+    /// The share mode of a file that is opened by path. On Windows <see cref="FileCaching.Direct"/> opens the file a second time with the
+    /// same access, which the share mode of each handle must allow.
     /// </summary>
     internal static FileShare ShareFor(FileCaching caching, FileShare share, FileAccess access)
         => caching == FileCaching.Direct && OperatingSystem.IsWindows() ? share | (FileShare)access : share;
 
-    /// <summary>The open file as its bytes are to be cached. What goes past the page cache is a file around it.</summary>
+    /// <summary>Applies the caching option to an open file; for direct I/O the result is a file around it.</summary>
     /// <inheritdoc cref="DirectFile.Of" path="/param|/exception"/>
     internal static OpenedFile WithCaching(OpenedFile file, FileCaching caching, bool isWriter, bool isOwn, int inFlight,
         long mostLength = long.MaxValue)
@@ -155,7 +156,7 @@ internal static class FileOpening
             : DirectFile.OfDirectHandle(file, isWriter);
     }
 
-    /// <summary>Takes a handle of the caller's.</summary>
+    /// <summary>Makes an <see cref="OpenedFile"/> of a caller's handle.</summary>
     /// <exception cref="UnauthorizedAccessException">The handle is not open for that access.</exception>
     internal static OpenedFile Attach(FilePipeBackend requested, SafeFileHandle handle, FileAccess access, bool sharesPosition = false)
     {
@@ -178,7 +179,7 @@ internal static class FileOpening
         return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
     }
 
-    /// <summary>The back end for an open file on this system; on Windows overlapped I/O only where that is asked for.</summary>
+    /// <summary>Chooses the back end of an open file. On Windows that is overlapped I/O only if it is requested.</summary>
     internal static OpenedFile Choose(
         FilePipeBackend requested,
         SafeFileHandle handle,
@@ -203,8 +204,8 @@ internal static class FileOpening
         OverlappedOpening.ThrowIfUnbuffered((file.Options & Option.NoBuffering) != 0);
         bool isOverlapped = OverlappedOpening.IsFor(file);
 
-        // Where the choice is the library's, what is not overlapped is synchronous, whatever the hint says. The runtime opens no file so
-        // that the system appends.
+        // With Auto, a handle that is not overlapped is opened synchronously, even if the caller's options contain Asynchronous. The
+        // runtime cannot open a file so that the system appends.
         bool appends = file.Mode == FileMode.Append && !OverlappedOpening.IsDevice(file.Path);
         FileToOpen chosen = isOverlapped
             ? file with { Backend = FilePipeBackend.Overlapped, Options = file.Options | FileOptions.Asynchronous }
@@ -215,7 +216,7 @@ internal static class FileOpening
         return ChooseOrClose(chosen, handle, appends);
     }
 
-    /// <summary>As the runtime does.</summary>
+    /// <summary>Opens a file through the runtime.</summary>
     [UnsupportedOSPlatform("windows")]
     private static OpenedFile OpenUnix(in FileToOpen file)
     {
@@ -223,7 +224,7 @@ internal static class FileOpening
         return ChooseOrClose(file, handle, appends: file.Mode == FileMode.Append && Libc.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
     }
 
-    /// <summary>The back end for a file that was opened by its path; closes it where this throws.</summary>
+    /// <summary>Chooses the back end of a file that was opened by path; closes the file if this throws.</summary>
     internal static OpenedFile ChooseOrClose(in FileToOpen file, SafeFileHandle handle, bool appends = false)
     {
         try
@@ -237,7 +238,7 @@ internal static class FileOpening
         }
     }
 
-    // What follows is fcntl(2), Linux only: elsewhere its variable argument is passed another way.
+    // The next two use fcntl(2). Linux only: elsewhere its variadic argument is passed differently.
 
     private static void RequireAccess(SafeFileHandle handle, FileAccess access)
     {
@@ -253,7 +254,7 @@ internal static class FileOpening
     private static bool IsAppending(SafeFileHandle handle)
         => IsLinux && Libc.TryGetFlags(handle, out int flags) && (flags & Libc.O_APPEND) != 0;
 
-    /// <summary>Refuses a back end that this system lacks.</summary>
+    /// <summary>Throws if this system lacks the back end.</summary>
     /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>
     internal static void ThrowIfNotSupported(FilePipeBackend requested)
     {
