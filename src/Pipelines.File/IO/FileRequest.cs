@@ -4,84 +4,85 @@ using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
 
-/// <summary>What a <see cref="FileRequest"/> asks of the back end.</summary>
+/// <summary>The kind of a <see cref="FileRequest"/>.</summary>
 internal enum FileRequestKind
 {
     Read,
     Write,
     Sync,
 
-    /// <summary>A call that waits and moves no bytes: a name, a folder's sync.</summary>
+    /// <summary>A call that may block and transfers no bytes, such as a rename or the sync of a folder.</summary>
     Step,
 }
 
 /// <summary>
-/// One system call to be made: what, where, with which memory, and what came of it.
-/// It belongs to who rented it until <see cref="OpenedFile.RunAsync"/> is awaited, to the file until that is over, and to who rented it
-/// again from there on. Reusable, and pooled.
+/// One system call: what, where, with which memory, and its result. Whoever rented it owns it until <see cref="OpenedFile.RunAsync"/> is
+/// awaited, and again when that is over; in between the file owns it. Reusable, and pooled.
 /// </summary>
 /// <remarks>
-/// It is the source of the wait that <see cref="OpenedFile.RunAsync"/> hands out. A run begins when it is awaited, so the continuation is
-/// there before the call is made, and always runs on the thread that has performed the call: no race is to be settled, and no thread of the
-/// application's pool is needed.
+/// The object is the value-task source of <see cref="OpenedFile.RunAsync"/>. A run begins when that is awaited, so the continuation is set
+/// before the call is made, and there is no race to settle. The continuation runs on the thread that completes the run, so no thread of the
+/// application's pool is needed, unless <see cref="ResumesOnPool"/> asks for one.
 /// </remarks>
 internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 {
-    /// <summary>The buffers of an operation that goes back to a pool as it is; one that had more lets go of them.</summary>
+    /// <summary>The maximum number of buffers of a pooled request; one with more is not pooled.</summary>
     internal const int MaxPooledBuffers = 256;
 
     private const int MaxPooled = 64;
 
-    // Those that wait to be used again, so that a file costs none. Guarded by itself.
+    // The pool, so that a file allocates no request. Guarded by itself.
     private static readonly Stack<FileRequest> s_free = new();
 
-    // The run that is asked for or under way. Owned as the request is.
+    // The file that performs the current run, and the continuation. Owned as the request is.
     private OpenedFile? _runner;
     private Action<object?>? _continuation;
     private object? _continuationState;
 
-    // Interlocked: which use waits for a thread of the pool to go on on, or 0.
+    // Interlocked: which use waits for a pool thread to continue on (ResumableBy of its generation), or 0.
     private long _resumable;
 
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
 
-    // The segments that a read fills, first to last.
+    // The list of the segments that a read fills.
     private FileSegment? _firstSegment;
     private FileSegment? _lastSegment;
 
     /// <summary>
-    /// Which use of this object is meant, by <see cref="OpenedFile.Cancel"/>: operations are reused, and a cancellation may come late.
-    /// Written by the owner, read by anybody.
+    /// The number of the current use, for <see cref="OpenedFile.Cancel"/>: requests are reused, and a cancellation may come late. The owner
+    /// writes it, any thread reads it.
     /// </summary>
     public int Generation => Volatile.Read(ref _generation);
 
     /// <summary>
-    /// The use of it that was canceled, for a file that ends such waits by itself. Guarded by the lock of that file, or of its poller.
+    /// The generation that was canceled, for a file that can end such waits itself. Guarded by the lock of that file, or of the poller.
     /// </summary>
     internal int CanceledGeneration { get; set; } = -1;
 
-    /// <summary>Whether this use of it is canceled. Guarded likewise.</summary>
+    /// <summary>Whether the current use is canceled. Guarded by the same lock.</summary>
     internal bool IsCancelWanted => CanceledGeneration == Generation;
 
     /// <summary>
-    /// The file whose readiness it waits for, held open until then; <see langword="null"/> while it does not wait. The poller guards it.
+    /// The file whose readiness the request waits for, with a reference that keeps it open; <see langword="null"/> while it does not wait.
+    /// Guarded by the poller.
     /// </summary>
     internal SafeFileHandle? Polled { get; set; }
 
     internal FileRequestKind Kind { get; private set; }
 
-    /// <summary>The file offset, bytes; not used where the file cannot seek.</summary>
+    /// <summary>The file offset, bytes; not used if the file cannot seek.</summary>
     internal long Offset { get; private set; }
 
-    /// <summary>For <see cref="FileRequestKind.Step"/>: what is called.</summary>
+    /// <summary>The call of a <see cref="FileRequestKind.Step"/>.</summary>
     internal Action? Step { get; private set; }
 
-    /// <summary>How many bytes are asked for: the sum of the buffers.</summary>
+    /// <summary>The number of bytes that are asked for: the sum of the buffers.</summary>
     internal long Length { get; private set; }
 
     /// <summary>
-    /// A write that goes where syncs go: one that a sync follows, so that one thread does both, or that may wait for whoever reads it.
+    /// A write that is performed as a sync is (<see cref="WaitKind.Sync"/>): a sync follows, so one thread does both, or the write may wait
+    /// for whoever reads the file.
     /// </summary>
     internal bool NeedsOwnThread { get; set; }
 
@@ -89,36 +90,36 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     internal int BufferCount { get; private set; }
 
-    /// <summary>A read: bytes that it asks for and that have no memory yet.</summary>
+    /// <summary>A read: the number of bytes that it wants and has no memory for yet.</summary>
     internal long Unrented { get; set; }
 
-    /// <summary>What came of it: the bytes that moved; 0 for a read is the end of the file.</summary>
+    /// <summary>Result: the number of bytes transferred; 0 for a read is the end of the file.</summary>
     internal long Transferred { get; private set; }
 
-    /// <summary>What came of it: the error, if any.</summary>
+    /// <summary>Result: the error, if any.</summary>
     internal Exception? Error { get; private set; }
 
-    /// <summary>What came of it: ended by <see cref="OpenedFile.Cancel"/> before anything moved.</summary>
+    /// <summary>Result: whether <see cref="OpenedFile.Cancel"/> ended it before any byte was transferred.</summary>
     internal bool IsCanceled { get; private set; }
 
-    /// <summary>A read: if fewer bytes moved than were asked for, they end where the file does. Set by whoever performs it.</summary>
+    /// <summary>A read: whether fewer bytes than asked for mean the end of the file. Set by whoever performs it.</summary>
     internal bool IsShortAtEnd { get; set; }
 
     /// <summary>
-    /// A read whose owner takes what it asked for in parts, in file order, and adds memory for more while the file goes on with the rest.
-    /// Set by whoever rents it.
+    /// Whether the owner of a read takes the bytes in parts, in file order, and adds memory for more while the file goes on with the rest.
+    /// Set by whoever rents the request.
     /// </summary>
     internal bool Slides { get; set; }
 
     /// <summary>
-    /// What came of a read that slides: the file goes on with the bytes behind <see cref="Transferred"/>, and the owner runs the request
-    /// again, with or without more memory. From <see cref="Clear"/> on it is the request for these bytes. Set by whoever performs it.
+    /// Result of a read that slides: the file goes on with the bytes behind <see cref="Transferred"/>, and the owner runs the request
+    /// again, with or without more memory. After <see cref="Clear"/> it is the request for these bytes. Set by whoever performs it.
     /// </summary>
     internal bool IsUnderWay { get; set; }
 
     /// <summary>
-    /// Whether what follows <see cref="OpenedFile.RunAsync"/> goes on on a thread of the application's pool, as it runs a caller's code,
-    /// and not on the one that performed the call. Set by whoever rents it.
+    /// Whether the code after <see cref="OpenedFile.RunAsync"/> runs on a thread of the application's pool, because it runs a caller's
+    /// code, and not on the thread that performed the call. Set by whoever rents the request.
     /// </summary>
     internal bool ResumesOnPool { get; set; }
 
@@ -133,10 +134,10 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
 
-    /// <summary>The first buffer, which is pinned, without a call of the code that its memory is from.</summary>
+    /// <summary>The first buffer, by its pinned address, so that no code of a caller's MemoryManager runs.</summary>
     internal unsafe Span<byte> PinnedBytes => new((void*)_buffers[0].Address, _buffers[0].Memory.Length);
 
-    /// <summary>One piece of its memory; not a span of them all, which the runtime would have to compile in every process.</summary>
+    /// <summary>One buffer. Not a span of all, whose generic code the JIT would have to compile in every process.</summary>
     internal ref readonly TransferBuffer BufferAt(int index) => ref _buffers[index];
 
     internal static FileRequest Rent()
@@ -147,7 +148,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    /// <summary>The owner sets it up anew; memory is added afterwards.</summary>
+    /// <summary>Prepares the request for another use. Called by the owner, which adds the memory afterwards.</summary>
     internal void Begin(FileRequestKind kind, long offset)
     {
         Volatile.Write(ref _generation, _generation + 1);
@@ -159,15 +160,17 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         IsShortAtEnd = false;
     }
 
-    /// <summary>The owner sets it up anew: makes a call on a thread that may wait.</summary>
-    /// <param name="step">Throws what it fails with: an <see cref="IOException"/> or <see cref="UnauthorizedAccessException"/>.</param>
+    /// <summary>Prepares the request for a call on a thread that may block. Called by the owner.</summary>
+    /// <param name="step">
+    /// The call. It throws an <see cref="IOException"/> or <see cref="UnauthorizedAccessException"/> if it fails.
+    /// </param>
     internal void BeginStep(Action step)
     {
         Begin(FileRequestKind.Step, offset: 0);
         Step = step;
     }
 
-    /// <summary>A back end performs the step, on a thread that may wait.</summary>
+    /// <summary>Performs the step. Called by a back end, on a thread that may block.</summary>
     internal void PerformStep()
     {
         try
@@ -177,13 +180,13 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
         catch (Exception e)
         {
-            // There is no other way to report it: an exception that leaves a waiting thread ends the process.
+            // Every exception is reported as the result: one that leaves a waiting thread would end the process.
             Finish(e);
         }
     }
 
     /// <summary>
-    /// Adds memory to read into or write from; <paramref name="address"/> is its address where that never changes, else 0.
+    /// Adds memory to read into or to write. <paramref name="address"/> is its address if the memory never moves, else 0.
     /// </summary>
     internal void Add(ReadOnlyMemory<byte> memory, nint address)
     {
@@ -203,7 +206,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);
 
     /// <summary>
-    /// Adds the beginning of a segment for a read to fill. The operation has the segment until <see cref="TakeSegments"/>.
+    /// Adds the first <paramref name="length"/> bytes of a segment for a read to fill. The request owns the segment until
+    /// <see cref="TakeSegments"/>.
     /// </summary>
     internal void AddToFill(FileSegment segment, int length)
     {
@@ -221,8 +225,10 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         Add(segment, 0, length);
     }
 
-    /// <summary>The list of the segments that a read was given, filled or not; of one that is under way those that it has filled.</summary>
-    /// <param name="filled">What they have of it, bytes.</param>
+    /// <summary>
+    /// Removes and returns the list of a read's segments, filled or not; if the read is under way, only those that it has filled.
+    /// </summary>
+    /// <param name="filled">The number of bytes in the segments to return; used only if the read is under way.</param>
     internal FileSegment? TakeSegments(long filled)
     {
         FileSegment? segments = _firstSegment;
@@ -249,9 +255,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     }
 
     /// <summary>
-    /// Gives every buffer an address until <see cref="Clear"/>. Runs the code of whoever the memory is from, so the owner calls it on a
-    /// thread of the application's, without a lock, before it hands the operation over. Where that code throws, <see cref="Clear"/> undoes
-    /// what was pinned.
+    /// Pins every buffer until <see cref="Clear"/>. Runs the code of the memory's owner, so the request's owner calls it on a thread of the
+    /// application, without a lock, before it runs the request. If that code throws, <see cref="Clear"/> unpins what was pinned.
     /// </summary>
     internal unsafe void Pin()
     {
@@ -266,8 +271,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     }
 
     /// <summary>
-    /// Forgets the memory of the last call; of a read that is under way that of the bytes that it has told of. As <see cref="Pin"/> it runs
-    /// foreign code; what that throws is dropped, as the call it belonged to is over.
+    /// Removes and unpins the memory of the last call; if the read is under way, only that of the bytes that it has reported. Runs the code
+    /// of the memory's owner, as <see cref="Pin"/> does. Exceptions of that code are dropped, because the call is over.
     /// </summary>
     internal void Clear()
     {
@@ -291,7 +296,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
             }
             catch (Exception)
             {
-                // The other buffers are to be unpinned all the same.
+                // The other buffers are unpinned all the same.
             }
         }
 
@@ -305,7 +310,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         Step = null;
     }
 
-    /// <summary>Records success. Called by whoever performs it, once, when the system no longer uses the memory.</summary>
+    /// <summary>Records success. Called once, by whoever performs the request, when the system does not use the memory any more.</summary>
     internal void Finish(long transferred)
     {
         (Transferred, Error, IsCanceled) = (transferred, null, false);
@@ -324,16 +329,16 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    /// <summary>Records failure, as <see cref="Finish(long)"/> does success.</summary>
+    /// <summary>Records failure; called as <see cref="Finish(long)"/> is.</summary>
     internal void Finish(Exception error) => (Transferred, Error, IsCanceled) = (0, error, false);
 
-    /// <summary>Records that it was given up before anything moved.</summary>
+    /// <summary>Records that the request was canceled before any byte was transferred.</summary>
     internal void FinishCanceled() => (Transferred, Error, IsCanceled) = (0, null, true);
 
-    /// <summary>Has it performed by a waiting thread.</summary>
+    /// <summary>Queues the request to the waiting threads.</summary>
     internal virtual void Queue() => WaitingThreads.Shared.Queue(this);
 
-    /// <summary>The wait for one run by that file, which begins when it is awaited.</summary>
+    /// <summary>Returns the task of one run by the file. The run begins when the task is awaited.</summary>
     internal ValueTask RunBy(OpenedFile file)
     {
         _runner = file;
@@ -341,8 +346,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     }
 
     /// <summary>
-    /// The system is done with its memory, and what came of it is recorded: it belongs to who awaits it, whose continuation runs here,
-    /// within this call.
+    /// Ends the run, when the system does not use the memory any more and the result is recorded. The request belongs to its owner again.
+    /// The continuation runs within this call, or on the pool with <see cref="ResumesOnPool"/>.
     /// </summary>
     internal void Complete()
     {
@@ -357,7 +362,9 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    /// <summary>Goes on on this thread, which is the application's, if that use of the request waits for a thread of the pool.</summary>
+    /// <summary>
+    /// Runs the continuation on this thread, which is the application's, if that use of the request waits for a thread of the pool.
+    /// </summary>
     internal void Resume(int generation)
     {
         long use = ResumableBy(generation);
@@ -367,7 +374,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         }
     }
 
-    // Never 0, also where generations begin anew.
+    // Never 0, even if the generation is 0.
     private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
 
     private void EndRun()
@@ -382,7 +389,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     void IThreadPoolWorkItem.Execute()
     {
-        // Nothing where somebody else was faster.
+        // Nothing to do if Resume was faster.
         if (Interlocked.Exchange(ref _resumable, 0) != 0)
         {
             EndRun();
@@ -404,10 +411,12 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     void IWaitingCall.Perform() => _runner!.Perform(this);
 
-    /// <summary>What it waits for without a thread may be there: called once for each such wait that is not canceled.</summary>
+    /// <summary>
+    /// Called when the file that the request waits for without a thread may be ready: once for each such wait that is not canceled.
+    /// </summary>
     internal virtual void OnReady() => _runner!.OnReady(this);
 
-    /// <summary>Gives it back. Only its owner may, and only while no back end performs it.</summary>
+    /// <summary>Returns the request to its pool. Called by its owner, while no back end performs it.</summary>
     internal void Return()
     {
         Clear();
@@ -415,12 +424,12 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         ResumesOnPool = false;
         Slides = false;
 
-        // A cancellation of the last use must not meet the next one.
+        // A late cancellation of the last use must not cancel the next one.
         Volatile.Write(ref _generation, _generation + 1);
         Recycle();
     }
 
-    /// <summary>Keeps it for reuse, or lets go of it.</summary>
+    /// <summary>Pools the request, or drops it.</summary>
     protected virtual void Recycle()
     {
         lock (s_free)
@@ -434,14 +443,14 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
 }
 
-/// <summary>One piece of memory of an operation.</summary>
+/// <summary>One buffer of a request.</summary>
 internal struct TransferBuffer
 {
     internal ReadOnlyMemory<byte> Memory;
 
-    /// <summary>Where it is; 0 until it is pinned.</summary>
+    /// <summary>Its address; 0 until it is pinned.</summary>
     internal nint Address;
 
-    /// <summary>Keeps it there while the operation runs, where nothing else does; else the default, whose disposal does nothing.</summary>
+    /// <summary>Pins the memory while the request runs, if it can move; else the default, whose disposal does nothing.</summary>
     internal System.Buffers.MemoryHandle Handle;
 }

@@ -1,33 +1,33 @@
 namespace Pipelines.File.IO;
 
-/// <summary>What a path means at this moment.</summary>
+/// <summary>What a path means now.</summary>
 internal enum NameMeaning
 {
-    /// <summary>Some file.</summary>
+    /// <summary>A file.</summary>
     File,
 
-    /// <summary>None, or on Windows one whose delete is pending.</summary>
+    /// <summary>No file, or on Windows one whose delete is pending.</summary>
     Nothing,
 
-    /// <summary>The system does not tell: the permission is lacking, or a server does not answer.</summary>
+    /// <summary>Unknown: the permission is lacking, or a server does not answer.</summary>
     Unknown,
 }
 
-/// <summary>Which file it is, and how long it is now. Asking may wait for the device, or for a server.</summary>
+/// <summary>The identity and the current length of a file. Getting them may wait for the device or a server.</summary>
 internal readonly struct FileStatus
 {
     private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME;
 
-    /// <summary><see langword="default"/> where the system does not tell.</summary>
+    /// <summary>The identity; <see langword="default"/> if the system does not report it.</summary>
     internal FileIdentity Identity { get; private init; }
 
-    /// <summary>Bytes.</summary>
+    /// <summary>The length, bytes.</summary>
     internal long Length { get; private init; }
 
-    /// <summary>Windows: nobody can open it by a name any more.</summary>
+    /// <summary>Windows: whether the file has no name any more, or its delete is pending.</summary>
     internal bool IsDeleted { get; private init; }
 
-    /// <summary><see langword="false"/>: the system does not tell.</summary>
+    /// <summary>Gets the status of an open file. Returns <see langword="false"/> if the system does not report it.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
     internal static bool TryOf(SafeFileHandle file, out FileStatus status)
     {
@@ -54,7 +54,7 @@ internal readonly struct FileStatus
         }
     }
 
-    /// <summary>What the path means, which is followed through links.</summary>
+    /// <summary>Gets what the path means; symbolic links are followed.</summary>
     internal static NameMeaning OfName(string fullPath, out FileStatus status)
     {
         status = default;
@@ -63,7 +63,9 @@ internal readonly struct FileStatus
             : OfNameAnywhere(fullPath);
     }
 
-    /// <summary>What statx(2) tells of an open file. <see langword="false"/>: a sandbox refuses the call.</summary>
+    /// <summary>
+    /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, as in a sandbox that refuses it.
+    /// </summary>
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
     internal static unsafe bool TryGet(SafeFileHandle file, uint wanted, out Libc.FileStatus told)
     {
@@ -90,7 +92,7 @@ internal readonly struct FileStatus
         {
             Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOP => NameMeaning.Nothing,
 
-            // A sandbox refuses the call as such.
+            // A sandbox refuses statx(2).
             Libc.EPERM or Libc.ENOSYS => OfNameAnywhere(fullPath),
             _ => NameMeaning.Unknown,
         };
@@ -101,7 +103,7 @@ internal readonly struct FileStatus
 
     private static FileStatus Of(in Libc.FileStatus told) => new() { Identity = IdentityOf(told), Length = told.Size };
 
-    // GetFileInformationByHandleEx: FileStandardInfo, FileIdInfo; GetFileInformationByHandle where a file system lacks the latter.
+    // GetFileInformationByHandleEx: FileStandardInfo, FileIdInfo; GetFileInformationByHandle if the file system lacks FileIdInfo.
     private static unsafe bool TryOfWindows(SafeFileHandle file, out FileStatus status)
     {
         status = default;
@@ -140,14 +142,14 @@ internal readonly struct FileStatus
     {
         status = default;
 
-        // A right that no other opener's share mode refuses.
+        // No other opener's share mode refuses FILE_READ_ATTRIBUTES.
         using SafeFileHandle file = Kernel32.CreateFile(
             OverlappedOpening.Extended(fullPath), Kernel32.FILE_READ_ATTRIBUTES, (uint)(FileShare.ReadWrite | FileShare.Delete), null,
                 (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         if (file.IsInvalid)
         {
-            // ERROR_ACCESS_DENIED is what a file answers whose delete is pending: whoever may list the folder may read the attributes of
-            // what is in it.
+            // ERROR_ACCESS_DENIED: the delete of the file is pending. Otherwise whoever may list a folder may read the attributes of its
+            // files.
             return Marshal.GetLastPInvokeError()
                 is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND or Kernel32.ERROR_ACCESS_DENIED
                 ? NameMeaning.Nothing : NameMeaning.Unknown;

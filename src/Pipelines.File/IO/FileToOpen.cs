@@ -1,23 +1,23 @@
 namespace Pipelines.File.IO;
 
-/// <summary>What is opened by its path, and how.</summary>
+/// <summary>A path, and how the file is opened.</summary>
 internal readonly record struct FileToOpen(string Path, FileMode Mode, FileAccess Access, FileShare Share,
     FileOptions Options = FileOptions.None)
 {
     internal FilePipeBackend Backend { get; init; }
 
-    /// <summary>Bytes to reserve in a file that is made or emptied.</summary>
+    /// <summary>The number of bytes to reserve in a file that opening makes or empties.</summary>
     internal long PreallocationSize { get; init; }
 
-    /// <summary>The permissions of a file that is made, less the umask; <see langword="null"/>: the runtime's.</summary>
+    /// <summary>The permissions of a new file, less the umask; <see langword="null"/>: the runtime's default.</summary>
     internal UnixFileMode? CreateMode { get; init; }
 
-    /// <summary>Whether the mode makes a file where there is none, and takes the one that there is.</summary>
+    /// <summary>Whether the mode makes a file if there is none, and otherwise opens the existing one.</summary>
     internal bool MayMake => Mode is FileMode.Create or FileMode.OpenOrCreate or FileMode.Append;
 
     internal FileToOpen WithFullPath() => this with { Path = System.IO.Path.GetFullPath(Path) };
 
-    /// <summary>As the runtime does.</summary>
+    /// <summary>Opens the file through the runtime.</summary>
     internal SafeFileHandle OpenHandle()
     {
         if (CreateMode is not { } createMode || OperatingSystem.IsWindows())
@@ -25,7 +25,7 @@ internal readonly record struct FileToOpen(string Path, FileMode Mode, FileAcces
             return System.IO.File.OpenHandle(Path, Mode, Access, Share, Options, PreallocationSize);
         }
 
-        // Only a stream of the runtime's makes a file with permissions of the caller's. Not disposed of: its handle is taken, and it has no
+        // Of the runtime's APIs only FileStream takes permissions. The stream is not disposed of: its handle is returned, and it has no
         // buffer.
         FileStreamOptions stream = new()
         {

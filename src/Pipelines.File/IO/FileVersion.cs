@@ -1,21 +1,22 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Which regular file it is and in which state, as statx(2) tells: another file, or a change of its length, its bytes, its permissions or
-/// its names, makes another version. Two changes within one tick of the file system's clock may share the times of one version; they never
-/// share it with another file, as no inode number is given anew while its file is open.
+/// The identity and state of a regular file, by statx(2). Another file has another version, and so has the same file after a change of its
+/// length, bytes, permissions or names. Two changes within one tick of the file system's clock may leave the same times. Another file never
+/// has the same version, because no inode number is reused while its file is open.
 /// </summary>
 internal readonly record struct FileVersion(ulong Device, ulong Number, long Length, (long, uint) Written, (long, uint) Changed)
 {
     private const uint Wanted = Libc.STATX_TYPE | Libc.STATX_INO | Libc.STATX_SIZE | Libc.STATX_MTIME | Libc.STATX_CTIME;
 
-    /// <summary>Whether this system tells it.</summary>
+    /// <summary>Whether this system supports it.</summary>
     internal static bool IsKnown => FileOpening.IsLinux;
 
     /// <summary>
-    /// What the path means now, behind symbolic links. <see langword="false"/>: no regular file, or the system does not tell.
+    /// Gets the version of the file that the path means now; symbolic links are followed. Returns <see langword="false"/> if it is no
+    /// regular file, or if the system does not report the version.
     /// </summary>
-    /// <param name="path">Absolute, in UTF-8, and ends with a 0.</param>
+    /// <param name="path">An absolute path in UTF-8 that ends with a 0 byte.</param>
     /// <param name="version">The version.</param>
     [SkipLocalsInit]
     internal static unsafe bool TryGet(ReadOnlySpan<byte> path, out FileVersion version)
@@ -27,12 +28,12 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
         }
     }
 
-    /// <summary>What is open. <see langword="false"/> as for a path.</summary>
+    /// <summary>Gets the version of an open file. Returns <see langword="false"/> in the same cases.</summary>
     [SkipLocalsInit]
     internal static bool TryGet(SafeFileHandle handle, out FileVersion version)
         => TryTake(FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status), status, out version);
 
-    /// <summary>Whether an open file still has a name, and closing it so frees no blocks.</summary>
+    /// <summary>Whether an open file still has a name, so that closing it frees no blocks.</summary>
     [SkipLocalsInit]
     internal static bool HasName(SafeFileHandle handle)
         => FileStatus.TryGet(handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links > 0;

@@ -1,11 +1,13 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Puts the names of a folder on the device: they are its content, and a file's own sync need not cover them (fsync(2)).</summary>
+/// <summary>
+/// Syncs folders. The names in a folder are its content, and a file's own sync need not write them to the device (fsync(2)).
+/// </summary>
 internal static class FolderSync
 {
-    /// <summary>Syncs the folder that a file is in.</summary>
-    /// <param name="path">The file's; <see langword="null"/> where nobody knows it: there is nothing to sync then.</param>
-    /// <exception cref="IOException">It failed.</exception>
+    /// <summary>Syncs the folder of a file.</summary>
+    /// <param name="path">The file's path; <see langword="null"/> if unknown: nothing is synced.</param>
+    /// <exception cref="IOException">The sync failed.</exception>
     internal static void Perform(string? path)
     {
         if (!OperatingSystem.IsWindows())
@@ -14,8 +16,8 @@ internal static class FolderSync
         }
         else if (Path.GetDirectoryName(path) is { } folder)
         {
-            // NTFS and others write their journal with the file's own flush, and an ordinary user may not flush a folder: a refusal is no
-            // failure.
+            // NTFS and others write their journal when the file itself is flushed, and an ordinary user may not flush a folder, so errors
+            // are ignored.
             _ = WindowsCalls.Default.SyncFolder(folder);
         }
     }
@@ -30,7 +32,7 @@ internal static class FolderSync
         }
     }
 
-    /// <summary>Opens a folder to be synced later, so that what stands in the way is told before anything is written.</summary>
+    /// <summary>Opens a folder to sync it later, so that an error appears before anything is written.</summary>
     internal static SafeFileHandle Open(UnixCalls calls, string folder)
     {
         long descriptor = calls.OpenFolder(folder);
@@ -52,7 +54,7 @@ internal static class FolderSync
         }
         while (answer == -Libc.EINTR);
 
-        // File systems that cannot sync a folder say EINVAL, and need none.
+        // File systems that cannot sync a folder return EINVAL, and do not need it.
         if (answer is < 0 and not -Libc.EINVAL)
         {
             throw Failed((int)-answer, folder);

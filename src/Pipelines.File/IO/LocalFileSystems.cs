@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>The file systems that nobody but this kernel changes, so that statx(2) tells every change of a file at once.</summary>
+/// <summary>File systems that only this kernel changes, so that statx(2) shows every change of a file at once.</summary>
 internal static class LocalFileSystems
 {
     // statfs(2), <linux/magic.h>: ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, bcachefs, jfs, reiserfs, nilfs2, squashfs, erofs, ISO
@@ -15,8 +15,8 @@ internal static class LocalFileSystems
     private static readonly long[] s_remote = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
 
     /// <summary>
-    /// Whether the file lies on one of them. What is not known is not: NFS, SMB and FUSE answer from a cache of attributes, and overlayfs
-    /// shows another file system's files.
+    /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
+    /// and overlayfs shows the files of another file system.
     /// </summary>
     internal static bool Hold(SafeFileHandle file) => FileOpening.IsLinux && IsLocal(Libc.FileSystemOf(file));
 
@@ -24,8 +24,8 @@ internal static class LocalFileSystems
     internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & 0xffffffff) >= 0;
 
     /// <summary>
-    /// Whether a file that is open for writing only can be locked with LOCK_SH, as the runtime does (flock(2)): not on a server, where the
-    /// lock would be refused, or would refuse the writes.
+    /// Whether a file that is open only for writing can be locked with LOCK_SH, as the runtime does (flock(2)). Not on a server, which
+    /// would refuse the lock, or the writes after it.
     /// </summary>
     internal static bool LetWritersLock(SafeFileHandle file, in FileProperties properties)
         => properties.IsOnBlockDevice || (Libc.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0);

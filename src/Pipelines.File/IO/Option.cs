@@ -1,12 +1,14 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The checks of options. Those of one option are made when it is set, return its value, and throw
-/// <see cref="ArgumentOutOfRangeException"/> with its name.
+/// Checks of options. The check of one option is made when it is set, returns the value, and throws
+/// <see cref="ArgumentOutOfRangeException"/> with the option's name.
 /// </summary>
 internal static class Option
 {
-    /// <summary>FILE_FLAG_NO_BUFFERING, which has no name in the enum and FileStream takes, too: opening refuses it.</summary>
+    /// <summary>
+    /// FILE_FLAG_NO_BUFFERING, which FileOptions does not name and FileStream accepts. Accepted here, too; opening throws on Windows.
+    /// </summary>
     internal const FileOptions NoBuffering = (FileOptions)0x20000000;
 
     internal static T Within<T>(T value, T least, T most, [CallerMemberName] string option = "")
@@ -40,9 +42,9 @@ internal static class Option
     }
 
     /// <summary>
-    /// For options that have to fit together. The <paramref name="message"/> is a constant, so that one that is not needed costs nothing.
+    /// Checks that options fit together. <paramref name="message"/> is a constant, so that a check that passes costs nothing.
     /// </summary>
-    /// <exception cref="ArgumentException">They do not.</exception>
+    /// <exception cref="ArgumentException">The options do not fit together.</exception>
     internal static void Require(bool fits, string message, string option)
     {
         if (!fits)
@@ -51,8 +53,8 @@ internal static class Option
         }
     }
 
-    /// <summary>For an option of a file that is opened by path.</summary>
-    /// <exception cref="ArgumentException">It is set.</exception>
+    /// <summary>Checks that an option for files opened by path is not set for a handle.</summary>
+    /// <exception cref="ArgumentException">The option is set.</exception>
     internal static void RequireNoHandle(bool isSet, string option)
     {
         if (isSet)

@@ -3,29 +3,30 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that is being opened: by a waiting thread, and where it is a FIFO without its other side, again and again; no thread waits in
-/// between. A cancellation ends the wait at once; what is opened all the same is closed again.
+/// Opens a file on a waiting thread. A FIFO whose other side is missing is tried again and again; no thread waits in between. A
+/// cancellation ends the wait at once; a file that is opened all the same is closed.
 /// </summary>
-/// <typeparam name="T">The reader or writer that is put on the file.</typeparam>
+/// <typeparam name="T">The reader or writer of the file.</typeparam>
 internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close, CancellationToken cancellationToken)
     : IWaitingCall
     where T : class
 {
-    // Owned by the waiting thread, as the FIFO is.
+    // Owned by the waiting thread, as fifo is.
     private bool _isFifo;
 
-    // Interlocked: whoever sets it to null completes it.
+    // Interlocked: whoever exchanges it for null completes the wait.
     private PendingResult<T>? _pending;
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Open;
 
     long IWaitingCall.QueuedAt { get; set; }
 
-    /// <summary>Begins to open.</summary>
-    /// <param name="fifo">How it is opened if it turns out to be a FIFO; <see langword="null"/>: as any other file.</param>
-    /// <param name="open">Opens the file by its path, or takes the FIFO that is open; on a waiting thread. Throws what the caller is to
-    /// get.</param>
-    /// <param name="close">Closes what nobody waits for any more; on a waiting thread.</param>
+    /// <summary>Begins to open the file.</summary>
+    /// <param name="fifo">How the file is opened if it is a FIFO; <see langword="null"/>: as any other file.</param>
+    /// <param name="open">
+    /// Opens the file by its path, or takes the FIFO that is open. Called on a waiting thread. Its exception is the caller's.
+    /// </param>
+    /// <param name="close">Closes a result that nobody waits for any more. Called on a waiting thread.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     internal static ValueTask<T> StartAsync(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close,
         CancellationToken cancellationToken)
@@ -70,7 +71,9 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
         }
     }
 
-    /// <summary><see langword="false"/>: the FIFO's other side is not there yet, and is asked for again in a moment.</summary>
+    /// <summary>
+    /// Tries to open the file. Returns <see langword="false"/> if the other side of the FIFO is missing: it is tried again soon.
+    /// </summary>
     private bool TryOpen(out T? opened)
     {
         opened = null;
@@ -87,7 +90,7 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
             return true;
         }
 
-        // Not by a timer: the runtime ends the process where it wants one more thread for it and there is no descriptor left.
+        // Not by a timer: if a timer needs another thread and no descriptor is left for it, the runtime ends the process.
         DescriptorPoller.Shared.QueueLater(this);
         return false;
     }
@@ -103,11 +106,11 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
 
         if (fifo is not null && DescriptorPoller.Shared.TryRemove(this))
         {
-            // At once, so that nobody on the other side takes this for a reader. A look that is under way does it itself.
+            // Closed at once, so that no writer takes this for a reader. A running try closes it itself.
             fifo.Dispose();
         }
 
-        // Last, as it throws what the awaiter's SynchronizationContext throws.
+        // Last, because it throws what the awaiter's SynchronizationContext throws.
         pending.CompleteNow(null!, new OperationCanceledException(cancellationToken));
     }
 }

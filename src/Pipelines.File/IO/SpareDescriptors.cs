@@ -1,28 +1,27 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Whoever keeps files open that nobody uses at the moment.</summary>
+/// <summary>Keeps files open that nobody uses at the moment.</summary>
 internal interface ISpareDescriptors
 {
-    /// <summary>Closes them. <see langword="false"/>: there was none.</summary>
+    /// <summary>Stops keeping them, and closes those that are unused. Returns <see langword="false"/> if none was kept.</summary>
     bool TryCloseUnused();
 }
 
 /// <summary>
-/// The descriptors that the process could do without: they are given up when it has no other left (EMFILE and ENFILE of open(2)).
+/// The descriptors that are kept open without need. They are closed when the process has no other left (EMFILE and ENFILE of open(2)).
 /// </summary>
 internal static class SpareDescriptors
 {
-    /// <summary>Of the descriptors that are free when a cache is made, it takes this part at most.</summary>
+    /// <summary>A cache may keep this part of the descriptors that are free when it is created: a quarter.</summary>
     private const int Share = 4;
 
     private static readonly ConditionalWeakTable<ISpareDescriptors, object?> s_keepers = [];
 
     /// <summary>
-    /// How many descriptors may be kept of those that are free now, and from which number on none is (Linux: the lowest free number is
-    /// given away first).
+    /// Gets how many descriptors a cache may keep, and from which number on it keeps none (Linux gives away the lowest free number first).
     /// </summary>
-    /// <param name="mostKept">A quarter of what the process may still open.</param>
-    /// <param name="firstScarce">Three quarters of all numbers are below it.</param>
+    /// <param name="mostKept">A quarter of the descriptors that the process may still open.</param>
+    /// <param name="firstScarce">The first number of the last quarter of all.</param>
     internal static unsafe void GetLimits(out int mostKept, out int firstScarce)
     {
         mostKept = firstScarce = int.MaxValue;
@@ -45,7 +44,7 @@ internal static class SpareDescriptors
     internal static bool AreShort(IOException error) => !OperatingSystem.IsWindows() && error.HResult is Libc.EMFILE or Libc.ENFILE;
 
     /// <summary>
-    /// Has everything closed that is open for nobody. <see langword="false"/>: there was nothing, and trying again is of no use.
+    /// Closes all descriptors that nobody needs. Returns <see langword="false"/> if there were none, so that trying again is useless.
     /// </summary>
     internal static bool TryRelease()
     {
