@@ -18,7 +18,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long Offset { get; init => field = Option.NotNegative(value); } = Option.NotNegative(Offset, nameof(Offset));
 
-    /// <summary>Parses the text that <see cref="ToString()"/> has returned. A line end behind it is ignored.</summary>
+    /// <summary>Parses the text that <see cref="ToString()"/> has returned. A line end after it is ignored.</summary>
     /// <param name="s">The text.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <exception cref="FormatException">The text is not that of a checkpoint.</exception>
@@ -54,7 +54,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
         s = s.TrimEnd("\r\n");
         int separator = s.IndexOf(Separator);
 
-        // Number parsing ignores NULs behind the digits, which is what a crash leaves of the end of a file.
+        // Number parsing ignores NULs after the digits, and a crash can leave NULs at the end of a file.
         if (separator < 0 || s.Contains('\0')
             || !FileIdentity.TryParse(s[..separator], provider, out FileIdentity identity)
             || !long.TryParse(s[(separator + 1)..], NumberStyles.None, CultureInfo.InvariantCulture, out long offset))
@@ -80,7 +80,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <param name="charsWritten">The number of characters that were written.</param>
     /// <param name="format">Ignored.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
-    /// <returns>Whether the text did fit.</returns>
+    /// <returns>Whether the text fitted.</returns>
     public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
         IFormatProvider? provider = null)
         => destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten);

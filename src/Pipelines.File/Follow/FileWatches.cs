@@ -2,70 +2,72 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;
 
-/// <summary>The watch of one followed file. It does not keep the file: a reader may be forgotten.</summary>
+/// <summary>The watch of one followed file. Its reference is weak, so that a reader that was forgotten can be collected.</summary>
 internal sealed class FileWatch(FollowedFile file)
 {
     private readonly WeakReference<FollowedFile> _file = new(file);
     private FileWatch? _next;
 
-    /// <summary><see langword="null"/>: it was forgotten.</summary>
+    /// <summary>The file; <see langword="null"/> if it was collected.</summary>
     internal FollowedFile? File => _file.TryGetTarget(out FollowedFile? file) ? file : null;
 
     /// <summary>
-    /// The file as inotify_add_watch(2) finds it, whatever its name. A handle that its owner has closed means none, or another one, whose
-    /// events cost a read, which tells.
+    /// The path for inotify_add_watch(2), which leads to the open file whatever its name is. If the owner has closed the handle, the path
+    /// leads nowhere or to another file. An event of that file costs one read, which reports the closed handle.
     /// </summary>
     internal string DescriptorPath { get; } = $"/proc/self/fd/{file.Handle.DangerousGetHandle()}";
 
     /// <summary>
-    /// The kernel's number of the watch that tells of the next change; 0: there is none. <see cref="FileWatches"/> guards it and the two
-    /// below.
+    /// The kernel's number of the watch (its watch descriptor); 0 if there is none. The lock of <see cref="FileWatches"/> guards this and
+    /// the two members below.
     /// </summary>
     internal int Number { get; set; }
 
-    /// <summary>The next one of the same number.</summary>
+    /// <summary>The next watch with the same number: readers of one file share it.</summary>
     internal ref FileWatch? Next => ref _next;
 
-    /// <summary>The file is not watched any more, for good.</summary>
+    /// <summary>Whether the file was released: it is not watched again.</summary>
     internal bool IsReleased { get; set; }
 }
 
 /// <summary>
-/// Linux: the inotify(7) instance of the process, which tells of the next change of each watched file, once. The first follower makes it,
-/// and the process keeps it, with the thread that reads from it.
+/// Linux: the inotify(7) instance of the process. It reports the next change of each watched file, once (IN_ONESHOT). The first follower
+/// creates it. The instance and the thread that reads from it live as long as the process. Any thread may call the methods.
 /// </summary>
 /// <remarks>
-/// The kernel has one watch for a file, whoever asks: readers of the same file share it. Numbers of watches are not given out again before
-/// all of them have been used, so an event for an unknown number is for nobody.
+/// The kernel has one watch per file and instance, so readers of the same file share it. The kernel does not reuse the number of a watch
+/// before it has used all numbers, so an event with an unknown number is ignored.
 /// </remarks>
 internal static unsafe class FileWatches
 {
-    /// <summary>At most the 15 characters that Linux keeps.</summary>
+    /// <summary>Linux keeps at most 15 characters of a thread's name.</summary>
     internal const string ThreadName = "File watches";
 
     private const uint NextChange = Libc.IN_MODIFY | Libc.IN_ATTRIB | Libc.IN_MOVE_SELF | Libc.IN_DELETE_SELF | Libc.IN_ONESHOT;
     private const int BufferSize = 8 * 1024;
     private const int StackBytes = 256 * 1024;
 
-    // statfs(2): what is written to a file of it goes through it.
+    // The f_type of overlayfs in statfs(2). Every write to a file of an overlay goes through the overlay, so inotify reports it.
     private const long Overlay = 0x794c7630;
 
-    // Guards everything below, and the watches. Held for moments: no call under it waits.
+    // Guards everything below and the mutable members of FileWatch. Held briefly: no call under it waits.
     private static readonly Lock s_gate = new();
 
-    // By the kernel's number: readers of one file share it.
+    // The first watch of each number of the kernel's; FileWatch.Next links the others.
     private static readonly Dictionary<int, FileWatch> s_watches = [];
     private static SafeFileHandle? s_inotify;
 
     /// <summary>
-    /// Whether the file system of that file tells of every change: not where somebody else may change it without this kernel's knowledge.
+    /// Whether inotify reports every change of the file. It does not if the file can change without this kernel's knowledge, as on a
+    /// network file system.
     /// </summary>
     internal static bool CanWatch(SafeFileHandle file)
         => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && Libc.FileSystemOf(file) == Overlay);
 
     /// <summary>
-    /// Has <see cref="FollowedFile.OnEvent"/> called at the next change. <see langword="false"/>: nobody tells, for lack of watches or of
-    /// anything else; a later call may have more luck.
+    /// Watches the file, so that its next change calls <see cref="FollowedFile.OnEvent"/> once. Returns <see langword="false"/> if there is
+    /// no watch: <paramref name="watch"/> is <see langword="null"/> or released, or the kernel refuses one, for example because all are in
+    /// use. A later call may then succeed.
     /// </summary>
     internal static bool TryAdd([NotNullWhen(true)] FileWatch? watch)
     {
@@ -91,7 +93,7 @@ internal static unsafe class FileWatches
         }
     }
 
-    /// <summary>Watches the file no more, for good, unless another reader follows it.</summary>
+    /// <summary>Ends the watch for good. The kernel's watch stays while another reader of the file uses it.</summary>
     internal static void Remove(FileWatch? watch)
     {
         lock (s_gate)
@@ -119,7 +121,12 @@ internal static unsafe class FileWatches
         }
     }
 
-    /// <summary>Takes what the kernel has told. Calls the files without the lock, as they take their own.</summary>
+    /// <summary>
+    /// Takes the watches that the events have used up, and calls <see cref="FollowedFile.OnEvent"/> for each. It does so without the lock,
+    /// because OnEvent takes the lock of its file.
+    /// </summary>
+    /// <param name="events">What read(2) has returned.</param>
+    /// <param name="changed">An empty list to work with; empty again afterwards.</param>
     internal static void Take(ReadOnlySpan<byte> events, List<FileWatch> changed)
     {
         lock (s_gate)
@@ -140,8 +147,8 @@ internal static unsafe class FileWatches
                 }
                 else if (s_watches.Remove(happened.Watch, out FileWatch? first))
                 {
-                    // IN_IGNORED alone comes where a file system was unmounted, and where the file was watched anew in the moment between
-                    // its event and the end of the watch.
+                    // IN_IGNORED comes alone in two cases: the file system was unmounted, or the file was watched again between its event
+                    // and the removal of the one-shot watch.
                     TakeAll(first, changed);
                 }
             }
@@ -167,7 +174,7 @@ internal static unsafe class FileWatches
         }
     }
 
-    /// <summary><see langword="null"/>: the system has no instance, or no thread.</summary>
+    /// <summary>Creates the instance and its thread. Returns <see langword="null"/> if the system refuses one of them.</summary>
     private static SafeFileHandle? TryStart()
     {
         int descriptor = Libc.InotifyInit(Libc.IN_CLOEXEC);

@@ -5,72 +5,74 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Follow;
 
 /// <summary>
-/// A file that is read and whose end is waited at: the file, with a loop around its reads. A read that finds the end is one that has to
-/// wait, as that of an empty FIFO is; it ends without bytes only when nothing more comes. The wait ends with an event, with a look that
-/// finds something, or with a cancellation: whoever takes the waiting request out, under the lock, ends it, without the lock.
+/// A followed file: the opened file, with a loop around its reads. A read that finds the end has to wait, as a read of an empty FIFO does.
+/// It completes with 0 bytes only when the file is over. Three events end a wait: an inotify event, a look that finds something, a
+/// cancellation. The first one takes the waiting request out under the lock, and then ends the wait without the lock.
 /// </summary>
 /// <remarks>
-/// The file has lost its name when the path means another file, or none. Its writer may go on for a while all the same, so it is left only
-/// when nothing has come to it for some time: for little where the file that has the name now holds bytes already, as the writer has moved
-/// on then, and for longer where it is empty or missing, when nobody misses anything meanwhile.
+/// The file has lost its name if the path now leads to another file or to none. Its writer may still write to it for a while, so the file
+/// is over only after it has not grown for some time. That time is short (<see cref="QuietDivisor"/>) if the file that has the name now
+/// holds bytes, because then the writer has moved on. It is longer (<see cref="QuietIntervals"/>) if that file is empty or missing, because
+/// then nothing else is there to be read.
 /// </remarks>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
 internal sealed class FollowedFile : OpenedFile, IWaitingCall
 {
     /// <summary>
-    /// How many intervals apart the looks are where the system tells of changes: at what it does not tell, a folder above that was renamed.
+    /// How many intervals apart the looks are while the file has a watch. They find what inotify does not report: that a folder above the
+    /// file was renamed.
     /// </summary>
-    private const int IntervalsOfWatched = 4;
+    private const int WatchedIntervals = 4;
 
-    /// <summary>How many intervals nothing has come to a file that has lost its name before it is left.</summary>
+    /// <summary>For how many intervals a file that has lost its name must not grow before it is over.</summary>
     private const int QuietIntervals = 4;
 
-    /// <summary>The same as a part of an interval, where the file that has its name now holds bytes.</summary>
-    private const int QuietPart = 5;
+    /// <summary>The interval divided by this is that time if the file that has the name now holds bytes.</summary>
+    private const int QuietDivisor = 5;
 
-    /// <summary>How far the looks are apart at most, milliseconds, once it has lost its name.</summary>
-    private const int MostNamelessMilliseconds = 20;
+    /// <summary>The maximum time between two looks, milliseconds, after the file has lost its name.</summary>
+    private const int MaxNamelessMilliseconds = 20;
 
     /// <summary>
-    /// How soon at the latest, milliseconds, a wait looks at the name, which may have changed untold before it. A file that grows faster
-    /// needs no looks.
+    /// The maximum time from the beginning of a wait to its first look, milliseconds, if the file has a watch: the name may have changed
+    /// before the watch was made. A file that grows faster than this is not looked at.
     /// </summary>
-    private const int MostFirstMilliseconds = 10;
+    private const int MaxFirstMilliseconds = 10;
 
     private readonly OpenedFile _file;
     private readonly string? _path;
     private readonly int _interval;
 
-    // Null: the system does not tell of the file's changes.
+    // Null: inotify does not report every change of the file.
     private readonly FileWatch? _watch;
 
-    // The request that begins a run, and the end of the run.
+    // RunAsync sets the first one, with the request, which begins a run. The loop sets the second one, which ends the run.
     private readonly Signal<FileRequest> _start = new();
     private readonly Signal<bool> _run = new();
 
-    // The end of a wait: whether the read is to be performed again; else the request is finished.
+    // Ends a wait. True: the read is to be performed again. False: the request is finished.
     private readonly Signal<bool> _wait = new();
 
-    // Says when the next look is due. It may come early, which costs a look.
+    // Fires when the next look is due. If it fires too early, that costs one look.
     private Timer _timer = null!;
 
-    // The last try has found the end. Owned as the file's one request is.
+    // The last TryPerform has found the end. Owned by whoever owns the request: a file has one at a time.
     private bool _hasFoundEnd;
 
-    // Guards what follows.
+    // Guards the fields that follow.
     private readonly Lock _lock = new();
     private FileRequest? _waiting;
 
-    // There was an event since the wait began to begin.
+    // An event has come since WaitAsync was called, which clears this without the lock before it adds the watch.
     private bool _hasChanged;
     private bool _isLooking;
 
-    // The offset of the last wait, and the offset where a look has decided that the file is over: a read that finds nothing there is told
-    // of as the end. -1: none.
+    // The offset of the last wait; and the offset at which the file is over: a read that finds nothing there completes with 0 bytes.
+    // -1: none.
     private long _offset = -1;
     private long _lastEnd = -1;
 
-    // Since when the file has had no name and has not grown, Environment.TickCount64; null: it has its name.
+    // Since when the file has been without its name and has not grown, Environment.TickCount64; null: it has its name.
     private long? _namelessSince;
 
     private FollowedFile(OpenedFile file, string? path, int interval)
@@ -83,8 +85,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         SharesPosition = file.SharesPosition;
         _watch = FileWatches.CanWatch(Handle) ? new FileWatch(this) : null;
 
-        // What flows with the caller is not for the looks. The timer is due at once, as the runtime starts its thread for timers with the
-        // first of them, and ends the process where that fails.
+        // The looks must not run in the caller's ExecutionContext. The timer is due at once so that the runtime starts its timer thread
+        // now: it does that for the first timer that is due, and ends the process if it cannot.
         LibraryContext.Run(
             static state =>
             {
@@ -95,7 +97,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             this);
     }
 
-    // A reader that was forgotten, not completed: the system would watch the file for ever.
+    // For a reader that was not completed: otherwise the kernel would keep its watch.
     ~FollowedFile() => FileWatches.Remove(_watch);
 
     internal override FilePipeBackend Kind => _file.Kind;
@@ -112,18 +114,20 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     internal override int BytesPerRead => _file.BytesPerRead;
 
-    /// <summary>Whether a read waits. May be outdated.</summary>
+    /// <summary>Whether a read waits: a racy hint, readable without the lock.</summary>
     internal bool IsWaiting => Volatile.Read(ref _waiting) is not null;
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Look;
 
     long IWaitingCall.QueuedAt { get; set; }
 
-    /// <summary>The file itself where it has no end to wait at: a FIFO, a device, a file that the system makes up.</summary>
+    /// <summary>
+    /// Follows a file. Returns <paramref name="file"/> itself if it has no end to wait at: a FIFO, a device, a file that the system
+    /// generates.
+    /// </summary>
     /// <param name="file">The file.</param>
-    /// <param name="path">The whole path that it was opened by; <see langword="null"/> where its name does not count: growing and shrinking
-    /// count alone.</param>
-    /// <param name="interval">How often to look where the system does not tell of changes.</param>
+    /// <param name="path">The full path that it was opened by; <see langword="null"/> if only the length matters.</param>
+    /// <param name="interval">How often to look if the system does not report changes.</param>
     internal static OpenedFile Of(OpenedFile file, string? path, TimeSpan interval)
         => file.Properties is { IsRegular: true, CanSeek: true, KnownLength: not null }
             ? new FollowedFile(file, path, Math.Max(1, (int)interval.TotalMilliseconds))
@@ -152,7 +156,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         {
             if (operation.Generation == generation)
             {
-                // If it does come to a wait, that is refused.
+                // WaitAsync checks this, so a request that has not begun to wait never does.
                 operation.CanceledGeneration = generation;
                 isTaken = _waiting == operation && TryTakeLocked();
             }
@@ -178,7 +182,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         _file.Release(closeHandle);
     }
 
-    /// <summary>The file has changed, which the system tells once. Does not wait, and runs nobody's code.</summary>
+    /// <summary>
+    /// The file has changed, and its watch is used up. Called on the thread that reads from inotify; does not wait, and runs no code of the
+    /// caller's.
+    /// </summary>
     internal void OnEvent()
     {
         bool isTaken;
@@ -195,8 +202,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     }
 
     /// <summary>
-    /// Looks at a file where a read waits, which may wait for the device or for a server; on a thread that may. The wait may end meanwhile,
-    /// and another one begin.
+    /// Looks at the name and the length of a file where a read waits. Called on a waiting thread, because it may wait for the device or for
+    /// a file server. Meanwhile the read's wait may end, and another one may begin.
     /// </summary>
     internal void Look()
     {
@@ -213,17 +220,17 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             (wait, offset) = (_wait.Version, _offset);
         }
 
-        // Again, where there was no watch to be had.
+        // The wait may have begun without a watch because none was to be had: try again.
         _ = FileWatches.TryAdd(_watch);
 
-        // The name first: what is in the file after its name was lost, and the writer has moved on, is all of it.
+        // The name before the length: if the writer has moved on to another file by now, the length is final.
         FileStatus named = default;
         NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfName(_path, out named);
         long length = offset;
         bool isDeleted = false;
 
-        // As of now, too: a file of an overlay's lower layer gets another moment of its making with the first write to it (copy-up), and is
-        // the same file.
+        // The identity is asked for again: the first write to a file of an overlay's lower layer (copy-up) changes its birth time, and so
+        // its identity, but it is the same file.
         FileIdentity identity = Identity;
         try
         {
@@ -236,7 +243,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         }
         catch (ObjectDisposedException)
         {
-            // The read tells.
+            // The handle is closed. The read reports that.
             length = long.MaxValue;
         }
 
@@ -252,10 +259,11 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             {
                 long now = Environment.TickCount64;
                 _namelessSince = hasLostName ? _namelessSince ?? now : isThisFile ? null : _namelessSince;
-                long quietTime = meaning == NameMeaning.File && named.Length > 0 ? _interval / QuietPart : (long)_interval * QuietIntervals;
+                long quietTime = meaning == NameMeaning.File && named.Length > 0 ? _interval / QuietDivisor
+                    : (long)_interval * QuietIntervals;
                 bool isOver = length < offset || (length == offset && hasLostName && now - _namelessSince >= quietTime);
 
-                // What has come since the look is read all the same.
+                // The wait ends with one more read at this offset, so bytes that came after the look are not lost.
                 _lastEnd = isOver ? offset : _lastEnd;
                 isTaken = (isOver || length > offset) && TryTakeLocked();
             }
@@ -274,10 +282,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     void IWaitingCall.Perform() => Look();
 
-    /// <summary>Whether that is a read which has found the end of the file.</summary>
+    /// <summary>Whether the request, a read, has found the end of the file.</summary>
     private static bool HasFoundEnd(FileRequest request) => request is { Transferred: 0, Error: null, IsCanceled: false };
 
-    /// <summary>The runs, one after the other: one loop for the life of the file, so that a run allocates nothing.</summary>
+    /// <summary>Performs the runs, one after the other. One loop lives as long as the file, so a run allocates nothing.</summary>
     private async Task LoopAsync()
     {
         while (true)
@@ -286,10 +294,11 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             bool isStarted = false;
             try
             {
-                // Nothing of a read that was tried, and would wait, is with the system, unless it is overlapped: asking for the length
-                // saves a thread the read that finds nothing. Where the file cannot be watched, a server may have it, and asking may wait.
+                // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed.
+                // Asking for the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a
+                // file server, where asking may wait.
                 bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null;
-                bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMost() <= request.Offset);
+                bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMax() <= request.Offset);
                 _hasFoundEnd = false;
                 bool isRead = false;
                 while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
@@ -314,20 +323,23 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
                 FilePipeMetrics.ReadsHandedOver.Add();
             }
 
-            // Whoever awaits the run may begin the next one right here. A wait may have ended on the thread that watches, that looks, or
-            // that cancels, which may hold a lock of the caller's.
+            // The continuation may begin the next run within this call. The thread here may be the inotify thread, a waiting thread, or
+            // the one that cancels, which may hold a lock of the caller's. On these a request with a caller's memory pool must not resume.
             _run.Set(true, request.ResumesOnPool && (request.IsCanceled || !Thread.CurrentThread.IsThreadPoolThread));
         }
     }
 
-    /// <summary>A read of that request has found the end, or is about to: waits for more, unless there is more, or never will be.</summary>
+    /// <summary>
+    /// The request has found the end, or the length says that it would: waits for more. Returns <see langword="true"/> to have the read
+    /// performed again; <see langword="false"/> if the request is finished, because it was canceled or the file is over.
+    /// </summary>
     private ValueTask<bool> WaitAsync(FileRequest request)
     {
         long offset = request.Offset;
         Volatile.Write(ref _hasChanged, false);
 
-        // Watched first: what changes after the length was asked is told.
-        long length = FileWatches.TryAdd(_watch) ? LengthOrMost() : offset;
+        // The watch before the length: an event reports every change after the length was asked for.
+        long length = FileWatches.TryAdd(_watch) ? LengthOrMax() : offset;
         lock (_lock)
         {
             if (request.IsCancelWanted)
@@ -338,13 +350,13 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
             if (length < offset || _lastEnd == offset)
             {
-                // The read that has just found nothing was made after that look.
+                // The file was truncated, or it is over: then the read that has just found nothing began after the look that decided so.
                 _lastEnd = offset;
                 request.Finish(0);
                 return new ValueTask<bool>(false);
             }
 
-            // An event that came meanwhile has ended the watch.
+            // The file has grown, or an event has come, which has used the watch up.
             if (length > offset || _hasChanged)
             {
                 return new ValueTask<bool>(true);
@@ -362,8 +374,11 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         }
     }
 
-    /// <summary>Bytes. More than there can be where the file is closed, which the read tells.</summary>
-    private long LengthOrMost()
+    /// <summary>
+    /// The length, bytes; <see cref="long.MaxValue"/> if the file is closed or cannot be asked: then a read is performed, and reports the
+    /// error.
+    /// </summary>
+    private long LengthOrMax()
     {
         try
         {
@@ -375,7 +390,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         }
     }
 
-    /// <summary>The timer. One look is under way at a time, which may take long, and has the timer set again.</summary>
+    /// <summary>The timer's callback: queues a look. Only one runs at a time, because it may take long; it sets the timer again.</summary>
     private void Tick()
     {
         lock (_lock)
@@ -399,14 +414,15 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             return false;
         }
 
-        // A timer that is set keeps the file, and so a reader that somebody waits for, but no other.
+        // A timer that is set keeps the file alive. So only a file where a read waits has it set, and a forgotten reader is collected.
         _timer.Change(Timeout.Infinite, Timeout.Infinite);
         Volatile.Write(ref _waiting, null);
         return true;
     }
 
     /// <summary>
-    /// Sets the timer. The first look of a wait makes the name known: what changes from there on is told, where the system tells.
+    /// Sets the timer. The first look of a watched file comes soon, because its name may have changed before the watch was made; events
+    /// report later changes.
     /// </summary>
     private void ScheduleLookLocked(bool isFirst)
     {
@@ -414,11 +430,11 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         bool isWatched = _watch is { Number: not 0 };
         bool isSoon = isFirst && isWatched && _path is not null && _namelessSince is null;
 
-        // Files of one period are looked at together.
-        long period = _namelessSince is not null ? Math.Min(_interval, MostNamelessMilliseconds)
-            : isWatched ? (long)_interval * IntervalsOfWatched
+        // Due at multiples of the period, so that files with the same period are looked at together.
+        long period = _namelessSince is not null ? Math.Min(_interval, MaxNamelessMilliseconds)
+            : isWatched ? (long)_interval * WatchedIntervals
             : _interval;
-        long due = isSoon ? Math.Min(_interval, MostFirstMilliseconds) : period - (Environment.TickCount64 % period);
+        long due = isSoon ? Math.Min(_interval, MaxFirstMilliseconds) : period - (Environment.TickCount64 % period);
         _timer.Change(Math.Min(due, int.MaxValue), Timeout.Infinite);
     }
 }

@@ -3,16 +3,16 @@ using Pipelines.File.Lines;
 
 namespace Pipelines.File.Follow;
 
-/// <summary>A file of a log that is being read, and how far its lines were given.</summary>
+/// <summary>A file of a log that is being read, and the position of its next line. Used by one caller at a time.</summary>
 internal sealed class LogFile
 {
     /// <summary>
-    /// How many of the bytes that were read last are kept, bytes: they tell a file that was cut and has grown again from one that has only
-    /// grown.
+    /// The maximum number of bytes that are kept of those that were read last. They tell a file that was truncated and has grown again from
+    /// one that has only grown.
     /// </summary>
     private const int MaxKept = 64;
 
-    /// <summary>How soon to look again at first, milliseconds.</summary>
+    /// <summary>The shortest pause before the next look at the end, milliseconds, unless the interval is shorter.</summary>
     private const int FirstPause = 10;
 
     private readonly int _maxLineLength;
@@ -21,14 +21,14 @@ internal sealed class LogFile
     private readonly int _interval;
     private int _keptLength;
 
-    // Where the next line begins.
+    // The file offset of the next line, bytes.
     private long _offset;
     private bool _isAfterGap;
 
-    // That many bytes at the beginning of what is left hold no line feed.
+    // How many bytes at the beginning of the incomplete line are known to hold no line feed.
     private long _searched;
 
-    // Since when nothing has come, Environment.TickCount64; null: nobody has asked yet.
+    // Since when the file has not grown, as far as was seen, Environment.TickCount64; null: nobody has asked yet.
     private long? _quietSince;
 
     internal LogFile(FilePipeReader reader, LogName name, long offset, bool isNamed, bool isAfterGap, LogFollowerOptions options)
@@ -52,26 +52,26 @@ internal sealed class LogFile
 
     internal FileIdentity Identity { get; }
 
-    /// <summary>Behind the last line that was given.</summary>
+    /// <summary>The position after the last line that was returned.</summary>
     internal FileCheckpoint Checkpoint => new(Identity, _offset);
 
-    /// <summary>Behind what was read; bytes.</summary>
+    /// <summary>The file offset after the last byte that was read.</summary>
     internal long ReadEnd { get; private set; }
 
-    /// <summary>It is left if the next read finds nothing.</summary>
+    /// <summary>Whether the file has been quiet for long enough: it is left if the next read finds nothing.</summary>
     internal bool IsQuiet { get; set; }
 
-    /// <summary>It is gone, and the system may give its identity to the next file that is made.</summary>
+    /// <summary>Whether the file is gone and the system may give its identity to a new file.</summary>
     internal bool IsReusable { get; set; }
 
-    /// <summary>How long to wait before the next look: as long as nothing has come by now.</summary>
+    /// <summary>How long to wait before the next look: as long as the file has been quiet, from 10 ms up to the interval.</summary>
     internal TimeSpan NextPause
         => TimeSpan.FromMilliseconds(Math.Clamp(QuietTime.TotalMilliseconds, Math.Min(FirstPause, _interval), _interval));
 
-    /// <summary>Since when nothing has come, as far as was seen.</summary>
+    /// <summary>How long the file has not grown, as far as was seen. The first call begins the measurement if none has begun.</summary>
     internal TimeSpan QuietTime => TimeSpan.FromMilliseconds(Environment.TickCount64 - (_quietSince ??= Environment.TickCount64));
 
-    /// <summary>Something has come.</summary>
+    /// <summary>Records that the file has grown.</summary>
     internal void OnGrown()
     {
         _quietSince = Environment.TickCount64;
@@ -79,15 +79,15 @@ internal sealed class LogFile
     }
 
     /// <summary>
-    /// Takes the next line off what was read; of one that is longer than allowed, a piece. <see langword="false"/>: what is left is the
-    /// beginning of a line.
+    /// Takes the next line from the bytes that were read, or a piece of a line that is longer than
+    /// <see cref="LogFollowerOptions.MaxLineLength"/>. Returns <see langword="false"/> if the rest is the beginning of a line.
     /// </summary>
     internal bool TryTakeLine(ref ReadOnlySequence<byte> rest, out FollowedLine line)
     {
         ReadOnlySequence<byte> before = rest;
         bool hasLineEnd = LineSearch.TryCut(ref rest, _searched, out ReadOnlySequence<byte> bytes);
 
-        // The byte behind the most may be the CR of a line end that has not come.
+        // The first byte over the maximum may be the CR of a line end whose LF has not come.
         bool isPiece = bytes.Length > _maxLineLength + (hasLineEnd ? 0L : 1);
         if (isPiece)
         {
@@ -102,7 +102,8 @@ internal sealed class LogFile
     }
 
     /// <summary>
-    /// Takes what is left when no line end comes any more. It may be longer than a line by the CR of a line end that has not come.
+    /// Takes the rest as a line without a line end, because none will come. If the rest is one byte longer than a line may be, with the CR
+    /// of a line end that is incomplete, another call takes that byte.
     /// </summary>
     internal FollowedLine TakeTornLine(ref ReadOnlySequence<byte> rest)
     {
@@ -111,9 +112,9 @@ internal sealed class LogFile
         return Line(torn, hasLineEnd: false, torn.Length);
     }
 
-    /// <summary>Keeps the last bytes that were read.</summary>
-    /// <param name="buffer">What was read and not given before.</param>
-    /// <param name="rest">What of it was not given yet.</param>
+    /// <summary>Keeps the last bytes that were read, for <see cref="HoldsWhatWasRead"/>.</summary>
+    /// <param name="buffer">The buffer of the read.</param>
+    /// <param name="rest">The part of it that was not returned as lines.</param>
     internal void Keep(ReadOnlySequence<byte> buffer, ReadOnlySequence<byte> rest)
     {
         long end = _offset + rest.Length;
@@ -126,10 +127,11 @@ internal sealed class LogFile
     }
 
     /// <summary>
-    /// Whether the last bytes that were read still are where they were. <see langword="false"/>: the file was cut, and has grown again. One
-    /// that is shorter now was cut behind the read: the next read tells.
+    /// Whether the last bytes that were read are still at their offsets in the file. <see langword="false"/> means that the file was
+    /// truncated and has grown again. Of a file that is shorter now, or that cannot be read again, it returns <see langword="true"/>: the
+    /// next read finds that out.
     /// </summary>
-    /// <param name="path">The name that means the file.</param>
+    /// <param name="path">A path of the file.</param>
     internal bool HoldsWhatWasRead(string path)
     {
         Span<byte> now = stackalloc byte[MaxKept];
@@ -137,10 +139,10 @@ internal sealed class LogFile
         return length < _keptLength || now[..length].SequenceEqual(_kept.AsSpan(0, length));
     }
 
-    /// <summary>Reads bytes again. Less than 0: that cannot be done.</summary>
+    /// <summary>Reads bytes again. Returns their number, or -1 if that is impossible.</summary>
     private int Read(string path, Span<byte> bytes, long offset)
     {
-        // What cannot seek gives every byte once.
+        // A file that cannot seek returns every byte once only.
         if (bytes.IsEmpty || Reader.Length is null)
         {
             return -1;
@@ -148,12 +150,12 @@ internal sealed class LogFile
 
         try
         {
-            // The overlapped handle of the reader is not for RandomAccess.
+            // Windows: RandomAccess must not use the reader's overlapped handle, so it gets one of its own.
             using SafeFileHandle? opened = OperatingSystem.IsWindows()
                 ? System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete) : null;
             if (opened is not null && FileStatus.TryOf(opened, out FileStatus status) && status.Identity != Identity)
             {
-                // The name means another file by now.
+                // The path leads to another file by now.
                 return -1;
             }
 

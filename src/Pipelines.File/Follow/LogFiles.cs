@@ -2,38 +2,38 @@ using Pipelines.File.Lines;
 
 namespace Pipelines.File.Follow;
 
-/// <summary>What comes behind the last byte of a file of a log that was read.</summary>
+/// <summary>What follows the last byte that was read of a log's file.</summary>
 internal enum LogEnd
 {
-    /// <summary>There may be more.</summary>
+    /// <summary>More bytes may come.</summary>
     None,
 
-    /// <summary>The next file has taken over, or this one is gone.</summary>
+    /// <summary>Nothing: the next file has taken over, or this one is gone.</summary>
     Over,
 
-    /// <summary>The file was cut: it begins again.</summary>
+    /// <summary>The file was truncated: it is read from its beginning.</summary>
     Cut,
 
-    /// <summary>The file has its name back: it goes on.</summary>
+    /// <summary>The file has the log's name: it is opened again, and read from the same position.</summary>
     Named,
 }
 
-/// <summary>The files of a log, in the order in which they had its name. Used by one caller at a time.</summary>
+/// <summary>Finds the files of a log in the order in which they had its name. Used by one caller at a time.</summary>
 internal sealed class LogFiles(string path, LogFollowerOptions options)
 {
     private const int FirstPause = 10;
 
-    /// <summary>How many intervals a file that cannot be opened is tried again: who rotates it may give it its rights later.</summary>
+    /// <summary>For how many intervals to retry opening a file: a rotation may set the file's permissions later.</summary>
     private const int RetryIntervals = 20;
 
-    // Rotated files that were read, or were there before the first that is read.
+    // The rotated files that are not to be read: they were read, or are older than the first file that is read.
     private readonly HashSet<FileIdentity> _done = [];
 
-    // Behind what was read last.
+    // The position after the last line that was read; null: none was, and there is no checkpoint.
     private FileCheckpoint? _last = options.Checkpoint;
     private bool _isAfterGap;
 
-    // Whether it is settled where the log begins; whether a file was open.
+    // Whether it is decided where reading begins; whether a file has been opened.
     private bool _isStarted;
     private bool _wasOpen;
 
@@ -62,28 +62,30 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
                 }
                 else
                 {
-                    // A file that comes later is read from its beginning.
+                    // A file that is created later is read from its beginning.
                     _isStarted = true;
                     failingSince = Environment.TickCount64;
                 }
             }
             catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
             {
-                // It was renamed since.
+                // It was renamed after the listing.
                 failingSince = Environment.TickCount64;
             }
             catch (Exception e) when (e is IOException or UnauthorizedAccessException
                 && (_wasOpen || OperatingSystem.IsWindows())
                 && Environment.TickCount64 - failingSince < (long)interval * RetryIntervals)
             {
-                // Its rights may come later, and Windows denies access to a file whose deletion is pending.
+                // Its permissions may be set later, and Windows denies access to a file whose deletion is pending.
             }
 
             await Task.Delay(pause, cancellationToken).ConfigureAwait(false);
         }
     }
 
-    /// <summary>A read has found the end of the file. Waits a moment if there may be more.</summary>
+    /// <summary>
+    /// A read has found the end of the file: decides what follows. Waits for <see cref="LogFile.NextPause"/> if more may come.
+    /// </summary>
     internal async ValueTask<LogEnd> LookAtEndAsync(LogFile file, CancellationToken cancellationToken)
     {
         if (file.IsQuiet)
@@ -126,10 +128,13 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         return LogEnd.None;
     }
 
-    /// <summary>The file that has the name was cut. What was not read of it by then is in a copy that is no file of the log.</summary>
+    /// <summary>
+    /// The file that has the log's name was truncated. The rotated files of this moment are not read, because one of them may be its copy
+    /// (copytruncate). So bytes that were not read before the truncation are lost, and the next line is after a gap.
+    /// </summary>
     internal void OnCut() => OnCut(TryTake());
 
-    /// <summary>The file was left.</summary>
+    /// <summary>Records the position after the file that was left.</summary>
     internal void OnLeft(LogFile file, LogEnd end)
         => _last = end == LogEnd.Cut || (end == LogEnd.Over && file.IsReusable) ? new FileCheckpoint(file.Identity, 0) : file.Checkpoint;
 
@@ -139,7 +144,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         _done.UnionWith(files?.Rotated.Select(static one => one.Identity) ?? []);
     }
 
-    /// <summary><see langword="null"/>: no descriptor is left to look with.</summary>
+    /// <summary>Lists the files. Returns <see langword="null"/> if no descriptor is free for that.</summary>
     private LogListing? TryTake()
     {
         try
@@ -152,7 +157,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
         }
     }
 
-    /// <summary>Settles which files were read before.</summary>
+    /// <summary>Decides which rotated files not to read.</summary>
     private void Start(LogListing files)
     {
         _done.Clear();
@@ -183,14 +188,15 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
     }
 
     /// <summary>
-    /// Whether a rotated file is one that was not read: of files that somebody has copied or unpacked beside the log, the moments tell.
+    /// Whether a rotated file is still to be read. The times exclude files that somebody has copied or unpacked beside the log: it was
+    /// written to after the last file was created, and was not created after the file that has the log's name.
     /// </summary>
     private bool ComesNext(LogName file, FileIdentity last, LogListing files)
         => !_done.Contains(file.Identity)
             && file.LastWritten >= DateTime.UnixEpoch.AddTicks(last.Created / TimeSpan.NanosecondsPerTick)
             && (files.Named is not { Identity.Created: not 0 and long newest } || file.Identity.Created <= newest);
 
-    /// <summary><see langword="null"/>: the name means another file by now.</summary>
+    /// <summary>Opens a file. Returns <see langword="null"/> if its path leads to another file by now.</summary>
     private async ValueTask<LogFile?> TryOpenAsync((LogName Name, bool IsNamed) next, LogListing files, CancellationToken cancellationToken)
     {
         long offset = OffsetOf(next.Name, next.IsNamed);
@@ -220,7 +226,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
                 return null;
             }
 
-            // It was cut.
+            // It was truncated.
             offset = 0;
             _isAfterGap = true;
         }
@@ -239,7 +245,7 @@ internal sealed class LogFiles(string path, LogFollowerOptions options)
             return LineSearch.FindLastWholeLines(handle, RandomAccess.GetLength(handle), count);
         }
 
-        // Where the system does not tell which file it is, only a restart goes on with the same one.
+        // Without identities, the position is used once, for the first file after the start of the program.
         return file.Identity == last.Identity && (file.Identity != default || !_isStarted) ? last.Offset : 0;
     }
 }

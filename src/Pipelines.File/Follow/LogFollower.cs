@@ -58,7 +58,7 @@ public sealed class LogFollower
                 end = LogEnd.None;
                 if (rest.Length > held && !file.HoldsWhatWasRead(_path))
                 {
-                    // What has come is not what follows the bytes in front of it.
+                    // The file was truncated: the new bytes do not follow those that are held.
                     rest = rest.Slice(0, held);
                     files.OnCut();
                     end = LogEnd.Cut;

@@ -3,22 +3,22 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;
 
-/// <summary>A file of a log.</summary>
-/// <param name="Path">Its whole path.</param>
-/// <param name="Identity">Which file it is; <see langword="default"/> where the system does not tell.</param>
-/// <param name="Length">Bytes; 0 where the system does not tell.</param>
-/// <param name="LastWritten">When it was last written to.</param>
+/// <summary>A file of a log, as it was found by its name.</summary>
+/// <param name="Path">Its full path.</param>
+/// <param name="Identity">Its identity; <see langword="default"/> if unknown.</param>
+/// <param name="Length">Its length, bytes; 0 if unknown.</param>
+/// <param name="LastWritten">When it was last written to, UTC; <see langword="default"/> if unknown.</param>
 internal readonly record struct LogName(string Path, FileIdentity Identity, long Length, DateTime LastWritten);
 
-/// <summary>The files of a log at one moment: the one that has its name, and those beside it that once had it.</summary>
-/// <param name="Named">The file that has the name.</param>
-/// <param name="Rotated">The files that were rotated, the oldest first.</param>
+/// <summary>The files of a log at one moment: the one that has its name, and the rotated ones.</summary>
+/// <param name="Named">The file that has the log's name, or <see langword="null"/>.</param>
+/// <param name="Rotated">The files whose names match a pattern, the oldest first.</param>
 internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated)
 {
-    /// <summary>How often the files are looked at until two looks agree, as renames between make others seem to be missing.</summary>
+    /// <summary>How often to list the files at most, until two listings agree: a rename during a listing can hide files from it.</summary>
     private const int MaxLooks = 8;
 
-    /// <exception cref="IOException">No descriptor is left to look at a folder with: which files there are is not known.</exception>
+    /// <exception cref="IOException">No descriptor is free to list a folder, so it is unknown which files there are.</exception>
     internal static LogListing Take(string path, IReadOnlyList<string> patterns)
     {
         LogListing listing = Look(path, patterns);
@@ -56,12 +56,13 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
             }
         }
 
-        // The name last: a file that is renamed between is seen twice then, and not missed.
+        // The log's name last: a file that gets it meanwhile is seen twice, and not missed. One that loses it meanwhile may be missed: then
+        // the next listing differs, and Take lists again.
         LogName? named = TryLook(path);
         rotated.RemoveAll(file => file.Identity == named?.Identity);
 
-        // Files that were made within one tick of the system's clock are told apart by when they were last written to, and else by their
-        // number: log.2 is older than log.1.
+        // Files with the same birth time (within one tick of the kernel's clock, or unknown) are ordered by their last write, and if that
+        // is the same, too, by their number: log.2 is older than log.1.
         IEnumerable<LogName> byAge = rotated
             .OrderBy(static file => file.Identity.Created)
             .ThenBy(static file => file.LastWritten)
@@ -79,13 +80,14 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
 
         try
         {
-            // 1601: it was renamed between, and is seen under its other name, or by the next look.
+            // GetLastWriteTimeUtc returns the year 1601 if there is no file: it was renamed meanwhile, and is seen under its new name, or
+            // by the next listing.
             DateTime lastWritten = System.IO.File.GetLastWriteTimeUtc(path);
             return lastWritten == DateTime.FromFileTimeUtc(0) ? null : new LogName(path, status.Identity, status.Length, lastWritten);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
-            // Nobody may look at it: opening tells.
+            // Its attributes cannot be read. Opening the file reports the error.
             return new LogName(path, status.Identity, status.Length, default);
         }
     }
@@ -98,7 +100,7 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         }
         catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException error && !SpareDescriptors.AreShort(error)))
         {
-            // There is none, or it cannot be looked at: the name alone counts.
+            // The folder does not exist, or cannot be listed: it holds no rotated files.
             return [];
         }
     }

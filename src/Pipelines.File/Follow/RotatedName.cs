@@ -8,7 +8,7 @@ internal static partial class RotatedName
     /// <summary>Numbers and dates: digits, and what may stand between them.</summary>
     private const string Number = "[0-9](?:[-_.0-9]*[0-9])?";
 
-    /// <summary>What matches the names of files that the pattern means.</summary>
+    /// <summary>Makes the expression that matches the names of the rotated files.</summary>
     /// <param name="pattern">The pattern, without its folder.</param>
     /// <param name="logName">The name of the log, without its folder.</param>
     internal static Regex ToRegex(string pattern, string logName)
