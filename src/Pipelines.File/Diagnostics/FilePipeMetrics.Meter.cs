@@ -5,13 +5,15 @@ using Pipelines.File.Threading;
 
 namespace Pipelines.File.Diagnostics;
 
-// What listeners see of the counters.
+// The instruments, through which listeners read the counters.
 internal static partial class FilePipeMetrics
 {
-    /// <summary>Makes the meter, once, and returns when it is there.</summary>
+    /// <summary>Creates the meter on the first call. Returns when it exists.</summary>
     internal static void MakeMeter() => _ = Instruments.Meter.Name;
 
-    /// <summary>Few: what one system does not support.</summary>
+    /// <summary>
+    /// The number of fallbacks by call and error. Few entries: the calls that this system or file system does not support.
+    /// </summary>
     private static class Fallbacks
     {
         internal static readonly ConcurrentDictionary<(string Call, int Error), long> Counts = new();

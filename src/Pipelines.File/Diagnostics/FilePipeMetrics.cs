@@ -3,12 +3,12 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Diagnostics;
 
 /// <summary>
-/// The meter "Pipelines.File". Every instrument is observable: a listener asks for what was counted, on a thread of its own. So counting
-/// calls nobody, and may happen anywhere, also under a lock and on the library's own threads.
+/// The counters of the meter "Pipelines.File". Every instrument is observable: a listener reads the counters on its own thread. So counting
+/// calls no listener, and is allowed on any thread and under any lock.
 /// </summary>
 internal static partial class FilePipeMetrics
 {
-    // Each by itself: a listener may see a read whose bytes are not counted yet.
+    // Each counter is updated by itself: a listener may see a read whose bytes are not counted yet.
     internal static readonly Count ReadsInline = new();
     internal static readonly Count ReadsHandedOver = new();
     internal static readonly Count BytesRead = new();
@@ -20,13 +20,13 @@ internal static partial class FilePipeMetrics
     internal static readonly Count PoolAllocated = new();
     internal static readonly Count PoolReleased = new();
 
-    // By kind of wait: calls that have ended, and stopwatch ticks from queueing to the end.
+    // Indexed by WaitKind, interlocked: the calls that have ended, and their time from queueing to the end in Stopwatch ticks.
     private static readonly long[] s_waits = new long[(int)WaitKind.Look + 1];
     private static readonly long[] s_waitTicks = new long[(int)WaitKind.Look + 1];
 
     /// <summary>
-    /// What is counted first has the meter made, on a thread of the pool: that takes as long as all else that the first file of a process
-    /// needs, and whoever listens is told of what was counted before as well.
+    /// The first count creates the meter on a thread of the pool, because that takes as long as everything else that the first file of a
+    /// process needs. Listeners also get what was counted before the meter existed.
     /// </summary>
     static FilePipeMetrics() => ThreadPool.UnsafeQueueUserWorkItem(
         static _ =>
@@ -37,21 +37,21 @@ internal static partial class FilePipeMetrics
             }
             catch (TypeInitializationException)
             {
-                // A listener has thrown, which is called when the meter is made. Files are read and written without it.
+                // A listener, which is called when an instrument is created, has thrown. Files are read and written without the meter.
             }
         },
         null);
 
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
 
-    /// <summary>A call that was queued at that timestamp has ended.</summary>
+    /// <summary>Counts a call that was queued at this <see cref="Stopwatch"/> timestamp and has ended now.</summary>
     internal static void Waited(WaitKind kind, long queuedAt)
     {
         Interlocked.Increment(ref s_waits[(int)kind]);
         Interlocked.Add(ref s_waitTicks[(int)kind], Stopwatch.GetTimestamp() - queuedAt);
     }
 
-    /// <summary>What was counted since the process began, by any thread.</summary>
+    /// <summary>A count since the process began. Any thread may add to it and read it.</summary>
     internal sealed class Count
     {
         private long _value;

@@ -1,13 +1,13 @@
 namespace Pipelines.File.Lines;
 
-/// <summary>What a text may begin with, and is no part of it.</summary>
+/// <summary>The byte-order mark (U+FEFF) that a text may begin with. It is not a part of the text.</summary>
 internal static class ByteOrderMark
 {
     private const string Character = "\uFEFF";
 
     /// <summary>
-    /// Its bytes; none in an encoding that has no such character. Not the preamble, which says what an encoder writes: new UTF8Encoding()
-    /// has none.
+    /// The bytes of the mark; none if the encoding lacks the character. This is not Encoding.Preamble, which says what an encoder writes:
+    /// that of new UTF8Encoding() is empty.
     /// </summary>
     internal static byte[] Of(Encoding encoding)
     {

@@ -54,11 +54,11 @@ public static class FilePartitions
         long offset = 0;
         for (int i = 1; i <= count && offset < length; i++)
         {
-            // A multiplication that cannot overflow.
+            // length * i / count, in a form that cannot overflow.
             long target = (length / count * i) + (length % count * i / count);
             if (target > offset)
             {
-                // From the byte before, as a line may end exactly there.
+                // Search from the byte before: a line may end exactly at the target.
                 long end = i == count ? length : LineSearch.FindEnd(handle, target - 1, length, separator);
                 ranges.Add(new FileRange(offset, end - offset));
                 offset = end;

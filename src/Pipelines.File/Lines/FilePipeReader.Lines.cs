@@ -3,7 +3,7 @@ using Pipelines.File.Lines;
 
 namespace Pipelines.File;
 
-// Readers of a part of a file that begins at the beginning of a line.
+// Readers of a part of a file. The part begins at the beginning of a line.
 public sealed partial class FilePipeReader
 {
     /// <summary>
@@ -128,7 +128,7 @@ public sealed partial class FilePipeReader
                 return reader;
             }
 
-            // The name means another file by now.
+            // The path leads to another file by now.
             reader.Complete();
         }
     }

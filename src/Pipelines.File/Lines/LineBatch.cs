@@ -41,7 +41,7 @@ public readonly struct LineBatch
         private readonly LineBatches? _batches;
         private LineWalk _walk;
 
-        // The segment that holds the current line; a joined one is a segment by itself.
+        // The segment that holds the current line, or the joined bytes of a line that crosses segments.
         private ReadOnlySpan<byte> _segment;
 
         internal Enumerator(LineBatches? batches)
@@ -56,7 +56,7 @@ public readonly struct LineBatch
         /// <summary>The current line without its line end.</summary>
         public readonly ReadOnlySpan<byte> Current => _segment.Slice(_walk.Start, _walk.Length);
 
-        /// <summary>The offset behind the end of the current line, and before the first line that of the batch.</summary>
+        /// <summary>The offset after the current line and its line end; before the first line, the offset of the batch.</summary>
         internal readonly long EndOffset => _walk.EndOffset;
 
         /// <summary>Moves to the next line.</summary>

@@ -1,14 +1,14 @@
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// What a pipe gives, cut behind the last whole line of each read; once: the enumerable is its own enumerator, and one caller uses it at a
-/// time. Where the lines are is for whoever walks through a batch to find. The part of a line that a read ends with is searched once, and
-/// comes again at the beginning of the next batch.
+/// Reads a pipe in batches. A batch ends after the last whole line of a read; <see cref="LineWalk"/> finds the lines in it. The incomplete
+/// line at the end of a read is searched once, and begins the next batch. It can be enumerated once, because the enumerable is its own
+/// enumerator. One caller uses it at a time.
 /// </summary>
 internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
     : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
 {
-    // Of lines that cross segments.
+    // The memory for lines that cross segments.
     private readonly ArrayBufferWriter<byte> _joined = new();
 
     private CancellationTokenSource? _linkedTokens;
@@ -16,12 +16,12 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     private bool _isEnded;
     private LineTooLongException? _tooLong;
 
-    // What the last read gave, while _hasBuffer says so: until the reader is told how much of it was used.
+    // The buffer of the last read. Valid while _hasBuffer is true, which is until AdvanceTo.
     private ReadOnlySequence<byte> _buffer;
     private bool _hasBuffer;
     private bool _isLastBuffer;
 
-    // Lines of earlier batches, and those of the current one where its walk has come to the end.
+    // The number of lines in earlier batches; and in the current one, if a walk has come to its end.
     private long _linesBefore;
     private long? _linesOfBatch;
 
@@ -29,23 +29,24 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
 
     internal int MaxLength => maxLength;
 
-    /// <summary>The number of the current batch: an older one is not valid any more.</summary>
+    /// <summary>The number of the current batch. Batches with other numbers are not valid any more.</summary>
     internal int Number { get; private set; }
 
     /// <summary>
-    /// The bytes of the current batch: whole lines with their ends, of which only the very last of the pipe may lack one.
+    /// The bytes of the current batch: whole lines with their line ends. Only the last line of the pipe may lack its line end.
     /// </summary>
     internal ReadOnlySequence<byte> Bytes { get; private set; }
 
     /// <summary>
-    /// The file offset of <see cref="Bytes"/>; from where the reading of lines began, where the reader is none of a file.
+    /// The file offset of <see cref="Bytes"/>. If the reader is not a <see cref="FilePipeReader"/>, it counts from where the reading of
+    /// lines began.
     /// </summary>
     internal long Offset { get; private set; }
 
-    /// <summary>So many bytes at the beginning of <see cref="Bytes"/>, or of the next batch, are known to hold no line feed.</summary>
+    /// <summary>How many bytes at the beginning of <see cref="Bytes"/>, or of the next batch, are known to hold no line feed.</summary>
     internal long Searched { get; private set; }
 
-    /// <summary>The offset behind the last line that was given: where a reader that is left open goes on.</summary>
+    /// <summary>The offset after the last line that was returned, where a reader that is left open continues.</summary>
     internal long Used { get; set; }
 
     /// <summary>Ends the enumeration.</summary>
@@ -111,23 +112,23 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         _isEnded = true;
         _linkedTokens?.Dispose();
 
-        // What is behind does not count as examined, so that the next read gives it without waiting for more.
+        // Bytes after Used do not count as examined, so the next read returns them at once.
         bool isAdvanced = _hasBuffer && (leaveOpen || !_buffer.IsEmpty);
         _hasBuffer = false;
         return PipeReaderRecordExtensions.LeaveAsync(reader, isAdvanced ? _buffer : null, Used - Offset, leaveOpen);
     }
 
-    /// <summary>Somebody has walked through the whole batch, and knows how many lines there are.</summary>
+    /// <summary>Records the number of lines in the batch, after a walk to its end.</summary>
     internal void Count(long lines) => _linesOfBatch = lines;
 
-    /// <summary>Refuses the line behind <see cref="Used"/>, now and for ever.</summary>
+    /// <summary>Creates the exception for the line at <see cref="Used"/>, which is too long. Every later step throws it again.</summary>
     internal LineTooLongException TooLong()
         => _tooLong = new(_linesBefore + CountLineFeeds(Bytes.Slice(0, Used - Offset)) + 1, MaxLength);
 
-    /// <summary>The bytes of a line that crosses segments, in one piece until the next such line.</summary>
+    /// <summary>Joins a line that crosses segments. The span is valid until the next such line.</summary>
     internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line) => _joined.Join(line).Span;
 
-    /// <summary>Counts the current batch, and tells the reader that it was used, and that the rest is searched.</summary>
+    /// <summary>Counts the lines of the current batch, and advances the reader: the batch is consumed, the rest examined.</summary>
     private void EndBatch()
     {
         Number++;
@@ -138,7 +139,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         SequencePosition end = Bytes.End;
         Bytes = default;
 
-        // One more may be the CR of its line end.
+        // The first byte over the maximum may be the CR of the line end.
         if (Searched - 1 > MaxLength)
         {
             _buffer = _buffer.Slice(end);
@@ -153,12 +154,16 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         }
         else if (leaveOpen || !_buffer.IsEmpty)
         {
-            // PipeReader.Create(ReadOnlySequence<byte>) takes no position of an empty buffer; a reader that is completed next needs none.
+            // The reader of PipeReader.Create(ReadOnlySequence<byte>) refuses a position of an empty buffer. A reader that is completed
+            // next needs no AdvanceTo, so an empty buffer is skipped.
             reader.AdvanceTo(end);
         }
     }
 
-    /// <summary>Behind the last line feed of what is not searched yet; the beginning where there is none.</summary>
+    /// <summary>
+    /// The position after the last line feed of the buffer, of which the first <see cref="Searched"/> bytes hold none; its beginning if
+    /// there is none.
+    /// </summary>
     private SequencePosition EndOfLastLine()
     {
         SequencePosition end = _buffer.Start;

@@ -3,25 +3,25 @@ using System.Runtime.Intrinsics;
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// Where the line feeds of a segment are. A block of 64 bytes is compared at once, and its line feeds are then taken one by one, so that
-/// short lines cost no search each.
+/// Finds the line feeds of a segment. It compares a block of 64 bytes at once, and then returns its line feeds one by one, so a short line
+/// costs no search of its own.
 /// </summary>
 internal struct LineFeeds
 {
     private const int BlockSize = 64;
     private const int VectorSize = BlockSize / 2;
 
-    // The line feeds of the block that begins at index _block, a bit each, which were not taken yet.
+    // The line feeds of the block at index _block that were not taken yet, one bit each.
     private ulong _found;
     private int _block;
 
-    // Everything before is searched.
+    // The index up to which the segment is searched.
     private int _searched;
 
-    /// <summary>How many there were in the segments so far.</summary>
+    /// <summary>The number of line feeds that were found so far, in all segments.</summary>
     internal long Count { get; set; }
 
-    /// <summary>Goes to another segment, whose first bytes are known to be no line feeds.</summary>
+    /// <summary>Begins another segment, whose first <paramref name="searched"/> bytes are known to hold no line feed.</summary>
     internal void Begin(int searched)
     {
         _found = 0;
@@ -29,7 +29,8 @@ internal struct LineFeeds
     }
 
     /// <summary>
-    /// Takes the next one of the current block. <see langword="false"/>: none is left; <see cref="Search"/> finds the next block.
+    /// Takes the next line feed of the current block. Returns <see langword="false"/> if none is left: then <see cref="Search"/> finds the
+    /// next block.
     /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryTake(out int index)
@@ -46,10 +47,10 @@ internal struct LineFeeds
         return true;
     }
 
-    /// <summary>Goes on to the next block that has one. <see langword="false"/>: the whole segment is searched.</summary>
+    /// <summary>Moves to the next block with a line feed. Returns <see langword="false"/> if the segment has no more.</summary>
     internal bool Search(ReadOnlySpan<byte> segment)
     {
-        // Every load below lies within the segment, as the conditions of the loops say.
+        // The conditions of the loops keep every load within the segment.
         ref byte first = ref MemoryMarshal.GetReference(segment);
         int searched = _searched;
         while (segment.Length - searched >= BlockSize)
@@ -62,7 +63,7 @@ internal struct LineFeeds
                 return true;
             }
 
-            // Long lines: four vectors at once for as long as there is none.
+            // Long lines: four vectors at once, until one holds a line feed.
             for (searched += BlockSize; segment.Length - searched >= 4 * VectorSize; searched += 4 * VectorSize)
             {
                 Vector256<byte> some = Vector(ref first, searched) | Vector(ref first, searched + VectorSize);
@@ -78,7 +79,7 @@ internal struct LineFeeds
         return _found != 0;
     }
 
-    /// <summary>Which bytes are line feeds: all bits of those.</summary>
+    /// <summary>Compares 32 bytes: all bits of a byte are set if it is a line feed.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private static Vector256<byte> Vector(ref byte first, int index)
         => Vector256.Equals(Vector256.LoadUnsafe(ref first, (nuint)index), Vector256.Create((byte)'\n'));

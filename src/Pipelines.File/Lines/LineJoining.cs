@@ -1,9 +1,9 @@
 namespace Pipelines.File.Lines;
 
-/// <summary>Lines that cross segments in one piece, one after the other in the same memory.</summary>
+/// <summary>Copies lines that cross segments into one piece of memory, which the next such line reuses.</summary>
 internal static class LineJoining
 {
-    /// <summary>The line in one piece, until the next one.</summary>
+    /// <summary>The line in one piece, valid until the next call.</summary>
     internal static ReadOnlyMemory<byte> Join(this ArrayBufferWriter<byte> memory, ReadOnlySequence<byte> line)
     {
         if (line.IsSingleSegment)
@@ -11,7 +11,7 @@ internal static class LineJoining
             return line.First;
         }
 
-        // Never advanced over, so that the next line is written over this one.
+        // Without Advance, so that the next line overwrites this one.
         Memory<byte> joined = memory.GetMemory((int)line.Length)[..(int)line.Length];
         line.CopyTo(joined.Span);
         return joined;

@@ -2,14 +2,14 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Lines;
 
-/// <summary>Finds line ends in bytes, and at places in a file that somebody jumps to, which waits for the device.</summary>
+/// <summary>Finds line ends in bytes, and from any offset of a file. The methods that read a file wait for the device.</summary>
 internal static class LineSearch
 {
-    /// <summary>Bytes that are read at once.</summary>
+    /// <summary>The number of bytes that one call reads.</summary>
     private const int BlockSize = 64 * 1024;
 
     /// <summary>Opens a file to search it.</summary>
-    /// <exception cref="NotSupportedException">It is a FIFO, whose open would wait for the other side.</exception>
+    /// <exception cref="NotSupportedException">It is a FIFO: opening it would wait for the other side.</exception>
     internal static SafeFileHandle Open(string path, FileShare share, FileOptions options)
     {
         string fullPath = Path.GetFullPath(path);
@@ -18,18 +18,18 @@ internal static class LineSearch
             : System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
     }
 
-    /// <summary>How long the file is, bytes.</summary>
-    /// <exception cref="NotSupportedException">It cannot seek, or does not tell.</exception>
+    /// <summary>The length of the file, bytes.</summary>
+    /// <exception cref="NotSupportedException">The file cannot seek, or has no known length.</exception>
     internal static long LengthOf(SafeFileHandle handle, string? path)
         => FileProperties.Of(handle, path) is { CanSeek: true, KnownLength: { } length } ? length
             : throw CannotSeek(path ?? FileProperties.PathOf(handle));
 
     /// <summary>
-    /// Cuts bytes at the first line feed behind those that are known to hold none. <see langword="false"/>: there is none.
+    /// Takes the first line from the bytes. Returns <see langword="false"/> if they hold no line feed.
     /// </summary>
-    /// <param name="bytes">The bytes; then what stands behind the line feed.</param>
-    /// <param name="searched">How many at the beginning hold no line feed.</param>
-    /// <param name="line">What stands in front of the line end, LF or CR LF; all bytes where there is none.</param>
+    /// <param name="bytes">The bytes; afterwards those after the line feed. Unchanged if there is none.</param>
+    /// <param name="searched">How many bytes at the beginning are known to hold no line feed.</param>
+    /// <param name="line">The line without its line end, LF or CR LF; all bytes if there is no line feed.</param>
     internal static bool TryCut(ref ReadOnlySequence<byte> bytes, long searched, out ReadOnlySequence<byte> line)
     {
         line = bytes;
@@ -45,7 +45,8 @@ internal static class LineSearch
     }
 
     /// <summary>
-    /// The offset behind the first separator from <paramref name="offset"/> on; <paramref name="length"/> if there is none before it.
+    /// Returns the offset after the first separator at or after <paramref name="offset"/>; <paramref name="length"/> if there is none
+    /// before that.
     /// </summary>
     internal static long FindEnd(SafeFileHandle handle, long offset, long length, byte separator)
     {
@@ -56,7 +57,7 @@ internal static class LineSearch
             int read = RandomAccess.Read(handle, block.AsSpan(0, (int)Math.Min(BlockSize, length - offset)), offset);
             index = block.AsSpan(0, read).IndexOf(separator);
 
-            // Nothing: the file has become shorter.
+            // 0 bytes: the file has become shorter.
             offset = index >= 0 ? offset + index + 1 : read == 0 ? length : offset + read;
         }
 
@@ -64,17 +65,21 @@ internal static class LineSearch
         return offset;
     }
 
-    /// <summary>Where the last lines begin. A line feed at the very end ends the last one.</summary>
+    /// <summary>Returns the offset of the last lines. Bytes after the last line feed count as a line.</summary>
     internal static long FindLastLines(SafeFileHandle handle, long length, long count)
         => count == 0 || length == 0 ? length : FindLineFeedFromEnd(handle, length - 1, count);
 
     /// <summary>
-    /// Where the last lines with their line ends begin: what stands behind the last line end is the beginning of a line, and not counted.
+    /// Returns the offset of the last lines that have a line end. Bytes after the last line feed are the beginning of a line, which does
+    /// not count.
     /// </summary>
     internal static long FindLastWholeLines(SafeFileHandle handle, long length, long count)
         => FindLineFeedFromEnd(handle, length, unchecked(count + 1));
 
-    /// <summary>The offset behind the line feed of that number, counted from an end; 0 if there are not so many.</summary>
+    /// <summary>
+    /// Returns the offset after the <paramref name="count"/>th line feed, counted backwards from <paramref name="end"/>; 0 if there are
+    /// fewer.
+    /// </summary>
     private static long FindLineFeedFromEnd(SafeFileHandle handle, long end, long count)
     {
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
@@ -84,7 +89,7 @@ internal static class LineSearch
             int read = 0;
             for (int next = 1; next > 0 && read < end - start; read += next)
             {
-                // A file system may answer with less than there is.
+                // A file system may return fewer bytes than there are.
                 next = RandomAccess.Read(handle, block.AsSpan(read, (int)(end - start) - read), start + read);
             }
 

@@ -1,25 +1,25 @@
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// A walk through the lines of one batch, segment after segment. A line that ends in the segment in which it begins is a part of it; one
-/// that crosses segments is <see cref="Crossing"/>. The span of the segment is handed to every step, as whoever walks has it at hand.
+/// Walks through the lines of one batch, segment after segment. A line within one segment is <see cref="Start"/> and <see cref="Length"/>
+/// in it; a line that crosses segments is <see cref="Crossing"/>. The caller keeps the span of the segment and passes it to every step.
 /// </summary>
 internal struct LineWalk
 {
     private readonly LineBatches _batches;
     private LineFeeds _lineFeeds;
 
-    // The segment: a part of an array, or memory that is none (_array is null then).
+    // The segment. _array is null if its memory is not a part of an array.
     private ReadOnlyMemory<byte> _memory;
     private byte[]? _array;
     private int _arrayStart;
 
-    // Where the next line begins in the segment, and where the segment begins in the file.
+    // The index of the next line in the segment, and the file offset of the segment.
     private int _next;
     private long _segmentOffset;
     private SequencePosition _nextSegment;
 
-    /// <summary>Begins at the beginning of the current batch.</summary>
+    /// <summary>Creates a walk from the beginning of the current batch.</summary>
     internal LineWalk(LineBatches batches)
     {
         _batches = batches;
@@ -27,7 +27,7 @@ internal struct LineWalk
         _nextSegment = batches.Bytes.Start;
     }
 
-    /// <summary>Where the current line is in the segment; of a line that crosses segments, 0.</summary>
+    /// <summary>The index of the current line in the segment; 0 if the line crosses segments.</summary>
     internal int Start { get; private set; }
 
     /// <summary>The length of the current line, bytes.</summary>
@@ -38,24 +38,25 @@ internal struct LineWalk
 
     internal ReadOnlySequence<byte> Crossing { get; private set; }
 
-    /// <summary>The offset behind the current line and its end, and before the first line that of the batch.</summary>
+    /// <summary>The offset after the current line and its line end; before the first line, the offset of the batch.</summary>
     internal readonly long EndOffset => _segmentOffset + _next;
 
     internal readonly ReadOnlySpan<byte> Segment
         => _array is { } array ? new ReadOnlySpan<byte>(array, _arrayStart, _memory.Length) : _memory.Span;
 
-    /// <summary>The current line, which does not cross segments, as a sequence.</summary>
+    /// <summary>The current line as a sequence, if it does not cross segments.</summary>
     internal readonly ReadOnlySequence<byte> Sequence
         => _array is { } array ? new ReadOnlySequence<byte>(array, _arrayStart + Start, Length)
             : new ReadOnlySequence<byte>(_memory.Slice(Start, Length));
 
     /// <summary>
-    /// Takes the next line feed of the block that was searched last. <see langword="false"/>: <see cref="TryMoveBeyondBlock"/> goes on.
+    /// Takes the next line feed of the block that was searched last. Returns <see langword="false"/> if none is left: then call
+    /// <see cref="TryMoveBeyondBlock"/>.
     /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryTakeLineFeed(out int lineFeed) => _lineFeeds.TryTake(out lineFeed);
 
-    /// <summary>Moves to the line that ends there. <see langword="false"/>: it is too long.</summary>
+    /// <summary>Moves to the line that ends at this line feed. Returns <see langword="false"/> if the line is too long.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryMoveTo(int lineFeed, ReadOnlySpan<byte> segment)
     {
@@ -79,10 +80,11 @@ internal struct LineWalk
     }
 
     /// <summary>
-    /// Moves to the next line where its end is not in the block that was searched last. <see langword="false"/>: the batch has no more.
+    /// Moves to the next line if its line end is not in the block that was searched last. Returns <see langword="false"/> if the batch has
+    /// no more lines.
     /// </summary>
-    /// <param name="segment">The segment, and then that of the line; empty where the line crosses segments.</param>
-    /// <exception cref="LineTooLongException">The line is longer than allowed.</exception>
+    /// <param name="segment">The current segment; afterwards that of the line, or empty if the line crosses segments.</param>
+    /// <exception cref="LineTooLongException">The line is longer than <see cref="LineBatches.MaxLength"/>.</exception>
     internal bool TryMoveBeyondBlock(ref ReadOnlySpan<byte> segment)
     {
         IsCrossing = false;
@@ -118,11 +120,13 @@ internal struct LineWalk
         _segmentOffset = offset;
         _next = 0;
 
-        // Only the first bytes of the batch may be searched already.
+        // Only bytes at the beginning of the batch may have been searched before.
         _lineFeeds.Begin((int)Math.Clamp(_batches.Offset + _batches.Searched - offset, 0, segment.Length));
     }
 
-    /// <summary>Takes the line whose end is not in the segment that it begins in, where it has as many bytes as are left of that.</summary>
+    /// <summary>
+    /// Takes a line that crosses segments. The last <paramref name="left"/> bytes of the segment begin it and hold no line feed.
+    /// </summary>
     private void TakeCrossing(int left)
     {
         long offset = EndOffset - _batches.Offset;

@@ -2,13 +2,13 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Lines;
 
-/// <summary>An open file that is read by several readers at once, each with a part of it.</summary>
+/// <summary>An open file that several readers read at once, a part each.</summary>
 internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRange[] ranges) : IDisposable
 {
     /// <summary>Opens the file and divides it. Waits for the device.</summary>
     internal static PartitionedFile Open(string fullPath, int count, FilePipeReaderOptions options, byte separator)
     {
-        // Windows has one call at a time under way on a handle that is not open for overlapped I/O.
+        // Windows performs one call at a time on a handle that is not open for overlapped I/O.
         FileOptions fileOptions = OperatingSystem.IsWindows() ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions;
         SafeFileHandle handle = LineSearch.Open(fullPath, options.Share, fileOptions);
         try
@@ -23,7 +23,7 @@ internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRa
     }
 
     /// <summary>
-    /// Runs the body for all parts at once, and waits for all of them. The first error cancels the others, and is thrown.
+    /// Runs the body for all parts at once, and waits for all of them. The first error cancels the other bodies, and is thrown.
     /// </summary>
     internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body,
         CancellationToken cancellationToken)

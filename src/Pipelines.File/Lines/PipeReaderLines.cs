@@ -1,17 +1,17 @@
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// The lines of a pipe one by one, as parts of what the reader gave: a walk through batches that goes on where it was left.
+/// Enumerates the lines of a pipe one by one, as parts of the reader's buffer, with one walk through each batch.
 /// </summary>
 internal sealed class PipeReaderLines(LineBatches batches)
     : IAsyncEnumerable<ReadOnlySequence<byte>>, IAsyncEnumerator<ReadOnlySequence<byte>>
 {
     private LineWalk _walk = new(batches);
 
-    // Made when it is asked for: to store it in a field for every line would cost two write barriers.
+    // Created when it is asked for: storing it in a field for every line would cost two write barriers.
     public ReadOnlySequence<byte> Current => _walk.IsCrossing ? _walk.Crossing : _walk.Sequence;
 
-    /// <summary>The current line in one piece, until the next one.</summary>
+    /// <summary>The current line in one piece, valid until the next line.</summary>
     internal ReadOnlySpan<byte> Span => _walk.IsCrossing ? batches.Join(_walk.Crossing) : _walk.Segment.Slice(_walk.Start, _walk.Length);
 
     public IAsyncEnumerator<ReadOnlySequence<byte>> GetAsyncEnumerator(CancellationToken cancellationToken = default)
@@ -29,7 +29,7 @@ internal sealed class PipeReaderLines(LineBatches batches)
 
     private ValueTask<bool> MoveBeyondBlockAsync()
     {
-        // Here, too, and not in reads alone: one read may give a great many lines.
+        // Check the token here, too, and not only in reads: one read may return a great many lines.
         if (batches.CancellationToken.IsCancellationRequested)
         {
             return ValueTask.FromCanceled<bool>(batches.CancellationToken);

@@ -1,6 +1,6 @@
 namespace Pipelines.File.Lines;
 
-/// <summary>The lines of a pipe as text, in an encoding in which a line feed is a byte of its own.</summary>
+/// <summary>Enumerates the lines of a pipe as text, in an encoding whose line feed is the byte 0x0A.</summary>
 internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding) : IAsyncEnumerable<string>, IAsyncEnumerator<string>
 {
     private readonly PipeReaderLines _lines = new(batches);
@@ -38,7 +38,7 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
                 line = line[mark.Length..];
                 if (batches.Used == mark.Length)
                 {
-                    // Nothing else is in the pipe, and no line.
+                    // The pipe holds only the byte-order mark, so it has no line.
                     return false;
                 }
             }

@@ -3,8 +3,8 @@ using Pipelines.File.Records;
 namespace Pipelines.File.Lines;
 
 /// <summary>
-/// The lines of a pipe as text, in an encoding whose line feed is not the byte 0x0A alone, such as UTF-16: its bytes end a line only where
-/// a character begins. Rare, and not made fast.
+/// Takes the lines of a pipe as text, in an encoding whose line feed is not the byte 0x0A, such as UTF-16: the bytes of a line feed end a
+/// line only at the boundary of a character. Rare, so not optimized.
 /// </summary>
 internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLength) : IRecordTaker<string>
 {
@@ -13,10 +13,10 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
     private byte[]? _mark;
     private long _lines;
 
-    // So many bytes of what is left hold no line feed.
+    // How many bytes at the beginning of the rest are known to hold no line feed.
     private long _searched;
 
-    /// <summary>Whether the encoding is read here.</summary>
+    /// <summary>Whether the encoding needs this type: its line feed is not the byte 0x0A.</summary>
     internal static bool IsFor(Encoding encoding) => !encoding.GetBytes("\n").AsSpan().SequenceEqual("\n"u8);
 
     public bool TryTake(ref ReadOnlySequence<byte> rest, bool isEnd, out string text)
@@ -28,7 +28,7 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
         bool isWhole;
         while ((isWhole = bytes.TryReadTo(out ReadOnlySequence<byte> _, _lineFeed)) && bytes.Consumed % _lineFeed.Length != 0)
         {
-            // The end of one character and the beginning of the next.
+            // These bytes are the end of one character and the beginning of the next.
             bytes.Rewind(_lineFeed.Length - 1);
         }
 
@@ -40,7 +40,7 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
             line = line.Slice(0, line.Length - _carriageReturn.Length);
         }
 
-        // What is behind the longest line may be a part of its line end.
+        // If the whole line end has not come, the last bytes may be a part of it.
         bool isOver = isWhole || isEnd;
         if (line.Length - (isOver ? 0 : _carriageReturn.Length) > maxLength)
         {
@@ -57,7 +57,7 @@ internal struct WideTextLines(PipeReader reader, Encoding encoding, int maxLengt
         rest = rest.Slice(isWhole ? bytes.Position : rest.End);
         _lines++;
 
-        // A mark with nothing behind it is no line.
+        // A byte-order mark and nothing else is no line.
         return isWhole || !isMarked || text.Length > 0;
     }
 }

@@ -1,12 +1,12 @@
 namespace Pipelines.File.Records;
 
-/// <summary>Takes records off what was read: a struct, so that a record costs no call by interface.</summary>
+/// <summary>Takes records from the bytes that were read. Implemented by structs, so that a record costs no interface call.</summary>
 /// <typeparam name="T">The type of a record.</typeparam>
 internal interface IRecordTaker<T>
 {
-    /// <summary>Takes the next record. <see langword="false"/>: it takes more bytes than are there.</summary>
-    /// <param name="rest">What was read and not taken; not empty. Unchanged by an exception.</param>
-    /// <param name="isEnd">Whether nothing comes behind it.</param>
-    /// <param name="record">The record.</param>
+    /// <summary>Takes the next record. Returns <see langword="false"/> if the bytes hold no whole record.</summary>
+    /// <param name="rest">The bytes that were read and not taken; not empty. An exception leaves it unchanged.</param>
+    /// <param name="isEnd">Whether the pipe ends after these bytes.</param>
+    /// <param name="record">The record, if the method returns <see langword="true"/>.</param>
     bool TryTake(ref ReadOnlySequence<byte> rest, bool isEnd, out T record);
 }

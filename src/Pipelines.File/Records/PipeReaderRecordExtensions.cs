@@ -24,8 +24,7 @@ public static class PipeReaderRecordExtensions
     /// Takes one record from the bytes; see <see cref="RecordParser{T}"/>. An exception that it throws ends the loop.
     /// </param>
     /// <param name="maxLength">
-    /// The maximum length of a record, in bytes; 16 MiB by default. At most that many bytes, and those of one read more, are held in
-    /// memory.
+    /// The maximum length of a record, in bytes; 16 MiB by default. The pipe buffers at most that many bytes, and those of one more read.
     /// </param>
     /// <param name="leaveOpen">Whether the reader can be used after the loop; <see langword="false"/> by default.</param>
     /// <param name="cancellationToken">
@@ -52,10 +51,10 @@ public static class PipeReaderRecordExtensions
         return ReadAsync<T, Parsed<T>>(reader, new Parsed<T>(parser, maxLength), leaveOpen, cancellationToken);
     }
 
-    /// <summary>The records of a pipe, whatever they are.</summary>
+    /// <summary>Reads the records of a pipe; <paramref name="taker"/> knows their format.</summary>
     /// <param name="reader">The pipe.</param>
-    /// <param name="taker">What takes the records. Each enumeration has a copy.</param>
-    /// <param name="leaveOpen">Whether the reader can be used afterwards, from the first record on that was not given.</param>
+    /// <param name="taker">Takes the records. Each enumeration has a copy.</param>
+    /// <param name="leaveOpen">Whether the reader can be used afterwards; it continues with the first record that was not returned.</param>
     /// <param name="cancellationToken">Ends the enumeration.</param>
     internal static async IAsyncEnumerable<T> ReadAsync<T, TTaker>(PipeReader reader, TTaker taker, bool leaveOpen,
         [EnumeratorCancellation] CancellationToken cancellationToken)
@@ -91,11 +90,11 @@ public static class PipeReaderRecordExtensions
         }
     }
 
-    /// <summary>Ends a loop over what a reader gives.</summary>
+    /// <summary>Ends a loop over a reader: advances the reader, and completes it unless it is left open.</summary>
     /// <param name="reader">The reader.</param>
-    /// <param name="buffer">What it was not advanced over; <see langword="null"/>: there is nothing to tell it.</param>
-    /// <param name="used">How many bytes of it the loop has used.</param>
-    /// <param name="leaveOpen">Whether somebody else goes on with the rest; else the reader is completed.</param>
+    /// <param name="buffer">The buffer that the reader was not advanced over; <see langword="null"/> if it needs no AdvanceTo.</param>
+    /// <param name="used">The number of bytes of the buffer that were consumed.</param>
+    /// <param name="leaveOpen">Whether the reader can be used afterwards; otherwise it is completed.</param>
     internal static async ValueTask LeaveAsync(PipeReader reader, ReadOnlySequence<byte>? buffer, long used, bool leaveOpen)
     {
         try
@@ -107,7 +106,8 @@ public static class PipeReaderRecordExtensions
         }
         catch (Exception e) when (!leaveOpen && e is (InvalidOperationException or ArgumentOutOfRangeException))
         {
-            // The reader was completed within the loop, and has its memory; one over a stream has emptied the buffer, too.
+            // The caller completed the reader within the loop, which released the buffer. A reader over a stream has also emptied it, so
+            // its positions are out of range.
         }
         finally
         {
@@ -132,7 +132,7 @@ public static class PipeReaderRecordExtensions
                 throw new InvalidOperationException("The parser returned OperationStatus.Done, but has not consumed a byte.");
             }
 
-            // Of a record that is not whole, all that is there.
+            // An incomplete record is at least as long as all bytes that are there.
             if ((isDone || status == OperationStatus.NeedMoreData) && (isDone ? bytes.Consumed : rest.Length) > maxLength)
             {
                 throw new InvalidRecordException(_offset, isCutOff: false,

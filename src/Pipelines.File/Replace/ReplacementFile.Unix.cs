@@ -5,9 +5,9 @@ namespace Pipelines.File.Replace;
 internal abstract partial class ReplacementFile
 {
     /// <summary>
-    /// Linux: a file without a name (O_TMPFILE) where the file system has them, so that a process that is killed leaves nothing, else, and
-    /// on other systems, one with a temporary name. A link cannot replace, so what replaces another file has a temporary name for the
-    /// moment between linkat(2) and rename(2).
+    /// Linux: a file without a name (O_TMPFILE) if the file system supports that, so that a process that is killed leaves nothing.
+    /// Otherwise, and on other systems, a file with a temporary name. linkat(2) cannot replace a file, so a file that replaces another one
+    /// has a temporary name between linkat(2) and rename(2).
     /// </summary>
     private sealed unsafe class Unix : ReplacementFile
     {
@@ -17,19 +17,19 @@ internal abstract partial class ReplacementFile
         private const uint GroupBits = 0x38;
         private const uint SetUserBit = 0x800;
 
-        /// <summary>As many as Linux follows (path_resolution(7)).</summary>
+        /// <summary>How many symbolic links to follow, as many as Linux does (path_resolution(7)).</summary>
         private const int MaxLinks = 40;
 
-        /// <summary>The longest value of an extended attribute, bytes (xattr(7)).</summary>
+        /// <summary>The maximum size of an extended attribute's value, bytes (xattr(7)).</summary>
         private const int MaxAttributeSize = 64 * 1024;
 
-        // A file without a name gets one through /proc.
+        // linkat(2) finds a file without a name through /proc.
         private static readonly bool s_canLinkNameless = OperatingSystem.IsLinux() && Directory.Exists("/proc/self/fd");
 
         private readonly UnixCalls _calls;
         private readonly bool _existed;
 
-        // Open from the start, so that a folder that cannot be synced is an error before anything is replaced.
+        // Opened at the beginning, so that a folder that cannot be synced is an error before anything is replaced.
         private readonly SafeFileHandle? _folder;
 
         internal Unix(string path, FilePipeWriterOptions options, UnixCalls calls)
@@ -47,8 +47,7 @@ internal abstract partial class ReplacementFile
             SafeFileHandle? handle = null;
             try
             {
-                // After the file, whose making tells by the documented exceptions what is wrong with the folder.
-                // Nobody else may open it before it has its permissions.
+                // Mode 0600 if the file takes its permissions from another one: nobody else may open it before it has them.
                 handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0,
                     target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180);
                 if (target is { } replaced)
@@ -56,6 +55,7 @@ internal abstract partial class ReplacementFile
                     TakeRights(handle, replaced);
                 }
 
+                // After the file was created: if something is wrong with the folder, that call throws the documented exceptions.
                 _folder = IsDurable ? FolderSync.Open(calls, Folder) : null;
                 Allocate(handle, options.PreallocationSize);
                 Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls);
@@ -87,7 +87,7 @@ internal abstract partial class ReplacementFile
             long renamed = Replaces ? _calls.Rename(TemporaryPath, TargetPath) : _calls.RenameNoReplace(TemporaryPath, TargetPath);
             if (!Replaces && renamed is -Libc.ENOSYS or -Libc.EINVAL or -Libc.EOPNOTSUPP)
             {
-                // The kernel or the file system does not know the flag.
+                // The kernel or the file system does not know RENAME_NOREPLACE.
                 ThrowIfFailed(_calls.Link(TemporaryPath, TargetPath));
                 renamed = _calls.Unlink(TemporaryPath);
             }
@@ -102,7 +102,8 @@ internal abstract partial class ReplacementFile
         private protected override void Close() => _folder?.Dispose();
 
         /// <summary>
-        /// What has the name, behind every symbolic link, or <see langword="null"/>; throws where that is not to be replaced.
+        /// Returns what has the name now, with links resolved unless links are replaced; <see langword="null"/> if nothing has it. Throws
+        /// if it is not to be replaced.
         /// </summary>
         private Target? FindTarget(bool replacesLinks)
         {
@@ -134,14 +135,14 @@ internal abstract partial class ReplacementFile
         }
 
         /// <summary>
-        /// Where the system would go: a link's <c>..</c> is that of the folder that the link is really in. The runtime, which takes it away
-        /// from the path's text, finds another file where the folder is a link, too.
+        /// Follows links as the kernel does: <c>..</c> in a link is the parent of the folder that really contains the link. The runtime
+        /// removes <c>..</c> from the text of the path, and so finds another file if the folder is a link, too.
         /// </summary>
         private protected override void FollowLink()
         {
             for (int links = 0; links <= MaxLinks; links++)
             {
-                // One link after the other, as each of them counts from its own folder.
+                // One link after the other, because each is relative to its own folder.
                 if (RealPathOf(Folder) is not { } realFolder)
                 {
                     break;
@@ -150,18 +151,18 @@ internal abstract partial class ReplacementFile
                 TargetPath = Path.Combine(realFolder, Path.GetFileName(TargetPath));
                 if (new FileInfo(TargetPath).LinkTarget is not { } target)
                 {
-                    // The file, or the name that is to be made.
+                    // Not a link: the file, or a name that does not exist yet.
                     return;
                 }
 
                 TargetPath = Path.Combine(realFolder, target);
             }
 
-            // It cannot lead anywhere, or there is no /proc.
+            // There are too many links, a folder does not exist, or there is no /proc.
             base.FollowLink();
         }
 
-        /// <summary><see langword="null"/>: there is no such file, or the system does not tell.</summary>
+        /// <summary>The path without symbolic links; <see langword="null"/> if there is no such file or the path is unknown.</summary>
         private static string? RealPathOf(string path)
         {
             int descriptor = OperatingSystem.IsLinux() ? Libc.Open(path, Libc.O_PATH | Libc.O_CLOEXEC) : -1;
@@ -169,16 +170,16 @@ internal abstract partial class ReplacementFile
             return !file.IsInvalid && FileProperties.PathOf(file) is { } real && Path.Exists(real) ? real : null;
         }
 
-        // faccessat(2): a file that may not be written is not replaced either, though the folder would allow it.
+        // faccessat(2): a file without write permission is not replaced, although the permissions of the folder would allow it.
         private bool MayWrite()
             => OperatingSystem.IsLinux()
                 ? Libc.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
                 : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
 
         /// <summary>
-        /// Group, access list and mode before the owner: who gives a file away may need a capability to change its mode afterwards
-        /// (chmod(2), CAP_FOWNER). Where the group or the owner cannot be had, set-user-ID, set-group-ID and the group's bits would be
-        /// those of another.
+        /// Gives the file the permissions of the one that it replaces. Group, access list and mode come before the owner: after a process
+        /// has given a file away, it may need CAP_FOWNER to change the mode (chmod(2)). If the group or the owner cannot be set, the bits
+        /// that would apply to another group or owner are cleared: set-user-ID, set-group-ID and the group's bits.
         /// </summary>
         private void TakeRights(SafeFileHandle handle, Target replaced)
         {
@@ -190,7 +191,7 @@ internal abstract partial class ReplacementFile
 
             if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle))
             {
-                // With a list the group's bits are the most that anybody in it may, and without it they would be the group's own.
+                // With a list, the group's bits are its mask (acl(5)). Without it, they would be permissions of the group itself.
                 bits &= ~GroupBits;
             }
 
@@ -206,14 +207,14 @@ internal abstract partial class ReplacementFile
 
             if ((bits & SetIdBits) != 0)
             {
-                // Giving a file away clears them. Where they cannot be set any more the file has the fewer rights.
+                // chown(2) clears these bits. If they cannot be set again, the file has fewer permissions.
                 _ = Libc.FChMod(handle, bits);
             }
         }
 
         /// <summary>
-        /// Gives the file the access list (acl(5)) of the one that it replaces, or takes away what the folder has given it where that has
-        /// none. <see langword="false"/>: there is one, and the file could not get it.
+        /// Gives the file the access list (acl(5)) of the one that it replaces; if that has none, removes the one that the file has
+        /// inherited from its folder. Returns <see langword="false"/> if there is a list and the file could not get it.
         /// </summary>
         [SkipLocalsInit]
         private bool TryCopyAccessList(SafeFileHandle handle)
@@ -225,7 +226,7 @@ internal abstract partial class ReplacementFile
                 return Libc.FSetXAttr(handle, Libc.AccessList, list, length, 0) == 0;
             }
 
-            // No list, or a file system without any.
+            // No list, or a file system without lists.
             _ = Libc.FRemoveXAttr(handle, Libc.AccessList);
             return true;
         }
@@ -235,7 +236,7 @@ internal abstract partial class ReplacementFile
             int flags = writesThrough ? Libc.O_SYNC : 0;
             if (s_canLinkNameless)
             {
-                // Whatever stands in the way, making one with a name decides.
+                // If this fails for any reason, create a file with a temporary name, which succeeds or reports the error.
                 long descriptor = _calls.MakeNameless(Folder, flags, mode);
                 if (descriptor >= 0)
                 {
@@ -272,7 +273,7 @@ internal abstract partial class ReplacementFile
                 answer = _calls.Allocate(handle, size);
             }
 
-            // As in the runtime: only a lack of room counts, everything else is a file system that cannot preallocate.
+            // As in the runtime: only a lack of space is an error. Everything else means that the file system cannot preallocate.
             ThrowIfFailed(answer is -Libc.ENOSPC or -Libc.EFBIG ? answer : 0);
         }
 
@@ -305,7 +306,7 @@ internal abstract partial class ReplacementFile
                 case Libc.ENOENT:
                     return null;
                 case Libc.ENOSYS or Libc.EPERM:
-                    // Some sandboxes refuse the call.
+                    // Some sandboxes refuse statx(2).
                     return LookByRuntime(path);
                 default:
                     ThrowIfFailed(-errno);
@@ -321,7 +322,7 @@ internal abstract partial class ReplacementFile
                 return new Target(Libc.S_IFLNK, 0, 0);
             }
 
-            // The owner is not known: it is not kept.
+            // Owner and group are unknown, so the file does not get those of the file that it replaces.
             uint type = Directory.Exists(path) ? (uint)Libc.S_IFDIR : file.Exists ? (uint)Libc.S_IFREG : 0;
             return type == 0 ? null : new Target(type | (uint)file.UnixFileMode, Libc.GetEffectiveUser(), uint.MaxValue);
         }
@@ -330,10 +331,10 @@ internal abstract partial class ReplacementFile
             => OperatingSystem.IsLinux() && FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group
                 : uint.MaxValue;
 
-        /// <summary>What the system says of a file that has the name.</summary>
-        /// <param name="Mode">Type and permission bits.</param>
-        /// <param name="User">Its owner.</param>
-        /// <param name="Group">Its group; <see cref="uint.MaxValue"/> where nobody knows: fchown(2) leaves it then.</param>
+        /// <summary>The attributes of the file that has the name.</summary>
+        /// <param name="Mode">Type and permission bits (inode(7)).</param>
+        /// <param name="User">The user ID of the owner.</param>
+        /// <param name="Group">The group ID; <see cref="uint.MaxValue"/> if unknown: fchown(2) then does not change the group.</param>
         private readonly record struct Target(uint Mode, uint User, uint Group)
         {
             internal int Type => (int)(Mode & Libc.S_IFMT);

@@ -5,14 +5,14 @@ namespace Pipelines.File.Replace;
 internal abstract partial class ReplacementFile
 {
     /// <summary>
-    /// Windows: a file with a temporary name, renamed by its handle with POSIX semantics, or by its name where the system does not know
-    /// that.
+    /// Windows: a file with a temporary name. It is renamed by its handle with POSIX semantics, or by its path if the system does not
+    /// support that.
     /// </summary>
     [SupportedOSPlatform("windows")]
     private sealed class Windows : ReplacementFile
     {
-        // Antivirus programs and indexers open what is new, and let go of it soon.
-        private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(1);
+        // How long to retry a rename: antivirus programs and indexers open new files for a short time.
+        private static readonly TimeSpan s_retryTime = TimeSpan.FromSeconds(1);
 
         private readonly WindowsCalls _calls;
 
@@ -46,11 +46,11 @@ internal abstract partial class ReplacementFile
 
         private protected override void TakeName()
         {
-            int error = WithPatience(static file => file._calls.Rename(file.Backend.Handle, OverlappedOpening.Extended(file.TargetPath),
+            int error = WithRetries(static file => file._calls.Rename(file.Backend.Handle, OverlappedOpening.Extended(file.TargetPath),
                 file.Replaces));
             if (error is Kernel32.ERROR_INVALID_PARAMETER or Kernel32.ERROR_NOT_SUPPORTED or Kernel32.ERROR_INVALID_FUNCTION)
             {
-                error = WithPatience(static file => file._calls.Move(OverlappedOpening.Extended(file.TemporaryPath!),
+                error = WithRetries(static file => file._calls.Move(OverlappedOpening.Extended(file.TemporaryPath!),
                     OverlappedOpening.Extended(file.TargetPath), file.Replaces));
             }
 
@@ -64,14 +64,14 @@ internal abstract partial class ReplacementFile
 
         private protected override void SyncName()
         {
-            // The new name is in the file's own record, too.
+            // The file's own record holds the new name, too.
             ThrowIfFailed(_calls.Sync(Backend.Handle));
 
-            // An ordinary user may not flush a folder: a refusal is no failure.
+            // An ordinary user may not flush a folder, so a refusal is ignored.
             _ = _calls.SyncFolder(Folder);
         }
 
-        // The handle is still open and shares its deletion: the name goes when the handle does.
+        // The handle is still open with FileShare.Delete: the name disappears at the latest when the handle is closed.
         private protected override void Remove(string temporaryPath)
         {
             try
@@ -80,7 +80,7 @@ internal abstract partial class ReplacementFile
             }
             catch (Exception e) when (e is IOException or UnauthorizedAccessException)
             {
-                // It has a name that tells what it is.
+                // The file stays. Its name says what it is.
             }
         }
 
@@ -116,14 +116,14 @@ internal abstract partial class ReplacementFile
             }
         }
 
-        private int WithPatience(Func<Windows, int> call)
+        private int WithRetries(Func<Windows, int> call)
         {
             long start = Stopwatch.GetTimestamp();
             while (true)
             {
                 int error = call(this);
                 if (error is not (Kernel32.ERROR_ACCESS_DENIED or Kernel32.ERROR_SHARING_VIOLATION or Kernel32.ERROR_USER_MAPPED_FILE)
-                    || Stopwatch.GetElapsedTime(start) > s_patience)
+                    || Stopwatch.GetElapsedTime(start) > s_retryTime)
                 {
                     return error;
                 }

@@ -4,14 +4,14 @@ using Pipelines.File.IO;
 namespace Pipelines.File.Replace;
 
 /// <summary>
-/// A file that is written beside its name (<see cref="FilePipeWriterOptions.Replace"/>), and gets it when it is whole. The writer calls
-/// <see cref="Appear"/> at most once, when every byte is written, and <see cref="Dispose"/> once, before it closes the handle.
+/// An unfinished file (<see cref="FilePipeWriterOptions.Replace"/>), which gets its name when it is whole. The writer calls
+/// <see cref="Appear"/> at most once, after every byte is written, and <see cref="Dispose"/> once, before it closes the handle.
 /// </summary>
 internal abstract partial class ReplacementFile : IDisposable
 {
     /// <summary>
-    /// What the name of every file begins with that is not whole yet; 16 hexadecimal digits follow. Documented, so that it can be cleaned
-    /// up after a process that was killed.
+    /// The prefix of the temporary name of an unfinished file; 16 hexadecimal digits follow. It is documented, so that users can remove the
+    /// files of processes that were killed.
     /// </summary>
     internal const string TemporaryPrefix = ".pipelines-file-";
 
@@ -25,35 +25,35 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <summary>The open file.</summary>
     internal OpenedFile Backend { get; private protected set; } = null!;
 
-    /// <summary>The full path that it gets: behind every symbolic link where it replaces what is there.</summary>
+    /// <summary>The full path that the file gets. Symbolic links are resolved if the file replaces what they lead to.</summary>
     private protected string TargetPath { get; private set; }
 
-    /// <summary>Whether a file of that name is replaced; else it is an error.</summary>
+    /// <summary>Whether an existing file of that name is replaced; otherwise it is an error.</summary>
     private protected bool Replaces { get; }
 
     /// <summary>
-    /// Whether name and bytes are on the device when <see cref="Appear"/> returns. The bytes are synced by the writer, before.
+    /// Whether name and bytes are on the device when <see cref="Appear"/> returns. The writer has synced the bytes before it calls Appear.
     /// </summary>
     private protected bool IsDurable { get; }
 
-    /// <summary>Its name for the time being; <see langword="null"/> while it has none.</summary>
+    /// <summary>The path with the temporary name; <see langword="null"/> while the file has none.</summary>
     private protected string? TemporaryPath { get; set; }
 
-    /// <summary>A path that means it now: one without a name is behind its descriptor (proc_pid_fd(5)).</summary>
+    /// <summary>A path that leads to the unfinished file: a file without a name has one through its descriptor (proc_pid_fd(5)).</summary>
     internal string PathForNow => TemporaryPath ?? $"/proc/self/fd/{Backend.Handle.DangerousGetHandle()}";
 
     private protected string Folder => Path.GetDirectoryName(TargetPath)!;
 
-    /// <summary>Makes the file beside its name.</summary>
-    /// <param name="path">The name that it gets.</param>
-    /// <param name="options">They are valid.</param>
-    /// <param name="calls">Other calls than the system's, for tests: a <see cref="UnixCalls"/> or <see cref="WindowsCalls"/>.</param>
-    /// <exception cref="FileExistsException">There is a file of that name, which is not to be replaced.</exception>
-    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <summary>Creates the unfinished file, in the folder of its name.</summary>
+    /// <param name="path">The path that the file gets when it is whole.</param>
+    /// <param name="options">Validated options.</param>
+    /// <param name="calls">Replaces the system calls in tests: a <see cref="UnixCalls"/> or <see cref="WindowsCalls"/>.</param>
+    /// <exception cref="FileExistsException">A file of that name exists and is not to be replaced.</exception>
+    /// <exception cref="DirectoryNotFoundException">The folder does not exist.</exception>
     /// <exception cref="UnauthorizedAccessException">
-    /// The folder or the file may not be written to, or the name is that of a folder.
+    /// The folder or the file may not be written to, or the path is that of a folder.
     /// </exception>
-    /// <exception cref="IOException">It failed otherwise.</exception>
+    /// <exception cref="IOException">It failed for another reason.</exception>
     internal static ReplacementFile Open(string path, FilePipeWriterOptions options, object? calls = null)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
@@ -78,14 +78,14 @@ internal abstract partial class ReplacementFile : IDisposable
         => OperatingSystem.IsWindows() ? new Windows(fullPath, options, (WindowsCalls?)calls ?? WindowsCalls.Default)
             : new Unix(fullPath, options, (UnixCalls?)calls ?? UnixCalls.Default);
 
-    /// <summary>Gives the file its name, on a thread that may wait.</summary>
-    /// <exception cref="FileExistsException">There is a file of that name by now, which is not to be replaced.</exception>
-    /// <exception cref="IOException">The renaming failed; or the syncing of the folder, and the file has its name.</exception>
+    /// <summary>Gives the file its name, and syncs the folder if the writer is durable. Waits, so call it on a thread that may.</summary>
+    /// <exception cref="FileExistsException">A file of that name exists by now and is not to be replaced.</exception>
+    /// <exception cref="IOException">The renaming failed; or the sync of the folder failed, and the file has its name.</exception>
     internal void Appear()
     {
         TakeName();
 
-        // There is nothing left to remove.
+        // The temporary name is gone, so Dispose has nothing to remove.
         TemporaryPath = null;
         if (IsDurable)
         {
@@ -94,7 +94,7 @@ internal abstract partial class ReplacementFile : IDisposable
     }
 
     /// <summary>
-    /// Leaves nothing behind of a file that has not appeared. Does not throw: what could not be removed has a name that tells what it is.
+    /// Removes the file if it has not appeared. Does not throw: the name of a file that could not be removed says what it is.
     /// </summary>
     public void Dispose()
     {
@@ -122,7 +122,7 @@ internal abstract partial class ReplacementFile : IDisposable
 
     private FileExistsException Exists(Exception? cause = null) => FileExistsException.At(TargetPath, cause);
 
-    /// <summary>Goes through the symbolic link that has the name.</summary>
+    /// <summary>Sets <see cref="TargetPath"/> to the final target of the symbolic link that has the name.</summary>
     private protected virtual void FollowLink()
         => TargetPath = System.IO.File.ResolveLinkTarget(TargetPath, returnFinalTarget: true)?.FullName ?? TargetPath;
 }

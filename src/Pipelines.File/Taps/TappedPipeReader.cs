@@ -3,18 +3,18 @@ using Pipelines.File.Reading;
 namespace Pipelines.File.Taps;
 
 /// <summary>
-/// A reader that shows each byte that its caller consumes. All bytes go through
-/// <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>: copies and AsStream read and advance, too.
+/// A reader that passes each byte that its caller consumes to a delegate, on the caller's thread. All bytes go through
+/// <see cref="AdvanceTo(SequencePosition, SequencePosition)"/>, because copies and AsStream also read and advance.
 /// </summary>
 internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<byte>> append) : PipeReader
 {
-    /// <summary>Bytes that a copy writes before it flushes.</summary>
+    /// <summary>The maximum number of bytes that a copy writes before it flushes.</summary>
     private const int MaxStep = 64 * 1024;
 
-    // What the last read returned, until it is advanced over. The caller's: one at a time.
+    // The buffer of the last read, until AdvanceTo. Owned by the caller of the reader: one at a time.
     private ReadOnlySequence<byte>? _buffer;
 
-    // So many bytes at its beginning were shown by an AdvanceTo that failed.
+    // How many bytes at the beginning of the buffer the delegate already got, from an AdvanceTo that threw.
     private long _shown;
     private volatile bool _isCompleted;
 
@@ -42,7 +42,7 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
             }
             catch (ArgumentOutOfRangeException)
             {
-                // A position that is none of the buffer's is the reader's to refuse.
+                // The position is not one of this buffer. The reader below refuses it.
             }
 
             length = bytes.Length;
@@ -72,7 +72,9 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
         return reader.CompleteAsync(exception);
     }
 
-    /// <summary>As ever, but that what the destination has got is consumed however its flush ends: a second copy repeats nothing.</summary>
+    /// <summary>
+    /// Copies to the destination. Bytes that were written to it are consumed even if the flush fails, so a second copy repeats nothing.
+    /// </summary>
     public override async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);

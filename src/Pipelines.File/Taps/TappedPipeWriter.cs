@@ -1,12 +1,12 @@
 namespace Pipelines.File.Taps;
 
 /// <summary>
-/// A writer that shows each byte that its caller advances over. All bytes go through <see cref="Advance"/>: those of WriteAsync, AsStream
-/// and CopyFromAsync are copied there.
+/// A writer that passes each byte that its caller advances over to a delegate, on the caller's thread. All bytes go through
+/// <see cref="Advance"/>: WriteAsync, AsStream and CopyFromAsync copy their bytes into the writer's memory and advance.
 /// </summary>
 internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<byte>> append) : PipeWriter
 {
-    // What GetMemory returned last, less what was advanced over since, until the writer takes it back. The caller's: one at a time.
+    // The memory that GetMemory returned last, without the bytes that were advanced over since. Owned by the caller: one at a time.
     private Memory<byte> _memory;
 
     public override bool CanGetUnflushedBytes => writer.CanGetUnflushedBytes;
@@ -19,7 +19,7 @@ internal sealed class TappedPipeWriter(PipeWriter writer, Action<ReadOnlySpan<by
 
     public override void Advance(int bytes)
     {
-        // A count that is none is the writer's to refuse.
+        // The writer below refuses a count that is negative or too large.
         int shown = (uint)bytes <= (uint)_memory.Length ? bytes : 0;
         if (shown > 0)
         {

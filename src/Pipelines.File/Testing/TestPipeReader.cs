@@ -23,7 +23,7 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     private long _given;
     private bool _isWritten;
 
-    // Nothing is left to examine, so that the next read needs another piece.
+    // Everything was examined, so the next read needs another piece.
     private bool _isExamined = true;
 
     /// <summary>Creates a reader that returns everything in one read, unless <see cref="PieceSize"/> is set.</summary>
@@ -34,7 +34,7 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     }
 
     /// <summary>Creates a reader that returns one piece in each read.</summary>
-    /// <param name="pieces">The content. It is enumerated as it is read; empty pieces are left out.</param>
+    /// <param name="pieces">The content. It is enumerated as it is read; empty pieces are skipped.</param>
     public TestPipeReader(IEnumerable<ReadOnlyMemory<byte>> pieces)
     {
         ArgumentNullException.ThrowIfNull(pieces);
@@ -166,11 +166,11 @@ public sealed class TestPipeReader : PipeReader, IDisposable
         _given += length;
         _next = _next[length..];
 
-        // Complete at once: the pipe never asks a writer to wait.
+        // Completes synchronously: with a pauseWriterThreshold of 0 the pipe never makes its writer wait.
         _ = _pipe.Writer.FlushAsync().AsTask();
     }
 
-    /// <summary>Memory of exactly the size that is asked for, which is overwritten when it is given back.</summary>
+    /// <summary>Rents memory of exactly the requested size, and overwrites it when it is returned.</summary>
     private sealed class ExactMemory : MemoryPool<byte>
     {
         public override int MaxBufferSize => int.MaxValue;

@@ -7,10 +7,13 @@ namespace Pipelines.File;
 /// </summary>
 public static class Utf8BufferWriterExtensions
 {
-    /// <summary>How many characters are encoded at a time, so that a long text fits into segments of a pool.</summary>
+    /// <summary>The number of characters that are encoded at a time, so that a long text fits into pooled segments.</summary>
     private const int CharsAtATime = 4096;
 
-    /// <summary>Up to so many characters room is asked for without counting the bytes, which would take as long as to write them.</summary>
+    /// <summary>
+    /// For up to this many characters, memory is requested for the largest possible number of bytes: to count the bytes would take as long
+    /// as to write them.
+    /// </summary>
     private const int ShortText = 256;
 
     /// <summary>

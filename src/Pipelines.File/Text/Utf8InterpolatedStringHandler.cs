@@ -4,8 +4,8 @@ namespace Pipelines.File;
 
 /// <summary>Writes the parts of <c>writer.WriteUtf8($"…")</c>. Only the compiler calls its members.</summary>
 /// <remarks>
-/// Every part asks the writer for memory and advances it by itself, so that an expression in the string may write to the same writer. Being
-/// no ref struct, it lets the string contain <c>await</c>.
+/// Every part asks the writer for memory and advances it by itself, so an expression in the string may write to the same writer. The type
+/// is not a ref struct, so the string may contain <c>await</c>.
 /// </remarks>
 [InterpolatedStringHandler]
 [EditorBrowsable(EditorBrowsableState.Never)]
@@ -13,8 +13,8 @@ namespace Pipelines.File;
 public readonly struct Utf8InterpolatedStringHandler
 {
     /// <summary>
-    /// Bytes that a value takes at most, most likely. Where it did not fit into what there was, so many are asked for; twice as many each
-    /// time.
+    /// The number of bytes that almost every value fits into. If a value does not fit into the memory at hand, the next attempt asks for
+    /// this many bytes, or twice as many as before if that is more.
     /// </summary>
     private const int FormattedSize = 256;
 
@@ -101,10 +101,10 @@ public readonly struct Utf8InterpolatedStringHandler
     /// <param name="format">The format, as for the ToString of the value.</param>
     public void AppendFormatted<T>(T value, int alignment, string? format)
     {
-        // The casts of a value type are no boxes: the JIT knows T.
+        // Casting a value type to an interface does not box it here: the JIT knows T.
         if (_custom is null && value is char character)
         {
-            // It formats itself, too, but throws where it is a half of a pair.
+            // char is IUtf8SpanFormattable, too, but throws if it is half of a surrogate pair.
             AppendFormatted(new ReadOnlySpan<char>(in character), alignment);
         }
         else if (_custom is null && value is IUtf8SpanFormattable)
@@ -121,7 +121,7 @@ public readonly struct Utf8InterpolatedStringHandler
 
     private void AppendUtf8<T>(T value, int alignment, string? format)
     {
-        // What is padded is written when its length is known.
+        // A padded value is formatted into other memory first: the spaces before it depend on its length.
         Span<byte> room = alignment == 0 ? _writer.GetSpan() : stackalloc byte[FormattedSize];
         int written;
         while (!((IUtf8SpanFormattable)value!).TryFormat(room, out written, format, _provider))
@@ -140,7 +140,9 @@ public readonly struct Utf8InterpolatedStringHandler
         }
     }
 
-    /// <summary>The spaces that a text of that many characters is short of; none where there are fewer than none.</summary>
+    /// <summary>
+    /// Writes the spaces that pad a text of <paramref name="length"/> characters to <paramref name="width"/>; none if it is longer.
+    /// </summary>
     private void AppendSpaces(long width, int length)
     {
         for (long count = width - length; count > 0;)
