@@ -28,20 +28,23 @@ internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRa
     internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body,
         CancellationToken cancellationToken)
     {
-        ParallelOptions atOnce = new() { MaxDegreeOfParallelism = Math.Max(1, ranges.Length), CancellationToken = cancellationToken };
+        // Without the token: canceled late, it would hide the first error, or that everything was read.
+        ParallelOptions atOnce = new() { MaxDegreeOfParallelism = Math.Max(1, ranges.Length) };
         await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
         if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)
         {
             throw new IOException($"The file was cut to {length} bytes while it was read; it had {ranges[^1].EndOffset}: '{path}'");
         }
 
-        async ValueTask RunAsync(FileRange range, CancellationToken stop)
+        async ValueTask RunAsync(FileRange range, CancellationToken failed)
         {
+            using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(failed, cancellationToken);
+            stop.Token.ThrowIfCancellationRequested();
             FilePipeReader reader = FilePipeReader.Create(FileOpening.Choose(options.Backend, handle, path),
                 options.With(range.Offset, range.Length), leaveOpen: true);
             await using (reader.ConfigureAwait(false))
             {
-                await body(reader, stop).ConfigureAwait(false);
+                await body(reader, stop.Token).ConfigureAwait(false);
             }
         }
     }

@@ -128,6 +128,25 @@ public sealed class FilePartitionTests : IDisposable
             () => FilePipeReader.ForEachPartitionAsync(path, (_, _) => Task.CompletedTask, 2, cancellationToken: cancellation.Token));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ForEachPartitionAsync_TokenIsCanceledLate_EndsAsTheBodiesDo(bool fails)
+    {
+        string path = _folder.File("f", "a\nb\n"u8.ToArray());
+        using CancellationTokenSource source = new();
+        Exception? error = await Record.ExceptionAsync(() => FilePipeReader.ForEachPartitionAsync(
+            path,
+            (_, _) =>
+            {
+                source.Cancel();
+                return fails ? Task.FromException(new FormatException("of the parser")) : Task.CompletedTask;
+            },
+            1,
+            cancellationToken: source.Token).WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal(fails ? typeof(FormatException) : null, error?.GetType());
+    }
+
     [Fact]
     public async Task ForEachPartitionAsync_FileGrows_ReadsWhatItWas()
     {
