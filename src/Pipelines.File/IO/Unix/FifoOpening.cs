@@ -1,30 +1,30 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Opens one side of a FIFO without the wait for the other side that open(2) makes (fifo(7)). Linux; used by one thread at a time.
+/// Linux: opens one side of a FIFO without blocking until the other side is open, as open(2) does (fifo(7)). Used by one thread at a time.
 /// </summary>
 /// <remarks>
-/// The reading side is opened at once and then waits until it can be read, or until somebody has it open for writing, which nothing tells:
-/// that is asked from time to time. The writing side cannot be opened before there is a reader (ENXIO), and is tried from time to time.
+/// The reading side is opened at once. It is done when it can be read, or when a writer has the FIFO open; the system does not report the
+/// latter, so it is polled. The writing side cannot be opened before there is a reader (ENXIO), so opening is retried.
 /// </remarks>
 internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 {
-    // The reading side, which is open and waits.
+    // The reading side, open and without a writer yet.
     private SafeFileHandle? _handle;
 
     internal bool IsForFifo => IsFifo(file.Path);
 
     /// <summary>
-    /// For a path that may be a FIFO's; <see langword="null"/>: on other systems. What the options ask
-    /// of a file (a sync with each write, room on the device, no place in the cache) means nothing to a FIFO, as in open(2).
+    /// Returns an opening for a path that may be a FIFO's; <see langword="null"/> on other systems than Linux. Options for files (sync of
+    /// each write, preallocation, caching) are ignored for a FIFO, as in open(2).
     /// </summary>
     internal static FifoOpening? TryFor(in FileToOpen file)
         => FileOpening.IsLinux ? new FifoOpening(file) : null;
 
-    /// <summary>Whether that is a FIFO. Whatever stands in the way of an answer is for the ordinary way of opening to tell.</summary>
+    /// <summary>Whether the path is a FIFO's. <see langword="false"/> on any error: the ordinary way of opening reports it.</summary>
     internal static bool IsFifo(string path) => TypeOf(path) == Libc.S_IFIFO;
 
-    /// <summary>What kind of file it is, by the bits of stat(2); 0 where that is not told.</summary>
+    /// <summary>The file type bits of stat(2); 0 on any error.</summary>
     internal static int TypeOf(string path)
     {
         Libc.FileStatus status;
@@ -32,11 +32,11 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     }
 
     /// <summary>
-    /// The open file, which is the caller's; <see langword="null"/>: the other side is not there yet, unless
-    /// <paramref name="isForOrdinaryWay"/> says that opening has failed.
+    /// Tries to open the FIFO. Returns the open file, which the caller owns, or <see langword="null"/> if the other side is missing; with
+    /// <paramref name="isForOrdinaryWay"/> because opening failed, or the path is no FIFO any more.
     /// </summary>
-    /// <exception cref="IOException">Another process has it open exclusively, or there is no descriptor left.</exception>
-    /// <exception cref="NotSupportedException">It is to be deleted when it is closed.</exception>
+    /// <exception cref="IOException">Another process has it open exclusively, or no descriptor is left.</exception>
+    /// <exception cref="NotSupportedException"><see cref="FileOptions.DeleteOnClose"/> is set.</exception>
     internal OpenedFile? TryOpen(out bool isForOrdinaryWay)
     {
         if ((file.Options & FileOptions.DeleteOnClose) != 0)
@@ -51,7 +51,8 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
             int descriptor = Open(out int errno);
             if (errno is Libc.EMFILE or Libc.ENFILE)
             {
-                // Not for the ordinary way, which would wait for the other side if there is a descriptor by then.
+                // Not left to the ordinary way: with a descriptor that has become free meanwhile it would block until the other side is
+                // open.
                 descriptor = SpareDescriptors.TryRelease() ? Open(out errno) : descriptor;
                 if (errno is Libc.EMFILE or Libc.ENFILE)
                 {
@@ -68,7 +69,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
             _handle = new SafeFileHandle(descriptor, ownsHandle: true);
             if (!FileProperties.Of(_handle, file.Path).IsFifo)
             {
-                // The name means another file by now, which this way of opening would neither truncate nor append to.
+                // The name means another file now, which this opening would neither truncate nor append to.
                 Dispose();
                 isForOrdinaryWay = true;
                 return null;
@@ -84,7 +85,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 
         if (file.Backend == FilePipeBackend.Portable)
         {
-            // The runtime's calls wait.
+            // The runtime's calls must block.
             _ = Libc.ChangeFlags(_handle, cleared: Libc.O_NONBLOCK);
         }
 
@@ -110,8 +111,8 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     }
 
     /// <summary>
-    /// Whether there is something to read, or was a writer, or is one: tee(2) answers EAGAIN for an empty pipe that has a writer, and 0 for
-    /// one that has none.
+    /// Whether the FIFO can be read, or has or had a writer. For an empty pipe tee(2) returns EAGAIN if there is a writer, and 0 if there
+    /// is none.
     /// </summary>
     private bool HasWriter()
     {

@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>The calls that concern names: making, linking, renaming and removing files, and the folders that hold the names.</summary>
+/// <summary>Calls that concern names: creating, linking, renaming and removing files, and the folders that hold the names.</summary>
 internal static unsafe partial class Libc
 {
     internal const int ENOENT = 2;
@@ -28,7 +28,7 @@ internal static unsafe partial class Libc
 
     internal static int ENAMETOOLONG => OperatingSystem.IsLinux() ? 36 : 63;
 
-    /// <summary>open(2): O_TMPFILE with the O_DIRECTORY that it contains, whose number is not the same on every architecture.</summary>
+    /// <summary>open(2): O_TMPFILE, which contains O_DIRECTORY, whose number depends on the architecture.</summary>
     internal static int O_TMPFILE
         => 0x400000 | (RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000
             : 0x10000);

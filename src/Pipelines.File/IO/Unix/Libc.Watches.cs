@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>The calls of inotify(7). Linux only.</summary>
+/// <summary>Calls of inotify(7). Linux only.</summary>
 internal static unsafe partial class Libc
 {
     internal const int IN_CLOEXEC = 0x80000;
@@ -12,7 +12,7 @@ internal static unsafe partial class Libc
     internal const uint IN_IGNORED = 0x8000;
     internal const uint IN_ONESHOT = 0x80000000;
 
-    /// <summary>struct inotify_event, without the name that may follow.</summary>
+    /// <summary>struct inotify_event, without the name that can follow.</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal struct WatchEvent
     {

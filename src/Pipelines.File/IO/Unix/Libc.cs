@@ -1,11 +1,11 @@
 namespace Pipelines.File.IO;
 
-/// <summary>System calls of Unix, 64-bit processes only (off_t is 64 bits there in every libc).</summary>
+/// <summary>System calls of Unix, for 64-bit processes only: off_t has 64 bits there in every libc.</summary>
 internal static unsafe partial class Libc
 {
     private const string Library = "libc";
 
-    // The numbers are those of Linux; what other systems use, too, has the same number there.
+    // The numbers are those of Linux. Those that other systems use, too, are the same there.
     internal const int EPERM = 1;
     internal const int EINTR = 4;
     internal const int EIO = 5;
@@ -24,7 +24,7 @@ internal static unsafe partial class Libc
     internal const int ENOSYS = 38;
     internal const int EOPNOTSUPP = 95;
 
-    /// <summary>preadv2(2), pwritev2(2): fail with EAGAIN instead of waiting.</summary>
+    /// <summary>preadv2(2), pwritev2(2): the call fails with EAGAIN instead of waiting.</summary>
     internal const int RWF_NOWAIT = 0x8;
 
     internal const short POLLIN = 0x1;
@@ -38,7 +38,7 @@ internal static unsafe partial class Libc
     internal const int EFD_CLOEXEC = 0x80000;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
-    /// <summary>The number of descriptors (getrlimit(2)).</summary>
+    /// <summary>getrlimit(2): the limit of the number of descriptors.</summary>
     internal const int RLIMIT_NOFILE = 7;
 
     internal const int AT_FDCWD = -100;
@@ -65,9 +65,7 @@ internal static unsafe partial class Libc
     internal const int O_CREAT = 0x40;
     internal const int O_APPEND = 0x400;
 
-    /// <summary>
-    /// The permission bits of a new file, of which the umask takes some away: read and write for everybody (0666), as the runtime asks for.
-    /// </summary>
+    /// <summary>The permissions of a new file, less the umask: read and write for everybody (0666), as the runtime asks for.</summary>
     internal const uint NewFileMode = 0b110_110_110;
     internal const int O_CLOEXEC = 0x80000;
     internal const int O_NONBLOCK = 0x800;
@@ -80,22 +78,22 @@ internal static unsafe partial class Libc
     internal const int LOCK_NB = 4;
     internal const int LOCK_UN = 8;
 
-    /// <summary>The most vectors that one call takes on every system (IOV_MAX).</summary>
+    /// <summary>The maximum number of vectors of one call on every system (IOV_MAX).</summary>
     internal const int IOV_MAX = 1024;
 
-    /// <summary>The most bytes that a pipe which poll(2) calls writable takes without waiting (pipe(7)).</summary>
+    /// <summary>The number of bytes that a pipe takes without blocking if poll(2) reports it as writable (pipe(7)).</summary>
     internal const int PIPE_BUF = 4096;
 
-    // struct epoll_event of epoll_ctl(2): the kernel packs it on x64, so that what a 32-bit process sees is the same there.
+    // epoll_ctl(2): on x64 the kernel packs struct epoll_event, so that its layout is that of 32-bit processes.
     private static bool IsEpollEventPacked { get; } = RuntimeInformation.ProcessArchitecture == Architecture.X64;
 
-    /// <summary>Bytes of one event of epoll_wait(2), which begins with what happened.</summary>
+    /// <summary>The size of struct epoll_event, bytes. It begins with the events.</summary>
     internal static int EpollEventSize => IsEpollEventPacked ? 12 : 16;
 
-    /// <summary>Where an event's data begin, bytes.</summary>
+    /// <summary>The offset of the data in struct epoll_event, bytes.</summary>
     internal static int EpollDataOffset => IsEpollEventPacked ? 4 : 8;
 
-    /// <summary>open(2). Its number is not the same on every architecture.</summary>
+    /// <summary>open(2). The number depends on the architecture.</summary>
     internal static int O_DIRECT => RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm ? 0x10000 : 0x4000;
 
     [StructLayout(LayoutKind.Sequential)]
@@ -113,7 +111,7 @@ internal static unsafe partial class Libc
         internal short ReturnedEvents;
     }
 
-    /// <summary>struct statx of statx(2), the same on every architecture; only what is used here is named.</summary>
+    /// <summary>struct statx of statx(2), the same on every architecture; only the members that are used.</summary>
     [StructLayout(LayoutKind.Explicit, Size = 256)]
     internal struct FileStatus
     {
@@ -147,15 +145,15 @@ internal static unsafe partial class Libc
         return EpollControl(epoll, operation, descriptor, packed);
     }
 
-    /// <summary>The type of the file system that the file lies on (statfs(2)); -1 where the system does not tell.</summary>
+    /// <summary>The type of the file's file system (f_type of statfs(2)); -1 if the system does not report it.</summary>
     internal static long FileSystemOf(SafeFileHandle file)
     {
-        // struct statfs has 120 bytes.
+        // struct statfs has 120 bytes; this is more.
         long* status = stackalloc long[64];
         return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
     }
 
-    /// <summary>getrlimit(2): the soft limit, and the hard one behind it.</summary>
+    /// <summary>getrlimit(2): gets the soft limit, then the hard limit.</summary>
     [LibraryImport(Library, EntryPoint = "getrlimit", SetLastError = true)]
     internal static partial int GetResourceLimit(int resource, ulong* limits);
 
@@ -168,19 +166,19 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
     internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
 
-    /// <summary>open(2). The mode, which is for O_CREAT, on Linux only: elsewhere a variable argument is passed another way.</summary>
+    /// <summary>open(2). The mode, for O_CREAT, works on Linux only: elsewhere a variadic argument is passed differently.</summary>
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags, uint mode = 0);
 
     [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
     internal static partial int FCntl(SafeFileHandle file, int command, int argument);
 
-    /// <summary>fcntl(2), F_GETFL: how the file is open, and the flags of open(2) that it has.</summary>
+    /// <summary>fcntl(2), F_GETFL: gets the access mode and the status flags of an open file description.</summary>
     internal static bool TryGetFlags(SafeFileHandle file, out int flags) => (flags = FCntl(file, F_GETFL, 0)) >= 0;
 
     /// <summary>
-    /// fcntl(2), F_SETFL: changes flags of an open file description. Less than 0: it failed. Linux only: elsewhere the variable argument is
-    /// passed another way.
+    /// fcntl(2), F_SETFL: changes status flags of an open file description. Returns less than 0 if it fails. Linux only: elsewhere the
+    /// variadic argument is passed differently.
     /// </summary>
     internal static int ChangeFlags(SafeFileHandle file, int set = 0, int cleared = 0)
         => TryGetFlags(file, out int flags) ? FCntl(file, F_SETFL, (flags & ~cleared) | set) : -1;
@@ -239,7 +237,7 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "epoll_ctl", SetLastError = true)]
     private static partial int EpollControl(int epoll, int operation, int descriptor, byte* eventOfIt);
 
-    /// <summary>fstatfs(2); the first member of struct statfs is the type of the file system.</summary>
+    /// <summary>fstatfs(2). The first member of struct statfs is the type of the file system.</summary>
     [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
     private static partial int FStatFS(SafeFileHandle file, long* status);
 }

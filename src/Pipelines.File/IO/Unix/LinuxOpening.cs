@@ -1,23 +1,22 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Opens files by path as <see cref="System.IO.File.OpenHandle"/> does on Linux, its locks included, with fewer system calls: what statx(2)
-/// tells of the open file answers what the runtime asks by itself (fstat(2), fstatfs(2)), and a handle that the runtime has not locked is
-/// closed without being unlocked.
+/// Opens files by path as <see cref="System.IO.File.OpenHandle"/> does on Linux, including its locks, with fewer system calls: one statx(2)
+/// replaces the fstat(2) and fstatfs(2) of the runtime, and closing a handle that the runtime has not locked needs no unlock.
 /// </summary>
 internal static unsafe class LinuxOpening
 {
-    // Bytes that the kernel reads ahead by itself: of a file that is not longer, it reads everything in any case.
+    // The number of bytes that the kernel reads ahead by default. It reads a file up to this length as a whole in any case.
     private const long ReadAhead = 128 * 1024;
 
-    // Encrypted means nothing here. What is to be deleted is closed by the runtime, which deletes it then.
+    // Encrypted has no effect here. DeleteOnClose is missing: the runtime's handle deletes the file when it is closed.
     private const FileOptions AnyOption
         = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess | FileOptions.SequentialScan
             | FileOptions.Encrypted;
 
     /// <summary>
-    /// The open file; <see langword="null"/> where the arguments do not go together, or a call has failed: File.OpenHandle decides then,
-    /// and throws the documented exceptions.
+    /// Tries to open the file. Returns <see langword="null"/> if the arguments do not fit together or a call has failed: File.OpenHandle
+    /// decides then, and throws the documented exceptions.
     /// </summary>
     /// <exception cref="IOException">Another process has it open exclusively.</exception>
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
@@ -43,11 +42,11 @@ internal static unsafe class LinuxOpening
                 FileOpening.Lock(handle, file.Path, file.Share);
             }
 
-            // Somebody may have made or removed a file of that name meanwhile, and it may be a link's: only the file that was there before
-            // is not new.
+            // Another process may have made or removed the file meanwhile, and the path may be a symbolic link's, so the identity decides:
+            // the file is new unless it is the one that was there before.
             bool isNew = isMade || (file.MayMake && properties.IdentityOf(handle) != before.Identity);
 
-            // What is no regular file cannot be emptied, and need not be.
+            // Only a regular file can be truncated.
             bool empties = !isMade && file.Mode is FileMode.Create or FileMode.Truncate;
             bool isReady = (!empties || !properties.IsRegular || Libc.FTruncate(handle, 0) == 0)
                 && (file.PreallocationSize == 0 || TryAllocate(handle, file));
@@ -71,10 +70,9 @@ internal static unsafe class LinuxOpening
     }
 
     /// <summary>
-    /// open(2), with O_EXCL first where the file is to be made. One that was just made is not truncated: ext4 would take its bytes for the
-    /// replacement of others, allocate them and begin to write them to the device in close(2), a quarter of the time of a 100 MiB file
-    /// (ext4(5), auto_da_alloc). What is appended to is open with O_APPEND, without which a file that may only grow (chattr(1), +a) cannot
-    /// be opened.
+    /// Calls open(2), for Create and CreateNew first with O_EXCL. A file that was just created is not truncated: ext4 would take the new
+    /// bytes for a replacement, allocate them and begin to write them to the device in close(2) (ext4(5), auto_da_alloc), which takes a
+    /// quarter of the time of a 100 MiB file. Append opens with O_APPEND: an append-only file (chattr(1), +a) cannot be opened without it.
     /// </summary>
     private static SafeFileHandle? TryCall(in FileToOpen file, out bool isMade, out FileStatus before)
     {
@@ -103,7 +101,8 @@ internal static unsafe class LinuxOpening
     }
 
     /// <summary>
-    /// As in the runtime: only a lack of room counts, everything else is a file system that cannot reserve any, and the length stays.
+    /// Reserves space, and keeps the length. As in the runtime only a lack of space is an error; any other error means that the file system
+    /// cannot reserve space.
     /// </summary>
     private static bool TryAllocate(SafeFileHandle handle, in FileToOpen file)
     {
@@ -117,7 +116,9 @@ internal static unsafe class LinuxOpening
         return false;
     }
 
-    /// <summary>posix_fadvise(2), whose advice is about reading ahead. Of the two options the runtime takes this one, too.</summary>
+    /// <summary>
+    /// Calls posix_fadvise(2), which advises about read-ahead. If both options are set, RandomAccess counts, as in the runtime.
+    /// </summary>
     private static void Advise(SafeFileHandle handle, in FileToOpen file, in FileProperties properties)
     {
         bool isRandom = (file.Options & FileOptions.RandomAccess) != 0;

@@ -3,48 +3,47 @@ using Pipelines.File.Diagnostics;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Takes out of the page cache what one reader or writer brings into it (<see cref="FileCaching.DropBehind"/>). It belongs to whoever
-/// performs the one read or write under way. Where one of its calls fails, pages stay.
+/// Drops the pages that one reader or writer brings into the page cache (<see cref="FileCaching.DropBehind"/>). Owned by whoever performs
+/// the one running read or write. If one of its calls fails, pages stay in the cache.
 /// </summary>
 /// <remarks>
-/// A kernel that knows RWF_DONTCACHE could do all of it, but drops a folio of up to 2 MiB as soon as the first read that touches it is
-/// over, and reads it again for the next: a third more from the device with 256 KiB a read, and half the rate. So the flag is for what only
-/// it can do, and for large writes, which have no such cost.
+/// RWF_DONTCACHE alone could do this. But it drops a folio of up to 2 MiB when the first read that touches it is over, and the next read
+/// reads it again: with 256 KiB a read a third more from the device, and half the rate. So the flag is used only where nothing else works,
+/// and for large writes, which do not have this cost.
 /// </remarks>
 internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long length, bool isWriter)
 {
-    /// <summary>Bytes of one step. A folio, which lies at a multiple of its size, is never in two.</summary>
+    /// <summary>The size of a step, bytes. A folio is aligned to its size, so it is never in two steps.</summary>
     internal const long Step = 8 * 1024 * 1024;
 
     /// <summary>
-    /// The least write that is worth the flag, bytes: the kernel gives every one to the device by itself, and reads a page that it has
-    /// dropped again to write the rest of it.
+    /// The minimum size, bytes, of a write with the flag: the kernel starts writing each such write to the device by itself, and reads a
+    /// dropped page again to write the rest of it.
     /// </summary>
     internal const int LeastUncachedWrite = 64 * 1024;
 
-    // Steps that are looked at before the position comes there: more than the kernel reads ahead, whose pages would be taken for somebody
-    // else's.
+    // The number of steps, from the position on, that are examined in advance: more than the kernel reads ahead, because pages that it has
+    // read ahead would count as somebody else's.
     private const int Window = 8;
 
-    // Steps from the position on in which there may be pages that were read ahead and not used: twice the 8 MiB that a device is set to at
-    // most, as a rule.
+    // The number of steps, from the position on, in which unused read-ahead pages can be: twice the usual maximum of a device, 8 MiB.
     private const int ReadAheadSteps = 3;
 
-    // What each step of the window has of somebody else's, at its number modulo the window.
+    // For each step of the window, at its number modulo the window: how much of it was in the cache before, and so is somebody else's.
     private readonly Pages[] _pages = new Pages[Window];
 
-    // The step of the position, and the first one that was not looked at; before the first call no step is near.
+    // The step of the position, and the first step that was not examined. Before the first call no step is in the window.
     private long _first = long.MinValue;
     private long _next;
 
     private bool _canLook = true;
     private bool _knowsFlag = true;
 
-    // A writer: the step that was given to the device last; -1: none.
+    // A writer: the last step whose writing to the device was started; -1: none.
     private long _writing = -1;
 
     /// <summary>
-    /// A read at that offset, or a write of so many bytes, is about to be made. <see langword="true"/>: with RWF_DONTCACHE.
+    /// Called before a read at that offset, or a write of so many bytes. Returns whether it is to be made with RWF_DONTCACHE.
     /// </summary>
     internal bool Enter(long offset, long count)
     {
@@ -57,7 +56,7 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         return !isWriter && _knowsFlag && (Array.IndexOf(_pages, Pages.Some) >= 0 || !_canLook || offset > length);
     }
 
-    /// <summary>The kernel or the file system does not know RWF_DONTCACHE.</summary>
+    /// <summary>Called if the kernel or the file system does not support RWF_DONTCACHE.</summary>
     internal void GiveUpFlag(int errno)
     {
         _knowsFlag = false;
@@ -65,8 +64,8 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     }
 
     /// <summary>
-    /// The file is closed, or left: drops what is left of it, and what was read ahead. What a writer has not synced only begins to be
-    /// written.
+    /// Called when the file is closed or not used any more: drops the remaining pages, and those that were read ahead. The pages that a
+    /// writer has not synced are not dropped; their writing is only started.
     /// </summary>
     internal void Release()
     {
@@ -95,7 +94,7 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         }
     }
 
-    /// <summary>The position has left the first step.</summary>
+    /// <summary>Drops the first step, or for a writer starts writing it: the position has left it.</summary>
     private void LeaveFirst()
     {
         long step = PagesOf(_first) == Pages.None ? _first : -1;
@@ -105,7 +104,8 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
             return;
         }
 
-        // Only a page that is on the device can be dropped, and this one is when the next has been filled, or nearly.
+        // Only pages that are on the device can be dropped. Those of the last step are by now, or almost, because this step has been filled
+        // meanwhile.
         if (_writing >= 0)
         {
             calls.WriteCached(file, _writing * Step, Step, waits: true);
@@ -121,7 +121,7 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
 
     private void Drop(long step)
     {
-        // Where nobody tells what was there before, that is for the kernel, by the flag.
+        // If cachestat(2) does not work, RWF_DONTCACHE does this for reads, unless that is not supported either.
         if (step >= 0 && (isWriter || _canLook || !_knowsFlag))
         {
             long offset = step * Step;
@@ -129,12 +129,12 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         }
     }
 
-    /// <summary>Asks what is cached of the step that begins there.</summary>
+    /// <summary>Examines how much of the step at that offset is cached.</summary>
     private Pages Look(long offset)
     {
         if (offset >= length)
         {
-            // What a file that is read gets behind its length, whoever writes it brings into the cache, perhaps after the look.
+            // Reads: bytes behind the length are brought into the cache by whoever writes them, perhaps after this look.
             return isWriter ? Pages.None : Pages.All;
         }
 

@@ -1,11 +1,11 @@
 namespace Pipelines.File.IO;
 
-// The page cache. Linux only.
+// Calls that concern the page cache. Linux only.
 internal unsafe partial class UnixCalls
 {
     /// <summary>
-    /// cachestat(2): bytes of whole pages of that part of the file that the page cache holds. Linux 6.5, and EPERM for a file that the
-    /// caller neither owns nor may write.
+    /// cachestat(2): the number of bytes, in whole pages, of that part of the file that the page cache holds. Linux 6.5. EPERM if the
+    /// caller neither owns the file nor may write it.
     /// </summary>
     internal virtual long CountCached(SafeFileHandle file, long offset, long length)
     {
@@ -16,8 +16,8 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are neither dirty nor mapped by anybody leave the page cache, dirty ones begin to
-    /// be written.
+    /// posix_fadvise(2), POSIX_FADV_DONTNEED: drops the pages that are neither dirty nor mapped, and starts writing dirty ones to the
+    /// device.
     /// </summary>
     internal virtual void DropCached(SafeFileHandle file, long offset, long length)
     {
@@ -31,7 +31,9 @@ internal unsafe partial class UnixCalls
         }
     }
 
-    /// <summary>sync_file_range(2): begins to write dirty pages to the device, or waits until they are there.</summary>
+    /// <summary>
+    /// sync_file_range(2): starts writing dirty pages to the device; with <paramref name="waits"/> also waits until they are there.
+    /// </summary>
     internal virtual void WriteCached(SafeFileHandle file, long offset, long length, bool waits)
         => Libc.SyncFileRange(
             file, offset, length, waits ? Libc.SYNC_FILE_RANGE_WAIT_BEFORE | Libc.SYNC_FILE_RANGE_WRITE | Libc.SYNC_FILE_RANGE_WAIT_AFTER

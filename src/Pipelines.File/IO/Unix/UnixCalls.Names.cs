@@ -1,19 +1,19 @@
 namespace Pipelines.File.IO;
 
-/// <summary>The calls that concern a file's name. Together with the writes and syncs they are all that a power failure may undo.</summary>
+/// <summary>
+/// Calls that concern a file's name. These, the writes and the syncs are all the calls whose effect a power failure can undo.
+/// </summary>
 internal unsafe partial class UnixCalls
 {
-    /// <summary>open(2) with O_TMPFILE: a descriptor of a file without a name. Linux only.</summary>
+    /// <summary>open(2) with O_TMPFILE: creates a file without a name, and returns its descriptor. Linux only.</summary>
     internal virtual long MakeNameless(string folder, int flags, uint mode)
         => Answer(Libc.Open(folder, Libc.O_TMPFILE | Libc.O_WRONLY | Libc.O_CLOEXEC | flags, mode));
 
-    /// <summary>open(2) with O_EXCL: a descriptor of a file that nobody had. Linux only.</summary>
+    /// <summary>open(2) with O_CREAT and O_EXCL: creates a new file, and returns its descriptor. Linux only.</summary>
     internal virtual long MakeNew(string path, int flags, uint mode)
         => Answer(Libc.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_WRONLY | Libc.O_CLOEXEC | flags, mode));
 
-    /// <summary>
-    /// linkat(2): gives a file without a name, which is the library's own and open, its first one, unless there is a file of that name.
-    /// </summary>
+    /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
     {
         // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
@@ -23,10 +23,10 @@ internal unsafe partial class UnixCalls
             : Answer(Libc.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
     }
 
-    /// <summary>link(2): a second name, unless there is a file of that name.</summary>
+    /// <summary>link(2): gives the file a second name. Fails if the name exists.</summary>
     internal virtual long Link(string from, string to) => Answer(Libc.Link(from, to));
 
-    /// <summary>rename(2): replaces what has the new name.</summary>
+    /// <summary>rename(2): replaces the file of the new name.</summary>
     internal virtual long Rename(string from, string to) => Answer(Libc.Rename(from, to));
 
     /// <summary>renameat2(2) with RENAME_NOREPLACE.</summary>
@@ -47,13 +47,13 @@ internal unsafe partial class UnixCalls
     /// <summary>unlink(2).</summary>
     internal virtual long Unlink(string path) => Answer(Libc.Unlink(path));
 
-    /// <summary>open(2) of a folder: a descriptor for <see cref="SyncFolder"/>.</summary>
+    /// <summary>open(2) of a folder: returns a descriptor for <see cref="SyncFolder"/>.</summary>
     internal virtual long OpenFolder(string path)
         => Answer(Libc.Open(path, Libc.O_RDONLY | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
 
-    /// <summary>fsync(2) of a folder: the names in it are on the device.</summary>
+    /// <summary>fsync(2) of a folder: writes its names to the device.</summary>
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(Libc.FSync(folder));
 
-    /// <summary>fallocate(2): room on the device. Linux only.</summary>
+    /// <summary>fallocate(2): reserves space on the device, and extends the file to that length. Linux only.</summary>
     internal virtual long Allocate(SafeFileHandle file, long length) => Answer(Libc.FAllocate(file, 0, 0, length));
 }

@@ -1,23 +1,23 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The system calls that <see cref="UnixFile"/> makes, each with the answer that the kernel gives: the bytes, or the negative errno. Tests
-/// replace them to make a call fail, return short or stall.
+/// The system calls of <see cref="UnixFile"/>. Each returns the kernel's result: the number of bytes, or the negative errno. Tests override
+/// them to make a call fail, return less or stall.
 /// </summary>
 internal unsafe partial class UnixCalls
 {
     internal static UnixCalls Default { get; } = new();
 
     /// <summary>
-    /// preadv(2), or readv(2) for an offset of -1, which is the file's own position, for files that cannot seek; with flags (RWF_NOWAIT,
-    /// RWF_DONTCACHE) preadv2(2), which not every system and file knows.
+    /// preadv(2); readv(2) if the offset is -1, at the file's own position, or for a file that cannot seek; preadv2(2) if there are flags
+    /// (RWF_NOWAIT, RWF_DONTCACHE), which not every kernel and file system supports.
     /// </summary>
     internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => Answer(flags != 0 ? Libc.PReadV2(file, vectors, count, offset, flags)
             : offset < 0 ? Libc.ReadV(file, vectors, count)
             : Libc.PReadV(file, vectors, count, offset));
 
-    /// <summary>pwritev(2), writev(2) and pwritev2(2), likewise.</summary>
+    /// <summary>pwritev(2), writev(2) or pwritev2(2), in the same way.</summary>
     internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => Answer(flags != 0 ? Libc.PWriteV2(file, vectors, count, offset, flags)
             : offset < 0 ? Libc.WriteV(file, vectors, count)
@@ -27,8 +27,8 @@ internal unsafe partial class UnixCalls
     internal virtual long Sync(SafeFileHandle file) => Answer(Libc.FDataSync(file));
 
     /// <summary>
-    /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready: the call itself tells, also
-    /// where the caller has closed the file meanwhile.
+    /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready, also if the caller has closed
+    /// the file: the call itself reports them.
     /// </summary>
     internal virtual bool IsReady(SafeFileHandle file, short events)
     {
@@ -37,8 +37,8 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// close(2) of a second descriptor of the file, which flushes it as the last one's does (NFS, FUSE, SMB), and so has its error while
-    /// the file is still open. Linux only. Where there is no second descriptor the error is not told.
+    /// close(2) of a duplicate descriptor, which flushes the file as closing the last one does (NFS, FUSE, SMB). So it returns that error
+    /// while the file is still open. Linux only. Returns 0 if the system has no descriptor for the duplicate.
     /// </summary>
     internal virtual long CloseCopy(SafeFileHandle file)
     {
@@ -47,8 +47,8 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// fcntl(2): sets O_NONBLOCK on an open file description that is this file's alone. Linux only: elsewhere the variable argument is
-    /// passed another way.
+    /// fcntl(2): sets O_NONBLOCK on an open file description that nobody else uses. Linux only: elsewhere the variadic argument is passed
+    /// differently.
     /// </summary>
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
         => OperatingSystem.IsLinux() && Libc.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
@@ -58,14 +58,14 @@ internal unsafe partial class UnixCalls
         => OperatingSystem.IsLinux() && Libc.TryGetFlags(file, out int flags) && (flags & Libc.O_DIRECT) != 0;
 
     /// <summary>
-    /// fcntl(2): sets O_DIRECT on an open file description, or takes it away. Linux only. EINVAL: the file system has no direct I/O.
+    /// fcntl(2): sets or clears O_DIRECT on an open file description. Linux only. EINVAL: the file system has no direct I/O.
     /// </summary>
     internal virtual long SetDirect(SafeFileHandle file, bool isDirect)
         => Answer(isDirect ? Libc.ChangeFlags(file, set: Libc.O_DIRECT) : Libc.ChangeFlags(file, cleared: Libc.O_DIRECT));
 
     /// <summary>
-    /// open(2) of an open file (proc_pid_fd(5)): a descriptor whose description is nobody else's, with O_SYNC, O_DSYNC and O_DIRECT as the
-    /// first has them. Linux only.
+    /// open(2) of an open file (proc_pid_fd(5)): returns a descriptor with an open file description of its own, with the O_SYNC, O_DSYNC
+    /// and O_DIRECT of the file's. Linux only.
     /// </summary>
     internal virtual long OpenAgain(SafeFileHandle file, bool forWriting)
     {
@@ -88,8 +88,8 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// statx(2), STATX_DIOALIGN: what direct I/O asks for, bytes; 0: there is none. <see langword="false"/>: the kernel (Linux 6.1) or the
-    /// file system does not tell.
+    /// statx(2), STATX_DIOALIGN: gets the alignments of direct I/O, bytes; 0: there is none. Returns <see langword="false"/> if the kernel
+    /// (before Linux 6.1) or the file system does not report them.
     /// </summary>
     internal virtual bool TryGetDirectBlocks(SafeFileHandle file, out int ofOffset, out int ofMemory)
     {

@@ -1,19 +1,21 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Linux: O_DIRECT of open(2). It is a flag of the open file description, set for whole blocks and taken away for the rest of a writer's.
-/// So the description has to be this file's alone: a handle of the caller's, which may be in use elsewhere, is opened a second time.
+/// Linux: direct I/O by O_DIRECT of open(2). The flag belongs to the open file description; it is set for whole blocks, and cleared for a
+/// writer's other bytes. So nobody else may use the description: a handle of the caller's is opened a second time, unless it is only read
+/// and has the flag already.
 /// </summary>
 internal sealed unsafe class UnixDirectCalls(UnixCalls calls, SafeFileHandle handle, bool closesHandle, string? path) : DirectCalls
 {
-    // How far behind the position pages are dropped that were still on their way to the device when it was their turn, bytes.
+    // A dropped range begins at most so many bytes before the last filled page: pages that were still being written when they were dropped
+    // first are dropped again.
     private const long DropDistance = 1024 * 1024;
 
-    // Threads that make direct calls at once set the same.
+    // volatile: threads that make direct calls at once all write the same value.
     private volatile bool _isDirect;
 
-    // The first page that was written through the cache to its end, and the end of the last one, file offsets; -1: none. Owned by whoever
-    // makes such calls, one at a time.
+    // File offsets: the begin of the first and the end of the last page that was filled through the cache and may have to be dropped; -1:
+    // none. Owned by the thread that makes cached calls; there is one at a time.
     private long _firstFilled = -1;
     private long _filledEnd;
 
@@ -22,7 +24,7 @@ internal sealed unsafe class UnixDirectCalls(UnixCalls calls, SafeFileHandle han
     {
         if (!calls.TryGetDirectBlocks(file.Handle, out int offsetBlock, out int memoryBlock))
         {
-            // Nobody tells: a multiple of the block of every common device.
+            // The system does not report it, so this is a multiple of the block of every common device.
             offsetBlock = memoryBlock = DirectFile.LeastBlock;
         }
 
@@ -31,7 +33,7 @@ internal sealed unsafe class UnixDirectCalls(UnixCalls calls, SafeFileHandle han
             throw DirectFile.NotSupported(file.Path);
         }
 
-        // A handle that has the flag already is read as it is.
+        // A handle that is only read and has the flag already is used as it is.
         bool opens = !isOwn && (isWriter || !file.IsDirect);
         SafeFileHandle handle = opens ? OpenAgain(calls, file, isWriter) : file.Handle;
         UnixDirectCalls direct = new(calls, handle, opens, file.Path) { OffsetBlock = offsetBlock, MemoryBlock = memoryBlock };
@@ -89,8 +91,8 @@ internal sealed unsafe class UnixDirectCalls(UnixCalls calls, SafeFileHandle han
     }
 
     /// <summary>
-    /// Nobody needs the page in the cache any more: it begins to be written, and is dropped when another one is full, as by then it is on
-    /// the device.
+    /// Called when a page in the cache is full, and so is not needed there any more. Starts writing it, and drops the earlier ones: they
+    /// are on the device by now.
     /// </summary>
     private void OnPageFilled(long end)
     {

@@ -4,34 +4,35 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Linux. A read is tried without waiting (RWF_NOWAIT) on the caller's thread, which finishes it there when the page cache has the data;
-/// what has to wait is performed by one of the <see cref="WaitingThreads"/>. Files that can stay empty for ever (FIFOs, terminals, sockets)
-/// wait in <see cref="DescriptorPoller"/> and hold no thread.
+/// Linux: a read is tried without waiting (RWF_NOWAIT) on the caller's thread, and finishes there if the page cache has the data. A call
+/// that has to wait is performed by one of the <see cref="WaitingThreads"/>. Files that may have no data for ever (FIFOs, terminals,
+/// sockets) wait in <see cref="DescriptorPoller"/> and hold no thread.
 /// </summary>
 internal sealed unsafe class UnixFile : OpenedFile
 {
     private readonly UnixCalls _calls;
 
-    // A FIFO that was opened by path has a file description of its own, which may be set to O_NONBLOCK: its calls never wait, and move as
-    // much as there is room for.
+    // A FIFO that was opened by path has a file description of its own, so O_NONBLOCK can be set on it: its calls never wait, and transfer
+    // as much as there is room for.
     private readonly bool _isNonBlocking;
 
-    // open(2), O_DIRECT: RWF_NOWAIT waits for the device there.
+    // Whether a caller's handle has O_DIRECT (open(2)): RWF_NOWAIT would wait for the device.
     private readonly bool _isDirect;
 
-    // Whether the file system of this file knows RWF_NOWAIT. Written by whoever performs the one operation under way; a property of this
-    // file, not of the process.
+    // Whether the kernel and this file's file system support RWF_NOWAIT: a property of the file, not of the process. Written by whoever
+    // performs the one running operation.
     private bool _triesNoWait;
 
     private long _endOfLastWrite = -1;
 
-    // The folder of a file that is new, where it was opened beforehand.
+    // The folder of a new file, if it was opened in advance.
     private SafeFileHandle? _folder;
 
-    // FileCaching.DropBehind. Owned by whoever performs the one operation under way.
+    // For FileCaching.DropBehind. Owned by whoever performs the one running operation.
     private PagesBehind? _behind;
 
-    // Where the end of the file was last seen, owned likewise: there a plain call does not wait, as there is nothing to wait for.
+    // The file offset where the end was last seen; long.MaxValue: unknown. A plain call there does not wait, because there is nothing to
+    // read. Owned by whoever performs the one running operation.
     private long _knownEnd;
 
     internal UnixFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
@@ -51,16 +52,17 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
 
-    // writev(2) instead of pwritev(2).
+    // Whether writes use writev(2) instead of pwritev(2).
     private bool WritesSequentially => CanSeek && (Appends || SharesPosition);
 
     internal override long EndOfLastWrite => _endOfLastWrite;
 
-    // The kernel would take IOV_MAX: 1024. As many as operations are pooled with, so that the smallest segments cost no memory either.
+    // The kernel takes 1024 (IOV_MAX). This is the number that a pooled request keeps, so that the smallest segments allocate nothing
+    // either.
     internal override int MaxBuffersPerOperation => FileRequest.MaxPooledBuffers;
 
-    // A terminal that is stopped (Ctrl-S), or that nobody reads, holds a write of more than it has room for, which poll(2) does not tell,
-    // and knows no RWF_NOWAIT.
+    // A write to a terminal that is stopped (Ctrl-S), or that nobody reads, blocks if it is larger than the room. poll(2) does not report
+    // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
     internal override bool IsDirect => _isDirect;
@@ -88,7 +90,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
         catch (Exception e) when (e is IOException or ObjectDisposedException)
         {
-            // The system has no thread to wait with, or the file is closed: who performs the operation meets the same and reports it.
+            // The system has no thread to wait with, or the file is closed: performing the operation meets and reports the same error.
             isReady = true;
         }
 
@@ -141,14 +143,14 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
         catch (ObjectDisposedException)
         {
-            // The caller has closed the handle: the system has told whoever did it.
+            // The caller has closed the handle, and so got the error.
             return null;
         }
     }
 
     internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => UnixDirectCalls.Begin(this, _calls, isWriter, isOwn);
 
-    /// <summary>What a call past the page cache fails with that the system refuses.</summary>
+    /// <summary>The error of a direct call that the system refuses because it is not aligned.</summary>
     internal static IOException NotWhole(string? path)
         => new(
             "The file is open for direct I/O (O_DIRECT), and the system refuses the call: memory, offset or length is no multiple of what "
@@ -173,7 +175,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    // A call that never waits is made on the poller's thread, as it needs no other.
+    // A call that never waits is made on the poller's thread.
     internal override void OnReady(FileRequest operation)
     {
         if (_isNonBlocking)
@@ -186,7 +188,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    /// <summary>Waits for the descriptor. <see langword="false"/>: the operation was canceled.</summary>
+    /// <summary>Makes the operation wait in the poller. Returns <see langword="false"/> if it was canceled, which is recorded.</summary>
     private bool TryWait(FileRequest operation)
     {
         bool waits = DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation));
@@ -200,10 +202,12 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
 
-    /// <summary><see langword="false"/>: the read has to wait, or the plain call has to be asked.</summary>
+    /// <summary>
+    /// Tries to read on the caller's thread. Returns <see langword="false"/> if the read has to wait, or only the plain call can tell.
+    /// </summary>
     private bool TryRead(FileRequest operation)
     {
-        // Where the end was seen last, and in a FIFO that never waits, the plain call is the one whose 0 is the end.
+        // At the known end, and for a non-blocking FIFO, the plain call does not wait, and its 0 means the end.
         bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
         long result;
         try
@@ -222,7 +226,7 @@ internal sealed unsafe class UnixFile : OpenedFile
             return true;
         }
 
-        // Linux 5.9 and 5.10 answer 0 where the end is not (preadv2(2), BUGS): only the plain call is believed.
+        // Linux 5.9 and 5.10 may return 0 before the end (preadv2(2), BUGS): only a 0 of the plain call counts.
         if (!isPlain && result != -Libc.EAGAIN)
         {
             NoteError(operation, result);
@@ -232,8 +236,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>
-    /// Performs the operation, waiting as long as it takes. <see langword="false"/>: the descriptor is not ready, and the operation waits
-    /// in the poller.
+    /// Performs the operation, however long that takes. Returns <see langword="false"/> if the descriptor is not ready, and the operation
+    /// waits in the poller.
     /// </summary>
     private bool TryFinish(FileRequest operation)
     {
@@ -263,7 +267,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         return true;
     }
 
-    /// <summary>Records what the call has answered.</summary>
+    /// <summary>Records the result of the call.</summary>
     private void End(FileRequest operation, long result)
     {
         if (result >= 0)
@@ -281,8 +285,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>
-    /// A file that cannot seek and is not ours: poll(2) has said that it is ready, but somebody else may have been faster, so still without
-    /// waiting where that is known.
+    /// For a file that cannot seek and whose description others may use: poll(2) has reported it as ready, but another process may have
+    /// been faster. So the call does not wait, if the file supports that.
     /// </summary>
     private long CallReady(FileRequest operation)
     {
@@ -301,7 +305,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>
-    /// What the call that does not wait fails with may be spurious (an EIO has been seen): the plain call is asked before it is believed.
+    /// Notes an error of the call that does not wait. It may be spurious (an EIO has been seen), so the plain call decides.
     /// </summary>
     private void NoteError(FileRequest operation, long result)
     {
@@ -313,25 +317,22 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     /// <summary>
-    /// Whether it is an error of a file that cannot seek: a socket tells of one once (ECONNRESET), and of the end from then on, so nothing
-    /// is asked behind it.
+    /// Whether the result is an error of a file that cannot seek. A socket reports an error once (ECONNRESET), and then the end, so no
+    /// second call is made.
     /// </summary>
     private bool IsBelieved(long result) => result < 0 && result != -Libc.EAGAIN && !CanSeek && !IsUnknownCall(result);
 
-    /// <summary>
-    /// Whether the system, or this file's part of it, refuses the call that does not wait as such: a kernel or file system without it, a
-    /// seccomp filter.
-    /// </summary>
+    /// <summary>Whether the kernel, the file system or a seccomp filter refuses RWF_NOWAIT or RWF_DONTCACHE as such.</summary>
     internal static bool IsUnknownCall(long result)
         => result is -Libc.ENOSYS or -Libc.EOPNOTSUPP or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 
-    /// <summary>The call that may wait, and the only one whose 0 is the end of the file.</summary>
+    /// <summary>Makes the plain call. It may wait, and only its 0 means the end of the file.</summary>
     private long CallPlain(FileRequest operation)
     {
         long result = Call(operation, mayWait: true);
         if (operation.Kind == FileRequestKind.Write)
         {
-            // writev(2) has moved the position of the open file to behind its bytes, wherever it has put them.
+            // writev(2) has moved the position of the open file behind its bytes, wherever it has written them.
             _endOfLastWrite = WritesSequentially && result > 0 ? Libc.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
             return result;
         }
@@ -339,7 +340,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         operation.IsShortAtEnd = CanSeek;
         if (CanSeek && result >= 0)
         {
-            // Where the file has grown nobody knows the new end yet.
+            // If the file has grown, the new end is unknown.
             _knownEnd = result == 0 ? operation.Offset : operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
         }
 
@@ -374,7 +375,7 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         if (mayWait && !isRead && !CanSeek && !_isNonBlocking)
         {
-            // So much does not wait where poll(2) says that the file is ready.
+            // A write of this size does not block if poll(2) has reported the file as writable.
             count = 1;
             vectors[0].Length = Math.Min(vectors[0].Length, Libc.PIPE_BUF);
         }
