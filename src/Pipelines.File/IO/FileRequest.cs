@@ -56,11 +56,14 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     public int Generation => Volatile.Read(ref _generation);
 
     /// <summary>
-    /// The generation that was canceled, for a file that can end such waits itself. Guarded by the lock of that file, or of the poller.
+    /// The generation that was canceled, for a file that can end such waits itself. Written under the lock of that file, or of the poller.
     /// </summary>
     internal int CanceledGeneration { get; set; } = -1;
 
-    /// <summary>Whether the current use is canceled. Guarded by the same lock.</summary>
+    /// <summary>
+    /// Whether the current use is canceled. Read under the same lock; only <see cref="OverlappedFile"/> reads it without, before and after
+    /// it has begun the call.
+    /// </summary>
     internal bool IsCancelWanted => CanceledGeneration == Generation;
 
     /// <summary>

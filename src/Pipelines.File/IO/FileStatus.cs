@@ -148,7 +148,7 @@ internal readonly struct FileStatus
                 (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         if (file.IsInvalid)
         {
-            // ERROR_ACCESS_DENIED: the delete of the file is pending. Otherwise whoever may list a folder may read the attributes of its
+            // ERROR_ACCESS_DENIED means that the delete of the file is pending: a user who may list a folder may read the attributes of its
             // files.
             return Marshal.GetLastPInvokeError()
                 is Kernel32.ERROR_FILE_NOT_FOUND or Kernel32.ERROR_PATH_NOT_FOUND or Kernel32.ERROR_ACCESS_DENIED

@@ -1,18 +1,18 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that can seek, on any system, through <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only a
-/// read of an overlapped handle (Windows) is the runtime's asynchronous one, which allocates less.
+/// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only a read
+/// of an overlapped handle (Windows) is asynchronous, by the runtime, which allocates less.
 /// </summary>
 internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {
-    // The sectors of common devices, bytes. One whose length is no multiple of the larger one has the smaller.
+    // The sectors of common devices, bytes. If the length of a disk is no multiple of the larger one, it has the smaller.
     private const int LargeSector = 4096;
     private const int SmallSector = 512;
 
     private readonly bool _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
 
-    // The one read of the runtime's that is under way, whose own source of that wait is pooled. Owned as the file's one request is.
+    // The running asynchronous read, whose task source the runtime pools. Owned as the file's one request is.
     private ValueTaskAwaiter<int> _read;
     private FileRequest? _reading;
     private Action? _onRead;
@@ -21,7 +21,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     internal override int MaxBuffersPerOperation => 1;
 
-    // A disk or volume of Windows is read in whole sectors.
+    // A disk or volume on Windows is read in whole sectors.
     internal override int ReadGranularity
         => !OperatingSystem.IsWindows() || Properties.IsRegular ? 1 : Properties.Length % LargeSector == 0 ? LargeSector : SmallSector;
 
@@ -29,7 +29,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     internal override void Cancel(FileRequest operation, int generation)
     {
-        // RandomAccess gives nothing up.
+        // RandomAccess cannot cancel a call.
     }
 
     internal override void Perform(FileRequest request)
@@ -40,7 +40,10 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         }
     }
 
-    /// <summary><see langword="false"/>: the runtime has the read, and <see cref="OnRead"/> comes or has come.</summary>
+    /// <summary>
+    /// Performs the request. Returns <see langword="false"/> if an asynchronous read is pending: <see cref="OnRead"/> completes the
+    /// request, or has already.
+    /// </summary>
     private bool TryFinish(FileRequest request)
     {
         try
@@ -74,7 +77,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         }
         catch (Exception e)
         {
-            // Whatever it is, whoever waits gets it.
+            // Every exception is the result.
             request.Finish(FileErrors.WithPath(e, Path));
         }
 
@@ -99,7 +102,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         request.Finish(read);
     }
 
-    /// <summary>The runtime's read is over, on a thread of its pool.</summary>
+    /// <summary>Called by the runtime on a thread of its pool when the asynchronous read is over.</summary>
     private void OnRead()
     {
         FileRequest request = _reading!;

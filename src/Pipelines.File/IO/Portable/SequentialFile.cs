@@ -3,54 +3,55 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that cannot seek, as .NET offers it everywhere: a call that blocks for as long as the other side likes. So each such file has a
-/// thread of its own, which exists while there is something to do and some seconds more. A read brings its bytes into memory of the file's
-/// own, so that a request can be canceled at once and its memory is the caller's again; the bytes are there for the next request. On
-/// Windows CancelSynchronousIo gives a call up that nobody wants any more.
+/// A file that cannot seek, by .NET's blocking calls, which may block as long as the other side likes. So each such file has a thread of
+/// its own, which ends when it has been idle for some seconds. A read reads into memory of the file's own, so a request can be canceled at
+/// once, and its memory returns to its owner; the next request gets the bytes. On Windows CancelSynchronousIo cancels a call that nobody
+/// waits for any more.
 /// </summary>
 internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {
-    /// <summary>How long the thread outlives its last call, milliseconds.</summary>
+    /// <summary>How long the thread stays idle before it ends, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
 
     /// <summary>
-    /// How often a call is given up anew that was not found, each time after twice as many milliseconds: it may be on its way into the
-    /// system.
+    /// How often canceling a call is tried again if the system has not found it, because it may be on its way into the system. The pauses
+    /// double, from 1 ms on.
     /// </summary>
     private const int MostAttempts = 10;
 
     private const int StackBytes = 256 * 1024;
 
-    // What a pipe holds on Linux, bytes (pipe(7)).
+    // The capacity of a pipe on Linux, bytes (pipe(7)).
     private const int BufferSize = 64 * 1024;
 
-    // Guards everything below, and the canceled generation of the request. Held for moments only: never during a call.
+    // Guards everything below, and the canceled generation of the request. Held only briefly, never during a call.
     private readonly object _gate = new();
 
-    // Waits for its result; the thread's work.
+    // The request that waits for its result, which the thread performs.
     private FileRequest? _request;
     private bool _hasThread;
     private bool _isReleased;
 
-    // Whether the thread is in a call, and on Windows which thread.
+    // Whether the thread makes a call, and on Windows the handle of the thread while it does.
     private bool _isCalling;
     private SafeFileHandle? _thread;
 
-    // What the last call has brought, and no request has taken yet. The buffer is the call's while that is under way.
+    // The result of the last call, if no request has taken it yet. The call owns the buffer while it runs.
     private bool _hasResult;
     private Exception? _error;
     private byte[] _buffer = [];
     private int _start;
     private int _end;
 
-    // RandomAccess refuses what cannot seek. The thread's; never disposed, as the handle is closed by itself, or left open.
+    // RandomAccess does not support files that cannot seek. Owned by the thread. Never disposed of: the handle is closed by the file, or
+    // left open.
     private FileStream? _stream;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
 
     internal override int MaxBuffersPerOperation => 1;
 
-    // A write that somebody has to make room for need not be given up.
+    // A write may wait for its reader for ever, and cannot always be canceled.
     internal override bool EndsWrites => false;
 
     internal override bool TryPerform(FileRequest operation, bool mayWait)
@@ -104,7 +105,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
                 return;
             }
 
-            // A write has the caller's memory until its call returns, and its bytes have moved then.
+            // A write uses the caller's memory until its call returns, and may have transferred its bytes by then.
             isOver = operation.Kind == FileRequestKind.Read || !(_isCalling || _hasResult);
             if (isOver)
             {
@@ -145,7 +146,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
-            // The system has no further thread: one of the application's, then.
+            // The system could not start a thread, so a thread of the application's pool does the work.
             ThreadPool.UnsafeQueueUserWorkItem(static file => file.Run(), this, preferLocal: false);
         }
     }
@@ -194,12 +195,12 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         Exception? error = null;
         try
         {
-            // For the other kinds there is nothing to flush, or flushing would wait until the other side has read everything.
+            // The other kinds do nothing: there is nothing to flush, or flushing would wait until the other side has read everything.
             moved = request.Kind == FileRequestKind.Read ? Read() : request.Kind == FileRequestKind.Write ? Write(request) : 0;
         }
         catch (Exception e)
         {
-            // Whatever it is, whoever waits gets it.
+            // Every exception is the result.
             error = e;
         }
 
@@ -220,7 +221,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         int read;
         do
         {
-            // Somebody may have written nothing into a pipe of Windows, which is no end of it.
+            // Somebody may have written 0 bytes into a pipe of Windows, which is not its end.
             read = Stream(FileAccess.Read).Read(_buffer);
         }
         while (read == 0 && OperatingSystem.IsWindows() && WindowsCalls.IsPipeThatGoesOn(Handle));
@@ -267,12 +268,12 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         return true;
     }
 
-    /// <summary>Gives up the call that the thread is in, where the system can do that.</summary>
+    /// <summary>Cancels the call that the thread makes, if the system can do that.</summary>
     private void GiveUp(int attempt)
     {
         lock (_gate)
         {
-            // Under the lock the thread stays within the call.
+            // Under the lock, because the thread cannot leave the call then.
             if (_thread is null || Kernel32.CancelSynchronousIo(_thread) != 0 || attempt == MostAttempts)
             {
                 return;

@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Calls of Windows. Each is described on the Win32 page of its name.</summary>
+/// <summary>Calls of Windows. The Win32 page of the same name describes each.</summary>
 internal static unsafe partial class Kernel32
 {
     private const string Library = "kernel32.dll";
@@ -27,7 +27,7 @@ internal static unsafe partial class Kernel32
     internal const int ERROR_IO_DEVICE = 1117;
     internal const int ERROR_USER_MAPPED_FILE = 1224;
 
-    /// <summary>What an overlapped says while the system has it.</summary>
+    /// <summary>The status in an OVERLAPPED while the call is running.</summary>
     internal const int STATUS_PENDING = 0x103;
 
     internal const uint GENERIC_READ = 0x80000000;
@@ -133,7 +133,7 @@ internal static unsafe partial class Kernel32
     [LibraryImport(Library, EntryPoint = "GetCurrentThreadId")]
     internal static partial uint GetCurrentThreadId();
 
-    /// <summary>A thread's handle is closed as a file's is.</summary>
+    /// <summary>OpenThread. The handle is closed by CloseHandle, as a file's is.</summary>
     [LibraryImport(Library, EntryPoint = "OpenThread", SetLastError = true)]
     internal static partial SafeFileHandle OpenThread(uint access, int inherits, uint thread);
 

@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Calls of Windows below Win32. Each is described on the page of its name in the documentation of Windows drivers.</summary>
+/// <summary>Calls of Windows below Win32. The page of the same name in the documentation of Windows drivers describes each.</summary>
 internal static unsafe partial class NtDll
 {
     internal const int FileModeInformation = 16;
@@ -8,14 +8,14 @@ internal static unsafe partial class NtDll
     internal const uint FILE_NO_INTERMEDIATE_BUFFERING = 8;
     internal const uint FLUSH_FLAGS_FILE_DATA_SYNC_ONLY = 4;
 
-    /// <summary>IO_STATUS_BLOCK: the status, and what it says more of.</summary>
+    /// <summary>The number of members of IO_STATUS_BLOCK: Status and Information.</summary>
     internal const int StatusMembers = 2;
 
     internal const int STATUS_NOT_IMPLEMENTED = unchecked((int)0xC0000002);
 
     private const string Library = "ntdll.dll";
 
-    /// <summary>Not so in Wine 8.</summary>
+    /// <summary>Whether NtFlushBuffersFileEx exists; Wine 8 lacks it.</summary>
     internal static bool HasFlushBuffersFileEx { get; } = NativeLibrary.TryLoad(Library, out nint library)
         && NativeLibrary.TryGetExport(library, "NtFlushBuffersFileEx", out _);
 

@@ -4,49 +4,50 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Windows: ReadFile and WriteFile with one overlapped for the life of the file. A read is begun on the caller's thread and finishes there
-/// where the system has the data; else a waiting thread waits for its end. Writes and syncs, which Windows may perform within the call, are
-/// made by the waiting threads: a flush never writes, and no thread of the application's pool waits for it. A read of a pipe may wait for
-/// as long as the other side likes, so no thread of its own waits for that, but the runtime's registered waits.
+/// Windows: ReadFile and WriteFile with one OVERLAPPED for the life of the file. A read begins on the caller's thread and finishes there if
+/// the system has the data; otherwise a waiting thread waits for its end. Windows may perform writes and syncs within the call, so waiting
+/// threads make them: a flush never writes on its caller's thread, and no thread of the application's pool waits. A read of a pipe may last
+/// as long as the other side likes, so it is awaited by a registered wait of the runtime's instead of a waiting thread.
 /// </summary>
 /// <remarks>
-/// Every call has an event with its low bit set, so no completion port is told of its end, whoever the handle is bound to
-/// (GetQueuedCompletionStatus): the end is always waited for, once, and by one thread. Windows cancels what a thread has begun when that
-/// thread ends. Whoever asked for a read that was canceled so asks again, and no thread ends before a write of its own does.
+/// Every call has an event with its low bit set, so no completion port gets a packet, whatever the handle is bound to
+/// (GetQueuedCompletionStatus). One thread waits for the end, once. Windows cancels the calls of a thread that ends. A read that was
+/// canceled so is run again by its owner, and a thread that has begun a write waits for its end.
 /// </remarks>
-/// <param name="handle">Open with FILE_FLAG_OVERLAPPED.</param>
-/// <param name="path">The path that it was opened by; <see langword="null"/> for a handle of the caller's.</param>
-/// <param name="properties">What it is.</param>
-/// <param name="calls">Other calls than the system's, for tests.</param>
+/// <param name="handle">The handle, open with FILE_FLAG_OVERLAPPED.</param>
+/// <param name="path">The path that the file was opened by; <see langword="null"/> for a handle of the caller's.</param>
+/// <param name="properties">The properties of the file at opening.</param>
+/// <param name="calls">The system calls; tests replace them.</param>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path, FileProperties properties, WindowsCalls? calls = null)
     : OpenedFile(handle, path, properties)
 {
     private readonly WindowsCalls _calls = calls ?? WindowsCalls.Default;
 
-    // Of the one operation under way, for the life of the file. Its address never changes.
+    // The OVERLAPPED of the one running operation, for the life of the file. Pinned: its address never changes. Also the lock of the
+    // canceled generation.
     private readonly NativeOverlapped[] _overlapped = GC.AllocateArray<NativeOverlapped>(1, pinned: true);
 
-    // Its call is under way, and nobody waits for its end yet. Owned as the operation is.
+    // The call is running, and nobody waits for its end yet. Owned as the operation is.
     private bool _isBegun;
 
-    // Written by whoever performs the one operation under way: whether the next sync has to cover a name, too; whether NtFlushBuffersFileEx
-    // has not failed for this file.
+    // Written by whoever performs the one running operation. _hasSynced: FlushFileBuffers has succeeded, which covers a new file's name.
+    // _syncsData: NtFlushBuffersFileEx has not failed for this file.
     private bool _hasSynced;
     private bool _syncsData = true;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Overlapped;
 
-    /// <summary>Is set when a call ends.</summary>
+    /// <summary>Set when a call ends.</summary>
     internal ManualResetEvent Ended { get; } = new(initialState: false);
 
-    // ReadFileScatter would take many, but only pages of memory, and only unbuffered.
+    // ReadFileScatter takes more, but only whole pages, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
 
-    // One view of the system's cache: a read that crosses two costs more.
+    // The size of a view of the system's cache: a read that touches two views costs more.
     internal override int ReadAlignment => CanSeek ? 256 * 1024 : 1;
 
-    // More would make no write faster.
+    // Larger segments make no write faster.
     internal override int LargestWriteSegment => 512 * 1024;
 
     internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => WindowsDirectCalls.Begin(this, _calls, isWriter);
@@ -68,8 +69,8 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
         else
         {
-            // Not within this call, whose caller may start the next one; and the threads of the pool do not end while a read that they have
-            // begun waits.
+            // Not on this thread: the caller may start the next operation after this call. A pool thread does not end while a read that it
+            // has begun is pending.
             ThreadPool.UnsafeQueueUserWorkItem(static started => ((IWaitingCall)started).Perform(), operation, preferLocal: false);
         }
     }
@@ -91,14 +92,14 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
 
     internal override void Release(bool closeHandle)
     {
-        // The event would be the finalizer's, and many files have as many.
+        // Otherwise the finalizer would close the event, and many files have as many events.
         Ended.Dispose();
         base.Release(closeHandle);
     }
 
     /// <summary>
-    /// Performs the operation, or waits for the end of what was begun of it, and completes it. On a waiting thread; for a read of a pipe,
-    /// which is not waited for here, on one of the pool.
+    /// Performs the operation, or waits for the end of the call that has begun, and completes it. Called on a waiting thread; for a read of
+    /// a pipe, which is not waited for here, on a pool thread.
     /// </summary>
     internal override void Perform(FileRequest request)
     {
@@ -120,13 +121,14 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
 
     private NativeOverlapped* Overlapped => (NativeOverlapped*)Unsafe.AsPointer(ref _overlapped[0]);
 
-    /// <summary>Has a read that is under way completed by a thread of the pool when it ends.</summary>
+    /// <summary>Makes a pool thread complete the running read when it ends.</summary>
     private void AwaitEnd(FileRequest operation)
         => ThreadPool.UnsafeRegisterWaitForSingleObject(
             Ended, static (read, _) => ((FileRequest)read!).OnReady(), operation, Timeout.Infinite, executeOnlyOnce: true);
 
     /// <summary>
-    /// Makes the call, unless that was done, and records what came of it. <see langword="false"/>: it is under way, and is not waited for.
+    /// Makes the call, unless it has begun, and records the result. Returns <see langword="false"/> if it is running and
+    /// <paramref name="waits"/> is not set.
     /// </summary>
     private bool TryFinish(FileRequest operation, bool waits)
     {
@@ -163,20 +165,20 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
             return operation.Kind == FileRequestKind.Sync ? Sync() : Kernel32.ERROR_SUCCESS;
         }
 
-        // All ones is the end of the file (WriteFile).
+        // An offset of all ones means the end of the file (WriteFile).
         long offset = !CanSeek ? 0 : Appends && operation.Kind == FileRequestKind.Write ? -1 : operation.Offset;
         ref readonly TransferBuffer buffer = ref operation.BufferAt(0);
         int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, Overlapped, Ended);
         if (error == Kernel32.ERROR_IO_PENDING && operation.IsCancelWanted)
         {
-            // Whoever canceled it may have found no call: it looks for one only after it has said so.
+            // A cancellation sets the generation first and calls CancelIoEx then, which may have found no call yet.
             CancelCall();
         }
 
         return error;
     }
 
-    /// <summary>Records what the answer of a call means.</summary>
+    /// <summary>Records the result of the call.</summary>
     private void Finish(FileRequest operation, int error)
     {
         bool reads = operation.Kind == FileRequestKind.Read;
@@ -187,13 +189,13 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
                 operation.PerformStep();
                 break;
             case Kernel32.ERROR_SUCCESS when reads && transferred == 0 && !CanSeek && WindowsCalls.IsPipeThatGoesOn(Handle):
-                // Somebody has written nothing into the pipe, which is a message, and no end of it: the owner asks again.
+                // Somebody has written 0 bytes into the pipe. That is a message, and not the end: the owner runs the read again.
                 operation.FinishCanceled();
                 break;
             case Kernel32.ERROR_SUCCESS:
             case Kernel32.ERROR_MORE_DATA when reads:
             case Kernel32.ERROR_OPERATION_ABORTED when transferred > 0:
-                // The driver of a serial port counts what has moved until it was called off.
+                // The driver of a serial port reports the bytes that were transferred before the cancellation.
                 operation.Finish(transferred);
                 break;
             case Kernel32.ERROR_HANDLE_EOF or Kernel32.ERROR_BROKEN_PIPE or Kernel32.ERROR_PIPE_NOT_CONNECTED when reads:
@@ -212,7 +214,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     {
         if (!CanSeek)
         {
-            // FlushFileBuffers on a named pipe waits until the other side has read everything, and a device has nothing to flush.
+            // FlushFileBuffers on a named pipe waits until the other side has read everything; a device has nothing to flush.
             return Kernel32.ERROR_SUCCESS;
         }
 
@@ -224,7 +226,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
                 return Kernel32.ERROR_SUCCESS;
             }
 
-            // This file's system does not know the call, or it has failed, which the other call then tells.
+            // The file system does not support the call, or the sync has failed: FlushFileBuffers reports it then.
             _syncsData = false;
             FilePipeMetrics.FellBack("NtFlushBuffersFileEx", status);
         }
@@ -242,7 +244,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
         catch (ObjectDisposedException)
         {
-            // It has ended, or does so with the handle.
+            // The call has ended, or ends with the handle.
         }
     }
 }

@@ -2,22 +2,22 @@ using System.Security.AccessControl;
 
 namespace Pipelines.File.IO;
 
-/// <summary>Opens files on Windows.</summary>
+/// <summary>How files are opened on Windows.</summary>
 internal static class OverlappedOpening
 {
-    /// <summary>Paths from this length on need the \\?\ prefix (MAX_PATH).</summary>
+    /// <summary>Paths of at least this length, characters, need the \\?\ prefix (MAX_PATH).</summary>
     private const int MaxShortPath = 260;
 
     /// <summary>
-    /// Whether a file that is opened by path is opened for overlapped I/O. Where the choice is the library's it is not a device by itself
-    /// (\\.\PhysicalDrive0, \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, tells their length. And
-    /// it is not inheritable: a child process makes ordinary calls, which an overlapped handle answers before the bytes have moved.
+    /// Whether a file that is opened by path is opened for overlapped I/O. With Auto this is not so for a device (\\.\PhysicalDrive0,
+    /// \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, gets their length. And it is not so for an
+    /// inheritable handle: a child process makes ordinary calls, which return on an overlapped handle before the bytes are transferred.
     /// </summary>
     internal static bool IsFor(in FileToOpen file)
         => file.Backend == FilePipeBackend.Overlapped
             || (file.Backend == FilePipeBackend.Auto && (file.Share & FileShare.Inheritable) == 0 && !IsDevice(file.Path));
 
-    /// <summary>Whether the path is that of a device rather than of a file on one, or of a pipe: \\.\NAME or \\?\NAME.</summary>
+    /// <summary>Whether the path is a device's, and not that of a file on one or of a pipe: \\.\NAME or \\?\NAME.</summary>
     internal static bool IsDevice(string fullPath)
         => (fullPath.StartsWith(@"\\.\", StringComparison.Ordinal) || fullPath.StartsWith(@"\\?\", StringComparison.Ordinal))
             && fullPath.AsSpan(@"\\.\".Length).IndexOfAny('\\', '/') < 0;
@@ -35,8 +35,8 @@ internal static class OverlappedOpening
     }
 
     /// <summary>
-    /// Opens or makes a file that every write is appended to, without FILE_FLAG_OVERLAPPED: a handle without the right to write elsewhere
-    /// (File Access Rights Constants).
+    /// Opens or creates a file for appending, without FILE_FLAG_OVERLAPPED: the handle has no right to write elsewhere (File Access Rights
+    /// Constants).
     /// </summary>
     [SupportedOSPlatform("windows")]
     internal static SafeFileHandle OpenForAppending(string fullPath, FileShare share, FileOptions options)
@@ -44,7 +44,7 @@ internal static class OverlappedOpening
             FileMode.OpenOrCreate, FileSystemRights.AppendData | FileSystemRights.Synchronize, share, bufferSize: 1,
                 options & ~FileOptions.Asynchronous, fileSecurity: null).SafeFileHandle;
 
-    /// <summary>The path with the prefix that a long one needs, and one whose last character Windows would take away.</summary>
+    /// <summary>Returns the path with the \\?\ prefix if it is long, or if Windows would remove its last character.</summary>
     internal static string Extended(string fullPath)
     {
         if ((fullPath.Length < MaxShortPath && fullPath[^1] is not (' ' or '.')) || fullPath.StartsWith(@"\\?\", StringComparison.Ordinal)

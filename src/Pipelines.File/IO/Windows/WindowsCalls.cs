@@ -1,15 +1,15 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The calls of Windows that <see cref="OverlappedFile"/> makes, each with its Win32 error, 0 for TRUE. Tests replace them to make a call
-/// fail, return short, or finish at once where the system would not.
+/// The system calls of <see cref="OverlappedFile"/>. Each returns its Win32 error, 0 for TRUE. Tests override them to make a call fail,
+/// return less, or finish at once.
 /// </summary>
 internal unsafe class WindowsCalls
 {
     internal static WindowsCalls Default { get; } = new();
 
     /// <summary>
-    /// Begins one call, of which no completion port is told: the lowest bit of its event keeps the end from it (GetQueuedCompletionStatus).
+    /// Begins one call. The lowest bit of its event is set, so that no completion port gets a packet (GetQueuedCompletionStatus).
     /// </summary>
     [SupportedOSPlatform("windows")]
     internal int Begin(FileRequestKind kind, SafeFileHandle file, nint buffer, uint count, long offset, NativeOverlapped* overlapped,
@@ -24,17 +24,17 @@ internal unsafe class WindowsCalls
         return kind == FileRequestKind.Read ? Read(file, buffer, count, overlapped) : Write(file, buffer, count, overlapped);
     }
 
-    /// <summary>ReadFile. Where it has ended, the overlapped has the count.</summary>
+    /// <summary>ReadFile. If the call has ended, the OVERLAPPED has the number of bytes.</summary>
     internal virtual int Read(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         => Answer(Kernel32.ReadFile(file, buffer, count, null, overlapped));
 
-    /// <summary>WriteFile. Likewise.</summary>
+    /// <summary>WriteFile, in the same way.</summary>
     internal virtual int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
         => Answer(Kernel32.WriteFile(file, buffer, count, null, overlapped));
 
     /// <summary>
-    /// GetOverlappedResult: waits for a call that was answered with ERROR_IO_PENDING. What is waited for is the event: the caller may have
-    /// closed the handle.
+    /// GetOverlappedResult: waits for a call that returned ERROR_IO_PENDING. It waits for the event, so the caller may have closed the
+    /// handle.
     /// </summary>
     [SupportedOSPlatform("windows")]
     internal virtual int Wait(SafeFileHandle file, NativeOverlapped* overlapped)
@@ -50,7 +50,8 @@ internal unsafe class WindowsCalls
     }
 
     /// <summary>
-    /// CancelIoEx. Nothing to cancel is no error that matters: the operation has ended, or is about to be asked for again.
+    /// CancelIoEx. Errors are ignored: if no call was found, the operation has ended, or has not begun and looks for the cancellation
+    /// itself.
     /// </summary>
     internal virtual void Cancel(SafeFileHandle file, NativeOverlapped* overlapped) => _ = Kernel32.CancelIoEx(file, overlapped);
 
@@ -58,8 +59,8 @@ internal unsafe class WindowsCalls
     internal virtual int Sync(SafeFileHandle file) => Answer(Kernel32.FlushFileBuffers(file));
 
     /// <summary>
-    /// NtFlushBuffersFileEx with FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, fdatasync(2) for NTFS: the bytes, and of the metadata what is needed to
-    /// find them. An NTSTATUS, 0 for success.
+    /// NtFlushBuffersFileEx with FLUSH_FLAGS_FILE_DATA_SYNC_ONLY, the fdatasync(2) of NTFS: writes the bytes, and the metadata that is
+    /// needed to find them. Returns an NTSTATUS, 0 for success.
     /// </summary>
     internal virtual int SyncData(SafeFileHandle file)
     {
@@ -69,8 +70,8 @@ internal unsafe class WindowsCalls
     }
 
     /// <summary>
-    /// SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: also where others have the file open that is
-    /// replaced.
+    /// SetFileInformationByHandle with FileRenameInfoEx and FILE_RENAME_FLAG_POSIX_SEMANTICS: works even if others have the replaced file
+    /// open.
     /// </summary>
     internal virtual int Rename(SafeFileHandle file, string to, bool replaces)
     {
@@ -82,7 +83,7 @@ internal unsafe class WindowsCalls
             information->NameBytes = (uint)(to.Length * sizeof(char));
             to.CopyTo(new Span<char>(&information->Name, to.Length));
 
-            // The file is open for writing, and a rename needs another right.
+            // A rename needs the right DELETE, which the handle for writing lacks.
             using SafeFileHandle renamable = Kernel32.ReOpenFile(file, Kernel32.DELETE, (uint)(FileShare.ReadWrite | FileShare.Delete), 0);
             return renamable.IsInvalid ? Marshal.GetLastPInvokeError()
                 : Answer(Kernel32.SetFileInformationByHandle(renamable, Kernel32.FileRenameInfoEx, start, (uint)bytes.Length));
@@ -93,7 +94,7 @@ internal unsafe class WindowsCalls
     internal virtual int Move(string from, string to, bool replaces)
         => Answer(Kernel32.MoveFileEx(from, to, Kernel32.MOVEFILE_WRITE_THROUGH | (replaces ? Kernel32.MOVEFILE_REPLACE_EXISTING : 0)));
 
-    /// <summary>FlushFileBuffers of a folder, where that is allowed.</summary>
+    /// <summary>FlushFileBuffers of a folder, if the user may do that.</summary>
     internal virtual int SyncFolder(string path)
     {
         using SafeFileHandle folder = Kernel32.CreateFile(
@@ -102,7 +103,7 @@ internal unsafe class WindowsCalls
         return folder.IsInvalid ? Marshal.GetLastPInvokeError() : Answer(Kernel32.FlushFileBuffers(folder));
     }
 
-    /// <summary>GetFileInformationByHandleEx with FileBasicInfo; 0 for what has no attributes.</summary>
+    /// <summary>GetFileInformationByHandleEx with FileBasicInfo; 0 if the file has no attributes.</summary>
     internal virtual FileAttributes AttributesOf(SafeFileHandle file)
     {
         try
@@ -118,7 +119,7 @@ internal unsafe class WindowsCalls
     /// <summary>NtQueryInformationFile with FileModeInformation: whether it was opened with FILE_FLAG_NO_BUFFERING.</summary>
     internal static bool IsUnbuffered(SafeFileHandle file) => (ModeOf(file) & NtDll.FILE_NO_INTERMEDIATE_BUFFERING) != 0;
 
-    /// <summary>ReOpenFile with FILE_FLAG_NO_BUFFERING: the same file once more, past the system's cache.</summary>
+    /// <summary>ReOpenFile with FILE_FLAG_NO_BUFFERING: opens the same file once more, without the system's cache.</summary>
     internal virtual int OpenUnbuffered(SafeFileHandle file, bool isWriter, out SafeFileHandle unbuffered)
     {
         uint flags = Kernel32.FILE_FLAG_NO_BUFFERING | Kernel32.FILE_FLAG_OVERLAPPED
@@ -128,10 +129,10 @@ internal unsafe class WindowsCalls
         return Answer(unbuffered.IsInvalid ? 0 : 1);
     }
 
-    /// <summary>PeekNamedPipe: a pipe that has not come to its end. A socket is none.</summary>
+    /// <summary>PeekNamedPipe: whether the handle is a pipe that has not ended. <see langword="false"/> for a socket.</summary>
     internal static bool IsPipeThatGoesOn(SafeFileHandle file) => Kernel32.PeekNamedPipe(file, null, 0, null, null, null) != 0;
 
-    /// <summary>How it was opened; 0 where the system does not tell.</summary>
+    /// <summary>The mode of the handle (FileModeInformation); 0 if the system does not report it.</summary>
     private static uint ModeOf(SafeFileHandle file)
     {
         nint* status = stackalloc nint[NtDll.StatusMembers];
@@ -139,7 +140,7 @@ internal unsafe class WindowsCalls
         return NtDll.QueryInformationFile(file, status, &mode, sizeof(uint), NtDll.FileModeInformation) == 0 ? mode : 0;
     }
 
-    // A call that fails and names no error would look like success.
+    // A failed call without an error code would look like success.
     private static int Answer(int result)
         => result != 0 ? Kernel32.ERROR_SUCCESS : Marshal.GetLastPInvokeError() is int error and not 0 ? error : Kernel32.ERROR_GEN_FAILURE;
 }

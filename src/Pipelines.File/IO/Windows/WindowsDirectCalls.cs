@@ -1,14 +1,14 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Windows: the file is opened a second time, by its handle, with FILE_FLAG_NO_BUFFERING. Whole blocks go there, and the rest of a writer's
-/// to the first handle. So each of the two has to let others do what the other one does: <see cref="FileOpening.ShareFor"/>.
+/// Windows: the file is opened a second time, by its handle, with FILE_FLAG_NO_BUFFERING. Whole blocks use that handle, and a writer's
+/// other bytes the first one. So the share mode of each handle must allow the access of the other: <see cref="FileOpening.ShareFor"/>.
 /// </summary>
 [SupportedOSPlatform("windows")]
 internal sealed unsafe class WindowsDirectCalls(WindowsCalls calls, SafeFileHandle cached, SafeFileHandle direct, string? path)
     : DirectCalls
 {
-    // Set when a call of this thread ends.
+    // Set when a call of the current thread ends.
     [ThreadStatic]
     private static ManualResetEvent? s_ended;
 
@@ -18,7 +18,7 @@ internal sealed unsafe class WindowsDirectCalls(WindowsCalls calls, SafeFileHand
         int error = calls.OpenUnbuffered(file.Handle, isWriter, out SafeFileHandle direct);
         return error switch
         {
-            // A multiple of the sector of every common device.
+            // LeastBlock is a multiple of the sector of every common device.
             Kernel32.ERROR_SUCCESS
                 => new(calls, file.Handle, direct, file.Path) { OffsetBlock = DirectFile.LeastBlock, MemoryBlock = DirectFile.LeastBlock },
             Kernel32.ERROR_INVALID_PARAMETER or Kernel32.ERROR_NOT_SUPPORTED or Kernel32.ERROR_INVALID_FUNCTION
@@ -32,7 +32,7 @@ internal sealed unsafe class WindowsDirectCalls(WindowsCalls calls, SafeFileHand
         SafeFileHandle handle = isDirect ? direct : cached;
         s_ended ??= new ManualResetEvent(initialState: false);
 
-        // ReadFileScatter would take many pieces, but only of a page each.
+        // ReadFileScatter takes several buffers, but only of one page each.
         long moved = 0;
         for (int i = 0; i < count; i++)
         {
