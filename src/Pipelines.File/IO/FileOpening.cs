@@ -238,7 +238,7 @@ internal static class FileOpening
         }
     }
 
-    // The next two use fcntl(2). Linux only: elsewhere its variadic argument is passed differently.
+    // RequireAccess and IsAppending use fcntl(2). Linux only: elsewhere its variadic argument is passed differently.
 
     private static void RequireAccess(SafeFileHandle handle, FileAccess access)
     {

@@ -84,8 +84,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     internal long Length { get; private set; }
 
     /// <summary>
-    /// A write that is performed as a sync is (<see cref="WaitKind.Sync"/>): a sync follows, so one thread does both, or the write may wait
-    /// for whoever reads the file.
+    /// Whether a write is performed as a sync is (<see cref="WaitKind.Sync"/>): because a sync follows, so that one thread does both, or
+    /// because it may wait for whoever reads the file.
     /// </summary>
     internal bool NeedsOwnThread { get; set; }
 

@@ -4,8 +4,8 @@ using Pipelines.File.Writing;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// One open file, and how its bytes are transferred: the boundary between reader and writer and the operating system. It does not know
-/// reader and writer, only requests.
+/// One open file, and how its bytes are transferred: the boundary between the reader or writer and the operating system. It knows neither
+/// of them, only requests.
 /// </summary>
 internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
 {
@@ -56,7 +56,8 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal virtual bool EndsWrites => true;
 
     /// <summary>
-    /// The length of every read must be a multiple of this, bytes, even at the end of the file. More than 1 for direct I/O.
+    /// The length of a read should be a multiple of this, bytes, even at the end of the file; for a disk on Windows it must be. More than 1
+    /// for direct I/O and for such a disk.
     /// </summary>
     internal virtual int ReadGranularity => 1;
 
@@ -146,21 +147,21 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>
     /// Makes the pages of later reads and writes leave the page cache, if the system supports that. Called before the first operation.
     /// </summary>
-    /// <param name="isWriter">Whether it is written, and not read.</param>
+    /// <param name="isWriter">Whether the file is written, and not read.</param>
     internal virtual void DropBehind(bool isWriter)
     {
     }
 
     /// <summary>Begins direct I/O. Called before the first operation.</summary>
-    /// <param name="isWriter">Whether it is written, and not read.</param>
+    /// <param name="isWriter">Whether the file is written, and not read.</param>
     /// <param name="isOwn">Whether nobody else uses the handle; if not, the file is opened a second time.</param>
     /// <exception cref="NotSupportedException">The file system has no direct I/O, or this library has none for the back end.</exception>
     /// <exception cref="IOException">The file could not be opened a second time.</exception>
-    /// <exception cref="UnauthorizedAccessException">The same, where the system denies access.</exception>
+    /// <exception cref="UnauthorizedAccessException">The same, and the system denies access.</exception>
     internal virtual DirectCalls BeginDirect(bool isWriter, bool isOwn)
         => throw DirectFile.NotHere(Kind, Path);
 
-    /// <summary>Throws if an offset is given and the file cannot seek; it is released first.</summary>
+    /// <summary>Throws if the offset is not 0 and the file cannot seek; the file is released first.</summary>
     /// <param name="offset">The offset, bytes.</param>
     /// <param name="options">The type whose Offset it is, for the message.</param>
     /// <param name="closeHandle">Whether releasing closes the file.</param>

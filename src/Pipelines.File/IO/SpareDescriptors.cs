@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Keeps files open that nobody uses at the moment.</summary>
+/// <summary>A cache that keeps files open that nobody uses at the moment.</summary>
 internal interface ISpareDescriptors
 {
     /// <summary>Stops keeping them, and closes those that are unused. Returns <see langword="false"/> if none was kept.</summary>

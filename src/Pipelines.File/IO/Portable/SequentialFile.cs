@@ -273,7 +273,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
     {
         lock (_gate)
         {
-            // Under the lock, because the thread cannot leave the call then.
+            // Under the lock, so that the thread cannot begin another call meanwhile.
             if (_thread is null || Kernel32.CancelSynchronousIo(_thread) != 0 || attempt == MostAttempts)
             {
                 return;

@@ -46,7 +46,7 @@ internal static unsafe class LinuxOpening
             // the file is new unless it is the one that was there before.
             bool isNew = isMade || (file.MayMake && properties.IdentityOf(handle) != before.Identity);
 
-            // Only a regular file can be truncated.
+            // Files that are not regular cannot be truncated, and need not be.
             bool empties = !isMade && file.Mode is FileMode.Create or FileMode.Truncate;
             bool isReady = (!empties || !properties.IsRegular || Libc.FTruncate(handle, 0) == 0)
                 && (file.PreallocationSize == 0 || TryAllocate(handle, file));

@@ -14,7 +14,7 @@ internal sealed unsafe class UnixDirectCalls(UnixCalls calls, SafeFileHandle han
     // volatile: threads that make direct calls at once all write the same value.
     private volatile bool _isDirect;
 
-    // File offsets: the begin of the first and the end of the last page that was filled through the cache and may have to be dropped; -1:
+    // File offsets: the start of the first and the end of the last page that was filled through the cache and may have to be dropped; -1:
     // none. Owned by the thread that makes cached calls; there is one at a time.
     private long _firstFilled = -1;
     private long _filledEnd;
