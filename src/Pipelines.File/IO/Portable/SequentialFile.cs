@@ -5,8 +5,8 @@ namespace Pipelines.File.IO;
 /// <summary>
 /// A file that cannot seek, by .NET's blocking calls, which may block as long as the other side likes. So each such file has a thread of
 /// its own, which ends when it has been idle for some seconds. A read reads into memory of the file's own, so a request can be canceled at
-/// once, and its memory returns to its owner; the next request gets the bytes. On Windows CancelSynchronousIo cancels a call that nobody
-/// waits for any more.
+/// once, and its memory returns to its owner; the next request gets the bytes. On Windows CancelSynchronousIo ends a write that is
+/// canceled, and any call when the file is released.
 /// </summary>
 internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {

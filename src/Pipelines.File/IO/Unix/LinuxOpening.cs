@@ -101,8 +101,8 @@ internal static unsafe class LinuxOpening
     }
 
     /// <summary>
-    /// Reserves space, and keeps the length. As in the runtime only a lack of space is an error; any other error means that the file system
-    /// cannot reserve space.
+    /// Reserves space, and keeps the length. As in the runtime only a lack of space is an error, which also removes the file; any other
+    /// error means that the file system cannot reserve space.
     /// </summary>
     private static bool TryAllocate(SafeFileHandle handle, in FileToOpen file)
     {
