@@ -6,8 +6,8 @@ using Microsoft.CodeAnalysis.Diagnostics;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>
-/// Finds uses of a buffer in the statements behind the AdvanceTo that was given a position of it, in the same block, up to where it is
-/// assigned again. Other paths are let be.
+/// Finds uses of a buffer after an AdvanceTo that was given a position of it: in later statements of the same block, until the buffer is
+/// assigned again. It does not look at other paths.
 /// </summary>
 internal static class BufferUsedBehindAdvanceRule
 {
@@ -26,7 +26,7 @@ internal static class BufferUsedBehindAdvanceRule
         HashSet<ISymbol> buffers = new(SymbolEqualityComparer.Default);
         foreach (IdentifierNameSyntax name in call.ArgumentList.DescendantNodes().OfType<IdentifierNameSyntax>())
         {
-            // Of another sequence only the length may be asked.
+            // A sequence of which the arguments use only the length may be another one than the buffer.
             if (name.Parent is not MemberAccessExpressionSyntax { Name.Identifier.Text: "Length" }
                 && BufferOf(name, model, context.CancellationToken) is { } buffer)
             {
@@ -34,7 +34,7 @@ internal static class BufferUsedBehindAdvanceRule
             }
         }
 
-        foreach (SyntaxNode node in Behind(statement).SelectMany(
+        foreach (SyntaxNode node in StatementsAfter(statement).SelectMany(
             one => one.DescendantNodesAndSelf(child => child is not (AnonymousFunctionExpressionSyntax or LocalFunctionStatementSyntax))))
         {
             switch (node)
@@ -61,7 +61,7 @@ internal static class BufferUsedBehindAdvanceRule
         }
     }
 
-    /// <summary>The local or parameter whose buffer a name stands for: a sequence, or a ReadResult whose Buffer is asked for.</summary>
+    /// <summary>The local or parameter that a name uses as a buffer: a byte sequence, or a ReadResult whose Buffer is read.</summary>
     private static ISymbol? BufferOf(IdentifierNameSyntax name, SemanticModel model, CancellationToken cancellationToken)
     {
         ISymbol? symbol = model.GetSymbolInfo(name, cancellationToken).Symbol;
@@ -80,7 +80,7 @@ internal static class BufferUsedBehindAdvanceRule
     private static bool IsOfNameOf(IdentifierNameSyntax name)
         => name.Parent?.Parent?.Parent is InvocationExpressionSyntax { Expression: IdentifierNameSyntax { Identifier.Text: "nameof" } };
 
-    private static IEnumerable<StatementSyntax> Behind(StatementSyntax statement)
+    private static IEnumerable<StatementSyntax> StatementsAfter(StatementSyntax statement)
         => statement.Parent switch
         {
             BlockSyntax block => block.Statements.SkipWhile(one => one != statement).Skip(1),

@@ -4,7 +4,7 @@ using Microsoft.CodeAnalysis.CSharp.Syntax;
 
 namespace Pipelines.File.Analyzers;
 
-/// <summary>Asks about types and methods by name, so that it works for every version of the library.</summary>
+/// <summary>Recognizes types and methods by name, so that the rules work with every version of the library.</summary>
 internal static class KnownTypes
 {
     internal static bool Is(this ITypeSymbol? type, string nameSpace, string name)
@@ -50,7 +50,7 @@ internal static class KnownTypes
             or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
             ?? node.SyntaxTree.GetRoot();
 
-    /// <summary>Whether a call is one of the library's ReadLinesAsync, or gives some of its lines.</summary>
+    /// <summary>Whether a call is the library's ReadLinesAsync, or a LINQ method on it that returns some of its lines.</summary>
     internal static bool IsReadLines(ExpressionSyntax expression, SemanticModel model, CancellationToken cancellationToken)
         => Unwrap(expression) is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call
             && (access.Name.Identifier.Text is "Where" or "Skip" or "SkipWhile" or "Take" or "TakeWhile"

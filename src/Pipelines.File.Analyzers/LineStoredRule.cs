@@ -7,8 +7,8 @@ using Microsoft.CodeAnalysis.Diagnostics;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>
-/// Finds lines of ReadLinesAsync that are put into something that outlives the step of the loop: a collection, a field, a local from
-/// outside, a result.
+/// Finds lines of ReadLinesAsync that are stored in something that outlives the step of the loop: a collection, a field, a local outside
+/// the loop, a return value.
 /// </summary>
 internal static class LineStoredRule
 {
@@ -54,7 +54,7 @@ internal static class LineStoredRule
     private static bool IsStored(
         IdentifierNameSyntax name, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
     {
-        // A part of a line is of the same memory.
+        // A slice of a line refers to the same memory.
         ExpressionSyntax line = name;
         while (line.Parent is MemberAccessExpressionSyntax { Name.Identifier.Text: "Slice", Parent: InvocationExpressionSyntax slice })
         {
@@ -63,20 +63,20 @@ internal static class LineStoredRule
 
         switch (line.Parent)
         {
-            // Only where the method takes lines: List<ReadOnlySequence<byte>>.Add, and not a method that copies.
+            // Only a collection of lines, such as List<ReadOnlySequence<byte>>: another method of that name may copy the line.
             case ArgumentSyntax { Parent.Parent: InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call }
                 when s_storing.Contains(access.Name.Identifier.Text):
-                return !IsOfStep(access.Expression, loop, model, cancellationToken)
+                return !IsLocalToStep(access.Expression, loop, model, cancellationToken)
                     && model.GetSymbolInfo(call, cancellationToken).Symbol
                         is IMethodSymbol { ContainingType: INamedTypeSymbol { IsGenericType: true } type }
                     && (type.ContainingNamespace.ToDisplayString().StartsWith("System.Collections", StringComparison.Ordinal)
                         || type.Is("System.Threading.Channels", "ChannelWriter"))
                     && type.TypeArguments.Any(argument => argument.IsByteSequence());
             case ReturnStatementSyntax statement:
-                // The loop ends with it, and with the loop the reader.
+                // Returning from the method ends the loop, which by default completes the reader: the line is not valid any more.
                 return KnownTypes.BodyAround(statement) == KnownTypes.BodyAround(loop);
             case AssignmentExpressionSyntax { Parent: not InitializerExpressionSyntax } assignment when assignment.Right == line:
-                return !IsOfStep(assignment.Left, loop, model, cancellationToken)
+                return !IsLocalToStep(assignment.Left, loop, model, cancellationToken)
                     && model.GetSymbolInfo(assignment.Left, cancellationToken).Symbol switch
                     {
                         ILocalSymbol => true,
@@ -89,9 +89,9 @@ internal static class LineStoredRule
     }
 
     /// <summary>
-    /// Whether it is, or belongs to, a local of the loop's body, which is gone when the next line comes, for all that is known.
+    /// Whether the place is, or belongs to, a local of the loop's body, which is assumed not to live until the next line.
     /// </summary>
-    private static bool IsOfStep(
+    private static bool IsLocalToStep(
         ExpressionSyntax place, ForEachStatementSyntax loop, SemanticModel model, CancellationToken cancellationToken)
     {
         while (place is MemberAccessExpressionSyntax or ElementAccessExpressionSyntax)

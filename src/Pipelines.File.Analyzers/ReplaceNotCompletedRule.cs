@@ -7,8 +7,8 @@ using Microsoft.CodeAnalysis.Operations;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>
-/// Finds a local writer that is made with Replace and disposed, and that nothing in the method completes or aborts. One that goes anywhere
-/// else, where it may be completed, is let be.
+/// Finds a local writer that is created with Replace and disposed, and that the method neither completes nor aborts. A writer that is
+/// passed to code that may complete it is not reported.
 /// </summary>
 internal static class ReplaceNotCompletedRule
 {
@@ -57,7 +57,7 @@ internal static class ReplaceNotCompletedRule
             ? task.TypeArguments[0]
             : method.ReturnType).Is("Pipelines.File", "FilePipeWriter");
 
-    /// <summary>Whether the options have Replace, written here or where the local was made that is passed.</summary>
+    /// <summary>Whether the options set Replace, in this expression or in the initializer of the local that it names.</summary>
     private static bool HasReplace(ExpressionSyntax options, SemanticModel model, CancellationToken cancellationToken)
     {
         InitializerExpressionSyntax? initializer = options switch
@@ -96,11 +96,11 @@ internal static class ReplaceNotCompletedRule
                     "Dispose" or "DisposeAsync" => Use.Disposes,
                     "ConfigureAwait" when access.Parent?.Parent is UsingStatementSyntax or EqualsValueClauseSyntax => Use.Disposes,
 
-                    // Also an extension method of somebody's, and a method that is not called here but passed on.
+                    // An extension method of other code may complete it. A method that is passed on, and not called here, counts as a call.
                     _ => IsKnown(model.GetSymbolInfo(access, cancellationToken).Symbol) ? Use.Other : Use.MayComplete,
                 };
             case ArgumentSyntax argument:
-                // What takes it as an object of any type (List.Add) may give it to somebody.
+                // A generic parameter (List<T>.Add) may store it, and other code may complete it.
                 return argument.Parent?.Parent is { } call
                     && IsKnown(model.GetSymbolInfo(call, cancellationToken).Symbol)
                     && model.GetOperation(argument, cancellationToken)
@@ -114,8 +114,8 @@ internal static class ReplaceNotCompletedRule
     }
 
     /// <summary>
-    /// Whether a member is .NET's or the library's: none of those completes a writer that is passed to it. A writer around it (Tap) may be
-    /// completed instead.
+    /// Whether a member is .NET's or the library's, none of which completes a writer that is passed to it. Not a member that returns a
+    /// writer around it (Tap): completing that one completes it, too.
     /// </summary>
     private static bool IsKnown(ISymbol? symbol)
         => (symbol as IMethodSymbol)?.ReturnType.IsOrDerivesFrom("System.IO.Pipelines", "PipeWriter") != true

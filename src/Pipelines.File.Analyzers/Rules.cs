@@ -2,10 +2,10 @@ using Microsoft.CodeAnalysis;
 
 namespace Pipelines.File.Analyzers;
 
-/// <summary>What is reported; docs/analyzers.md has a paragraph for each.</summary>
+/// <summary>The diagnostics; docs/analyzers.md has a paragraph for each.</summary>
 public static class Rules
 {
-    /// <summary>A writer with Replace is disposed, and nothing has completed it.</summary>
+    /// <summary>A writer with Replace is disposed without being completed.</summary>
     public static readonly DiagnosticDescriptor ReplaceNotCompleted = Rule(
         "PF0001",
         "A writer with Replace is disposed without CompleteAsync",
@@ -13,7 +13,7 @@ public static class Rules
         "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the "
         + "end to make the new file appear.");
 
-    /// <summary>A line of ReadLinesAsync is kept.</summary>
+    /// <summary>A line of ReadLinesAsync is stored beyond the step of the loop.</summary>
     public static readonly DiagnosticDescriptor LineStored = Rule(
         "PF0002",
         "A line of ReadLinesAsync is stored",
@@ -28,7 +28,7 @@ public static class Rules
         "'{0}' is used after AdvanceTo, which has given its memory back",
         "After AdvanceTo the memory of the buffer may hold other bytes. Use the buffer and its length before AdvanceTo.");
 
-    /// <summary>The result of a writer's call is dropped.</summary>
+    /// <summary>The task of a writer's FlushAsync, WriteAsync or CompleteAsync is not awaited.</summary>
     public static readonly DiagnosticDescriptor NotAwaited = Rule(
         "PF0004",
         "A flush, write or completion of a PipeWriter is not awaited",

@@ -5,7 +5,7 @@ using Microsoft.CodeAnalysis.Diagnostics;
 
 namespace Pipelines.File.Analyzers;
 
-/// <summary>Has every rule look at the code that it is about.</summary>
+/// <summary>Registers every rule for the syntax that it examines.</summary>
 [DiagnosticAnalyzer(LanguageNames.CSharp)]
 public sealed class UsageAnalyzer : DiagnosticAnalyzer
 {

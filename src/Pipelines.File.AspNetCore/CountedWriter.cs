@@ -3,16 +3,16 @@ using System.IO.Pipelines;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// Kestrel's body of an HTTP/1.1 response that is not chunked. Towards its minimum data rate Kestrel counts what is written, and not what
-/// is advanced over: so every <see cref="Share"/>th byte of a segment, its last ones, is written here, from the memory where it is already,
-/// and for the time being the rate that is asked for is that part of the configured one. The time that a client has is then what it has
-/// without this library: it grows with all bytes sent, over all responses of the connection.
+/// Wraps Kestrel's writer for an HTTP/1.1 response body that is not chunked. For its minimum data rate Kestrel counts the bytes of
+/// WriteAsync, but not those of Advance. So the last 1/<see cref="Share"/> of the bytes of each flush goes through WriteAsync, from the
+/// memory where they already are, and during the send the demanded rate is 1/<see cref="Share"/> of the configured one. A client then has
+/// as much time as without this library: it grows with all bytes sent, over all responses of the connection. Used by one send at a time.
 /// </summary>
 internal sealed class CountedWriter : PipeWriter
 {
     /// <summary>
-    /// Headers are counted in full, so each makes as many bytes of credit more: a small number keeps that small, and a large one the
-    /// copying.
+    /// Kestrel counts headers in full, so each byte of them counts as much as this number of bytes of a file. A small number keeps that
+    /// credit small, and a large one keeps the copying small.
     /// </summary>
     internal const int Share = 16;
 
@@ -20,8 +20,8 @@ internal sealed class CountedWriter : PipeWriter
     private Memory<byte> _memory;
     private ReadOnlyMemory<byte> _rest;
 
-    /// <summary>The writer of the response that is sent next.</summary>
-    internal CountedWriter On(PipeWriter inner)
+    /// <summary>Wraps the writer of the next response.</summary>
+    internal CountedWriter Wrap(PipeWriter inner)
     {
         _inner = inner;
         return this;

@@ -32,7 +32,7 @@ public static class FilePipelinesApplicationBuilderExtensions
     /// <returns><paramref name="app"/>.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="app"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
-    [OverloadResolutionPriority(1)] // null is no options, and not ambiguous.
+    [OverloadResolutionPriority(1)] // A null argument means no options, and is not ambiguous.
     public static IApplicationBuilder UseFilePipelines(this IApplicationBuilder app, FilePipelinesOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(app);

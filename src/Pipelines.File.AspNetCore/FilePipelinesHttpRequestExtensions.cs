@@ -13,19 +13,19 @@ namespace Microsoft.AspNetCore.Http;
 public static class FilePipelinesHttpRequestExtensions
 {
     /// <summary>
-    /// What a chunked body may have on the wire for each byte of it: one in a chunk by itself has five around it, and a few more where the
-    /// client writes zeros in front of its length.
+    /// How many bytes a chunked body may have on the wire for each byte of content: a chunk of one byte has five bytes around it, and a few
+    /// more if the client writes leading zeros in its length.
     /// </summary>
-    private const int FramedBytesPerByte = 8;
+    private const int ChunkedBytesPerByte = 8;
 
-    /// <summary>And for what comes once: extensions, the last chunk.</summary>
-    private const int FramedBytes = 64 * 1024;
+    /// <summary>How many bytes it may have in addition, for what comes once: chunk extensions, the last chunk.</summary>
+    private const int ChunkedOverhead = 64 * 1024;
 
-    // So that the limit is a long.
-    private static readonly long s_longestBody = (long.MaxValue - FramedBytes) / FramedBytesPerByte;
+    // The longest body whose limit on the wire fits into a long, bytes.
+    private static readonly long s_longestChunkedBody = (long.MaxValue - ChunkedOverhead) / ChunkedBytesPerByte;
 
-    /// <summary>How long a client that sent too much has for taking the response.</summary>
-    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(2);
+    /// <summary>How long a client that sent too much may take to receive the response, before its connection ends.</summary>
+    private static readonly TimeSpan s_abortDelay = TimeSpan.FromSeconds(2);
 
     /// <summary>
     /// Saves the request body to a file, whole or not at all. The file gets its name when the whole body is written; if anything fails,
@@ -81,15 +81,15 @@ public static class FilePipelinesHttpRequestExtensions
         options ??= SaveBodyOptions.Default;
         options.Validate();
         cancellationToken.ThrowIfCancellationRequested();
-        bool isFramed = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
+        bool isChunked = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         try
         {
             return await UploadedFile.SaveAsync(
-                path, options, () => Begin(request, options, isFramed), (file, stop) => CopyAsync(request.BodyReader, file, stop),
+                path, options, () => Begin(request, options, isChunked), (file, stop) => CopyAsync(request.BodyReader, file, stop),
                 cancellationToken).ConfigureAwait(false);
         }
         catch (BadHttpRequestException e)
-            when (isFramed && options.MaxLength is not null && e.StatusCode == StatusCodes.Status413PayloadTooLarge)
+            when (isChunked && options.MaxLength is not null && e.StatusCode == StatusCodes.Status413PayloadTooLarge)
         {
             EndConnection(request.HttpContext);
             throw;
@@ -97,35 +97,36 @@ public static class FilePipelinesHttpRequestExtensions
     }
 
     /// <summary>
-    /// Everything that can be known is known before the body is asked for, so that a client that waits for 100 Continue need not send it.
+    /// Checks everything that can be checked before the body is read, so that a client that waits for 100 Continue need not send it.
     /// </summary>
-    private static void Begin(HttpRequest request, SaveBodyOptions options, bool isFramed)
+    private static void Begin(HttpRequest request, SaveBodyOptions options, bool isChunked)
     {
         if (options.MaxLength is long maxLength)
         {
             IHttpMaxRequestBodySizeFeature? limit = request.HttpContext.Features.Get<IHttpMaxRequestBodySizeFeature>();
             if (request.ContentLength > maxLength)
             {
-                // The server reads a body that nobody has read, up to its limit, and may have none.
+                // After the response, the server reads a body that nobody has read, up to its limit. If it has no limit, the connection
+                // ends.
                 if (HttpProtocol.IsHttp11(request.Protocol) && limit is { MaxRequestBodySize: null })
                 {
                     EndConnection(request.HttpContext);
                 }
 
-                ThrowIfNotTheFile(request, options);
+                ThrowIfNotWholeFile(request, options);
                 throw UploadedFile.TooLong(maxLength);
             }
 
             if (limit is { IsReadOnly: false })
             {
-                // Kestrel counts what frames the chunks, too; here the body alone is counted, and of all that frames it there is an end as
-                // well.
-                limit.MaxRequestBodySize = isFramed
-                    ? maxLength <= s_longestBody ? (maxLength * FramedBytesPerByte) + FramedBytes : long.MaxValue : maxLength;
+                // Kestrel's limit includes the bytes around the chunks. UploadedFile counts only the content, so Kestrel's limit is larger
+                // here, but still bounds those bytes, too.
+                limit.MaxRequestBodySize = isChunked
+                    ? maxLength <= s_longestChunkedBody ? (maxLength * ChunkedBytesPerByte) + ChunkedOverhead : long.MaxValue : maxLength;
             }
         }
 
-        ThrowIfNotTheFile(request, options);
+        ThrowIfNotWholeFile(request, options);
     }
 
     private static async Task CopyAsync(PipeReader body, UploadedFile file, CancellationToken cancellationToken)
@@ -135,10 +136,10 @@ public static class FilePipelinesHttpRequestExtensions
             ReadResult read = await body.ReadAsync(cancellationToken).ConfigureAwait(false);
             try
             {
-                // One flush for all its segments, where CopyToAsync makes one for each.
+                // One flush for all segments; CopyToAsync makes one for each.
                 foreach (ReadOnlyMemory<byte> segment in read.Buffer)
                 {
-                    file.Took(segment.Span);
+                    file.Append(segment.Span);
                     file.Writer.Write(segment.Span);
                 }
             }
@@ -161,10 +162,10 @@ public static class FilePipelinesHttpRequestExtensions
     }
 
     /// <summary>
-    /// What is not the file itself would be saved as if it were: a form has it inside, between boundaries and headers; a range is a part of
-    /// it (RFC 9110, 14.5); an encoding hides it.
+    /// Refuses a body that is not the file itself: a form contains files between boundaries and headers; a range is a part of a file
+    /// (RFC 9110, 14.5); a content encoding would be saved as content.
     /// </summary>
-    private static void ThrowIfNotTheFile(HttpRequest request, SaveBodyOptions options)
+    private static void ThrowIfNotWholeFile(HttpRequest request, SaveBodyOptions options)
     {
         if (request.ContentType?.TrimStart().StartsWith("multipart/", StringComparison.OrdinalIgnoreCase) == true)
         {
@@ -191,8 +192,8 @@ public static class FilePipelinesHttpRequestExtensions
     }
 
     /// <summary>
-    /// Has the connection end behind the response: the server would read what is still to come of the body, as fast as it comes, up to its
-    /// limit. The client has a moment to take the response before that.
+    /// Ends the connection after the response; otherwise the server would read the rest of the body, as fast as it comes, up to its limit.
+    /// The client has <see cref="s_abortDelay"/> to receive the response before that.
     /// </summary>
     private static void EndConnection(HttpContext context)
     {
@@ -214,10 +215,10 @@ public static class FilePipelinesHttpRequestExtensions
 
         context.Response.OnCompleted(async () =>
         {
-            // Where nobody has caught the exception, the server answers by itself after this, and ends the connection.
+            // If the response has not started, nobody has caught the exception: the server answers after this, and ends the connection.
             if (context.Response.HasStarted)
             {
-                await Task.Delay(s_patience, connection.ConnectionClosed).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                await Task.Delay(s_abortDelay, connection.ConnectionClosed).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
                 connection.Abort();
             }
         });

@@ -22,13 +22,13 @@ public static class FilePipelinesHttpResponseExtensions
         headers.TryAdd("Cache-Control", "no-cache");
         headers.TryAdd("X-Content-Type-Options", "nosniff");
         headers.TryAdd("Cross-Origin-Resource-Policy", "same-origin");
-        if (!IsPlayed(response.ContentType ?? string.Empty))
+        if (!IsMedia(response.ContentType ?? string.Empty))
         {
             headers.TryAdd("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'");
         }
     }
 
-    private static bool IsPlayed(string contentType)
+    private static bool IsMedia(string contentType)
         => contentType.StartsWith("audio/", StringComparison.OrdinalIgnoreCase)
             || contentType.StartsWith("video/", StringComparison.OrdinalIgnoreCase)
             || (contentType.StartsWith("image/", StringComparison.OrdinalIgnoreCase)

@@ -6,14 +6,14 @@ using Microsoft.AspNetCore.Http;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// Counters of the meter "Pipelines.File", beside those of the library, which count the bytes. Every one is observable, as there: counting
-/// calls nobody.
+/// The counters that this package adds to the meter "Pipelines.File"; those of the library count the bytes. Every one is observable, so
+/// counting calls no listener.
 /// </summary>
 internal static class FilePipelinesMetrics
 {
     private static readonly Meter s_meter = new("Pipelines.File");
 
-    // Interlocked, of all applications of the process.
+    // Interlocked; they count for all applications of the process.
     private static long s_sent;
     private static long s_left;
     private static long s_opened;
@@ -48,7 +48,7 @@ internal static class FilePipelinesMetrics
 
     internal static void Saved() => Interlocked.Increment(ref s_saved);
 
-    /// <summary>An upload has ended by that exception.</summary>
+    /// <summary>Counts an upload that has failed with this exception.</summary>
     internal static void Broke(Exception reason) => s_broken.AddOrUpdate(KindOf(reason), 1, static (_, count) => count + 1);
 
     private static string KindOf(Exception reason) => reason switch

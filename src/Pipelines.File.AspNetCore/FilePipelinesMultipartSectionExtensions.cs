@@ -9,10 +9,10 @@ namespace Microsoft.AspNetCore.WebUtilities;
 /// <summary>Saves the files of a form.</summary>
 public static class FilePipelinesMultipartSectionExtensions
 {
-    /// <summary>Bytes that are handed to the file at a time.</summary>
+    /// <summary>The number of bytes after which the file is flushed.</summary>
     private const int BytesPerFlush = 64 * 1024;
 
-    /// <summary>The least room for a read, bytes: what a reader of sections has at a time by default.</summary>
+    /// <summary>The minimum memory for a read, bytes: the default buffer size of a <see cref="MultipartReader"/>.</summary>
     private const int MinimumRoom = 4096;
 
     /// <summary>
@@ -123,7 +123,7 @@ public static class FilePipelinesMultipartSectionExtensions
         {
             Memory<byte> memory = writer.GetMemory(MinimumRoom);
             int read = await ReadAsync(body, memory, file.Length, cancellationToken).ConfigureAwait(false);
-            file.Took(memory.Span[..read]);
+            file.Append(memory.Span[..read]);
             writer.Advance(read);
             if (read == 0 || writer.UnflushedBytes >= BytesPerFlush)
             {
@@ -145,13 +145,12 @@ public static class FilePipelinesMultipartSectionExtensions
         }
         catch (IOException e) when (e.GetType() == typeof(IOException))
         {
-            // What MultipartReader throws where the body ends before the boundary, and the server where the client takes an HTTP/2 stream
-            // back.
+            // MultipartReader throws this if the body ends before the boundary, and the server if the client resets the HTTP/2 stream.
             throw new BadHttpRequestException("The form broke off in the middle of a section.", StatusCodes.Status400BadRequest, e);
         }
         catch (InvalidDataException e)
         {
-            throw HasTaken(body, length)
+            throw IsTooLong(body, length)
                 ? new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).",
                     StatusCodes.Status413PayloadTooLarge, e)
                 : new BadHttpRequestException(
@@ -160,9 +159,10 @@ public static class FilePipelinesMultipartSectionExtensions
     }
 
     /// <summary>
-    /// Whether the stream has read more than it has given: <see cref="MultipartReader"/> counts what is too long before it throws.
+    /// Whether the section is too long: <see cref="MultipartReader"/> counts the bytes that exceed the limit, and then throws without
+    /// returning them.
     /// </summary>
-    private static bool HasTaken(Stream body, long length)
+    private static bool IsTooLong(Stream body, long length)
     {
         try
         {

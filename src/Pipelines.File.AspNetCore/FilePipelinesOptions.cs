@@ -21,7 +21,7 @@ public sealed class FilePipelinesOptions
     /// <summary>The largest <see cref="SegmentSize"/>, bytes.</summary>
     internal const int MaxSegmentSize = 1024 * 1024;
 
-    // What a timer takes, and more than anybody needs.
+    // Less than the maximum of a timer, and more than anybody needs.
     private static readonly TimeSpan s_longestIdleTime = TimeSpan.FromDays(1);
 
     /// <summary>

@@ -6,15 +6,15 @@ using Microsoft.Extensions.Logging;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>The middleware: what all requests of one application share, and the decision whose body feature is taken over.</summary>
+/// <summary>The middleware: holds what all requests of one application share, and decides which body features it replaces.</summary>
 internal sealed partial class FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
 {
-    // Kestrel's body is the same object for all requests of a connection (of an HTTP/2 stream, which is used again), and so is ours: no
-    // request costs one.
+    // Kestrel has one body feature for all requests of a connection (or of an HTTP/2 stream, which it reuses). Each gets one feature of
+    // ours, so a request allocates none.
     private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature> _features = [];
 
-    // The data rate that the server demands and the one that a send asks for instead; immutable, so that any thread may replace it.
-    private SharedRate? _sharedRate;
+    // The data rate that the server demands, and the reduced one during a send. Immutable, so any thread may replace it.
+    private ReducedRate? _reducedRate;
 
     internal OpenFiles Files => files;
 
@@ -24,17 +24,17 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
     {
         IFeatureCollection features = context.Features;
         IHttpResponseBodyFeature? inner = features.Get<IHttpResponseBodyFeature>();
-        bool isKestrels = inner?.GetType().Assembly == typeof(KestrelServer).Assembly;
-        if (inner is null || !(isKestrels || IsTestHosts(inner)))
+        bool isKestrel = inner?.GetType().Assembly == typeof(KestrelServer).Assembly;
+        if (inner is null || !(isKestrel || IsTestHost(inner)))
         {
             await next(context).ConfigureAwait(false);
             return;
         }
 
-        FileSendingFeature sending = isKestrels
+        FileSendingFeature sending = isKestrel
             ? _features.GetOrAdd(inner, static (inner, sender) => new FileSendingFeature(sender, inner), this)
             : new FileSendingFeature(this, inner);
-        sending.Begin(context, isKestrels);
+        sending.Begin(context, isKestrel);
         features.Set<IHttpResponseBodyFeature>(sending);
         try
         {
@@ -42,7 +42,8 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
         }
         finally
         {
-            // Whoever wraps the body further in puts back what it found; one that does not is left as it would be without us.
+            // Middleware that has wrapped the body after this one puts back what it found. If it does not, its feature stays, as it would
+            // without this middleware.
             if (features.Get<IHttpResponseBodyFeature>() == sending)
             {
                 features.Set(inner);
@@ -51,7 +52,7 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
     }
 
     /// <summary>
-    /// Whether the server would do nothing but copy these bytes of a file into the body, as far as can be told before it is open.
+    /// Whether the server would only copy these bytes of the file into the body, as far as is known before the file is open.
     /// </summary>
     internal bool CanSend(HttpContext context, long offset, long? count)
     {
@@ -60,8 +61,8 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
             return false;
         }
 
-        // Where there is no body the server swallows what is written or throws, before anything has started; and it throws for more than
-        // was announced.
+        // Left to the server: a response without a body, where it drops the bytes, or throws before the response has started; and more
+        // bytes than were announced, for which it throws.
         HttpResponse response = context.Response;
         return !HttpMethods.IsHead(context.Request.Method)
             && response.StatusCode
@@ -69,30 +70,30 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
             && !(response.ContentLength < count);
     }
 
-    /// <summary>The same, once the file is open and its length known.</summary>
+    /// <summary>As <see cref="CanSend"/>, after the file was opened and its length is known.</summary>
     internal bool CanSendOpen(HttpContext context, long length, long offset, long count)
         => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= minimumSize
             && !(context.Response.ContentLength < count);
 
-    /// <summary>The part of a rate that <see cref="CountedWriter"/> lets Kestrel count.</summary>
-    internal MinDataRate RateOfShare(MinDataRate rate)
+    /// <summary>Reduces a rate to the share of the bytes that Kestrel counts with a <see cref="CountedWriter"/>.</summary>
+    internal MinDataRate Reduce(MinDataRate rate)
     {
-        SharedRate? shared = Volatile.Read(ref _sharedRate);
-        if (shared?.Whole != rate)
+        ReducedRate? reduced = Volatile.Read(ref _reducedRate);
+        if (reduced?.Full != rate)
         {
-            shared = new SharedRate(rate, new MinDataRate(rate.BytesPerSecond / CountedWriter.Share, rate.GracePeriod));
-            Volatile.Write(ref _sharedRate, shared);
+            reduced = new ReducedRate(rate, new MinDataRate(rate.BytesPerSecond / CountedWriter.Share, rate.GracePeriod));
+            Volatile.Write(ref _reducedRate, reduced);
         }
 
-        return shared.OfShare;
+        return reduced.Reduced;
     }
 
     [LoggerMessage(1, LogLevel.Error, "The connection was aborted in the middle of sending '{Path}'.", EventName = "SendFailed")]
     internal partial void LogFailed(string? path, Exception exception);
 
-    // By name, as the test host is a package that no application should need, and the rest of a name that matches costs nothing.
-    private static bool IsTestHosts(IHttpResponseBodyFeature feature)
+    // By name, because a reference would make every application depend on the package of the test host.
+    private static bool IsTestHost(IHttpResponseBodyFeature feature)
         => feature.GetType().FullName == "Microsoft.AspNetCore.TestHost.ResponseFeature";
 
-    private sealed record SharedRate(MinDataRate Whole, MinDataRate OfShare);
+    private sealed record ReducedRate(MinDataRate Full, MinDataRate Reduced);
 }

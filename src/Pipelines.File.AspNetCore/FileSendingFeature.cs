@@ -8,42 +8,42 @@ using Pipelines.File.Reading;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// The response body of one request at a time, and of the next one that has the same of the server's: the server's own, but for files,
-/// which are pumped into its writer.
+/// The response body feature of one request at a time; later requests with the same feature of the server's reuse it. It passes everything
+/// on to the server's own feature, except files, which it pumps into the server's writer.
 /// </summary>
 internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFeature inner) : IHttpResponseBodyFeature
 {
-    /// <summary>How long a request that has lost its client waits to be told so.</summary>
-    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(5);
+    /// <summary>How long a send that has lost its client waits for the server to abort the request.</summary>
+    private static readonly TimeSpan s_abortTimeout = TimeSpan.FromSeconds(5);
 
     private HttpContext _context = null!;
 
-    // The server's own, whatever the application replaces it by: canceled when the client is gone.
-    private CancellationToken _gone;
+    // RequestAborted as the server has set it, even if the application replaces it: canceled when the client is gone.
+    private CancellationToken _requestAborted;
 
-    // What a send is about to announce, bytes, from the time before the response starts; 0 otherwise.
-    private long _starting;
+    // The number of bytes of a send that is about to start the response; 0 otherwise.
+    private long _startingLength;
 
-    // Interlocked, as the copy: null while a send uses it.
+    // Taken with Interlocked.Exchange: null while a send uses it.
     private CountedWriter? _counted = new();
 
-    // Interlocked: null while a send uses it. A second one at once, which is a mistake that the writer tells, has one of its own.
+    // Likewise. A second send at the same time is a mistake that the server's writer reports; it gets a pump of its own.
     private FilePump? _pump;
 
     public Stream Stream => inner.Stream;
 
     public PipeWriter Writer => inner.Writer;
 
-    /// <summary>Serves a request from here on.</summary>
+    /// <summary>Begins to serve a request.</summary>
     /// <param name="context">The request.</param>
-    /// <param name="isKestrels">Whether the server compares the body with the length that is announced.</param>
-    internal void Begin(HttpContext context, bool isKestrels)
+    /// <param name="isKestrel">Whether the server is Kestrel, which compares the body with the announced length.</param>
+    internal void Begin(HttpContext context, bool isKestrel)
     {
         _context = context;
-        _gone = context.RequestAborted;
-        if (isKestrels && !context.Response.HasStarted)
+        _requestAborted = context.RequestAborted;
+        if (isKestrel && !context.Response.HasStarted)
         {
-            // What is registered first is called last, when the others have set their headers.
+            // The callback that is registered first runs last, after the others have set their headers.
             context.Response.OnStarting(static feature => ((FileSendingFeature)feature).CheckLength(), this);
         }
     }
@@ -68,16 +68,16 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
             file.Release();
         }
 
-        // Also for everything that cannot be sent: the server throws what it documents.
+        // Also if the file cannot be opened or sent: the server throws the documented exceptions.
         FilePipelinesMetrics.Left();
         return inner.SendFileAsync(path, offset, count, cancellationToken);
     }
 
-    /// <summary>Sends a part of an open file that is known to be there, and releases the file.</summary>
+    /// <summary>Sends a part of an open file, which was long enough when it was opened, and releases the file.</summary>
     internal async Task SendAsync(OpenFile file, long offset, long count, CancellationToken cancellationToken)
     {
         HttpContext context = _context;
-        CancellationToken gone = _gone;
+        CancellationToken requestAborted = _requestAborted;
         FilePump pump = Interlocked.Exchange(ref _pump, null) ?? new FilePump(file.Backend, offset);
         pump.Reuse(file.Backend, offset);
         IHttpMinResponseDataRateFeature? rateFeature = null;
@@ -85,20 +85,20 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         CountedWriter? counted = null;
         try
         {
-            // Before any memory is asked for: what is written before the headers would be copied behind them.
-            _starting = count;
+            // Before the first GetMemory: the server would copy bytes that are written before the headers, to put them behind these.
+            _startingLength = count;
             await inner.StartAsync(cancellationToken).ConfigureAwait(false);
-            _starting = 0;
+            _startingLength = 0;
             PipeWriter writer = inner.Writer;
 
-            // Only HTTP/1.1 has the feature, and of its responses Kestrel counts those in chunks by itself.
+            // Only HTTP/1.1 has this feature. For a chunked response Kestrel counts all bytes, so that needs no CountedWriter.
             rateFeature = context.Features.Get<IHttpMinResponseDataRateFeature>();
             rate = context.Response.Headers.TransferEncoding.Count == 0 ? rateFeature?.MinDataRate : null;
             if (rate is not null)
             {
-                rateFeature!.MinDataRate = sender.RateOfShare(rate);
+                rateFeature!.MinDataRate = sender.Reduce(rate);
                 counted = Interlocked.Exchange(ref _counted, null) ?? new CountedWriter();
-                writer = counted.On(writer);
+                writer = counted.Wrap(writer);
             }
 
             for (long left = count; ;)
@@ -119,24 +119,24 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
 
                 if (flush.IsCompleted)
                 {
-                    // The client is gone, and nobody is left to tell: the server's own way ends as if it had sent the rest.
-                    await ToldAsync(context, gone).ConfigureAwait(false);
+                    // The client is gone. The send ends as if the rest was sent, as the server's own SendFileAsync does.
+                    await WaitForAbortAsync(context, requestAborted).ConfigureAwait(false);
                     break;
                 }
             }
         }
-        catch (Exception e) when (context.Response.HasStarted && !gone.IsCancellationRequested)
+        catch (Exception e) when (context.Response.HasStarted && !requestAborted.IsCancellationRequested)
         {
-            // The body is not whole, and nobody further out may end it as if it were. What is thrown after that the server takes for the
-            // client's going away. What the server itself refuses, as more bytes than were announced, it also ends itself, behind the bytes
-            // that it has.
-            bool isFiles = pump.Error is not null || e is EndOfStreamException;
-            if (isFiles || e is OperationCanceledException)
+            // The body is incomplete, and no outer code may end it as if it were whole: so the request is aborted. After that the server
+            // takes exceptions for a disconnected client. Errors of the server's own, such as more bytes than were announced, need no
+            // abort: it ends the response itself, after the bytes that it has.
+            bool isFileError = pump.Error is not null || e is EndOfStreamException;
+            if (isFileError || e is OperationCanceledException)
             {
                 context.Abort();
             }
 
-            if (isFiles)
+            if (isFileError)
             {
                 sender.LogFailed(file.Backend.Path, e);
             }
@@ -148,7 +148,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
             pump.Dispose();
             Volatile.Write(ref _pump, pump);
             file.Release();
-            _starting = 0;
+            _startingLength = 0;
             if (rate is not null)
             {
                 rateFeature!.MinDataRate = rate;
@@ -158,25 +158,26 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     }
 
     /// <summary>
-    /// Refuses a length that was set last, behind everybody's back, and is less than what is about to be sent: the first write would be
-    /// refused for it, but is made when the head is out.
+    /// Refuses a Content-Length that another OnStarting callback has set and that is less than what is about to be sent. The server would
+    /// refuse it, too, but only at the first write, when the headers are sent.
     /// </summary>
     private Task CheckLength()
-        => _context.Response.ContentLength < _starting
+        => _context.Response.ContentLength < _startingLength
             ? throw new InvalidOperationException(
-                $"Response Content-Length mismatch: too many bytes written ({_starting} of {_context.Response.ContentLength}).")
+                $"Response Content-Length mismatch: too many bytes written ({_startingLength} of {_context.Response.ContentLength}).")
             : Task.CompletedTask;
 
     /// <summary>
-    /// Waits until the server has told the request that its client is gone, which it does soon after the writer: a response that ends
-    /// before that with less than it has announced is logged as the application's mistake.
+    /// Waits until the server has aborted the request whose client is gone, which it does soon after its writer has reported that. Aborts
+    /// the request itself if the server has not done so within <see cref="s_abortTimeout"/>. If a response ended before the abort with
+    /// fewer bytes than announced, the server would log that as the application's mistake.
     /// </summary>
-    private static async Task ToldAsync(HttpContext context, CancellationToken gone)
+    private static async Task WaitForAbortAsync(HttpContext context, CancellationToken requestAborted)
     {
-        if (gone.CanBeCanceled)
+        if (requestAborted.CanBeCanceled)
         {
-            await Task.Delay(s_patience, gone).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            if (!gone.IsCancellationRequested)
+            await Task.Delay(s_abortTimeout, requestAborted).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            if (!requestAborted.IsCancellationRequested)
             {
                 context.Abort();
             }

@@ -5,22 +5,22 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// A file that any number of requests send from at once, each by offsets of its own, and that <see cref="OpenFiles"/> may keep. It is
-/// closed when the last of them has released it.
+/// An open file from which any number of requests send at once, each at its own offsets, and which <see cref="OpenFiles"/> may keep. It
+/// is closed when the last reference is released.
 /// </summary>
 internal sealed class OpenFile : IWaitingCall
 {
     private readonly byte[]? _path;
     private readonly FileVersion _version;
 
-    // Interlocked: who uses it, and the cache while it keeps it. What has come to 0 stays there.
+    // Interlocked: one for each user, and one for the cache while it keeps the file. Never increases from 0.
     private int _references = 1;
 
-    // Milliseconds of Environment.TickCount64; written by any request.
+    // Environment.TickCount64, milliseconds. Any request writes it.
     private long _lastUsed;
 
     /// <param name="backend">
-    /// The open file. Its state may be shared by several readers that name offsets: it only chooses between calls that are right both.
+    /// The open file. Several readers that name offsets may share it: its state only chooses between calls that are both correct.
     /// </param>
     internal OpenFile(OpenedFile backend)
     {
@@ -28,10 +28,10 @@ internal sealed class OpenFile : IWaitingCall
         Length = backend.Properties.KnownLength ?? 0;
     }
 
-    /// <summary>A file that can be kept.</summary>
+    /// <summary>Creates a file that can be kept.</summary>
     /// <param name="backend">The open file, whose full path is known.</param>
-    /// <param name="key">The path as it was asked for.</param>
-    /// <param name="version">What was opened.</param>
+    /// <param name="key">The path as it was requested.</param>
+    /// <param name="version">The version of the open file.</param>
     internal OpenFile(OpenedFile backend, string key, FileVersion version)
     {
         Backend = backend;
@@ -44,26 +44,26 @@ internal sealed class OpenFile : IWaitingCall
 
     internal OpenedFile Backend { get; }
 
-    /// <summary>Bytes; 0 where nobody knows: the server reads until the end comes.</summary>
+    /// <summary>The length, bytes; 0 if unknown: then the server sends the file, by reading to its end.</summary>
     internal long Length { get; }
 
-    /// <summary>What it is kept under; <see langword="null"/> for one that is not.</summary>
+    /// <summary>The key in <see cref="OpenFiles"/>; <see langword="null"/> if the file cannot be kept.</summary>
     internal string? Key { get; }
 
     internal long LastUsed => Volatile.Read(ref _lastUsed);
 
-    /// <summary>Whether anybody else than the cache has it.</summary>
+    /// <summary>Whether a request uses a kept file: a racy hint.</summary>
     internal bool IsInUse => Volatile.Read(ref _references) > 1;
 
     internal void Use() => Volatile.Write(ref _lastUsed, Environment.TickCount64);
 
-    /// <summary>Whether its path means this file still, and the file is as it was when it was opened.</summary>
+    /// <summary>Whether the path still leads to this file, and the file has not changed since it was opened.</summary>
     internal bool IsCurrent() => FileVersion.TryGet(_path, out FileVersion version) && version == _version;
 
-    /// <summary>Whether both are the same file in the same state.</summary>
+    /// <summary>Whether both are the same file in the same version.</summary>
     internal bool IsSameAs(OpenFile other) => _version == other._version;
 
-    /// <summary><see langword="false"/>: it is closed, or about to be.</summary>
+    /// <summary>Adds a reference. Returns <see langword="false"/> if the file is closed, or about to be.</summary>
     internal bool TryAddReference()
     {
         for (int references = Volatile.Read(ref _references); references > 0;)
@@ -97,8 +97,8 @@ internal sealed class OpenFile : IWaitingCall
         }
         else
         {
-            // The last descriptor of a file without a name frees its blocks, which takes seconds for gigabytes. No request is to wait for
-            // what another file had.
+            // Closing the last descriptor of a deleted file frees its blocks, which takes seconds for gigabytes. A waiting thread does it,
+            // so that no request waits for the blocks of an old file.
             WaitingThreads.Shared.Queue(this);
         }
     }

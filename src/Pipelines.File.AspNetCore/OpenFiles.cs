@@ -5,12 +5,15 @@ using Pipelines.File.IO;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// Opens the files that are sent, and keeps them open for the next request where the system tells of every change (Linux, regular files):
-/// each request asks what the path means now (one statx(2)), and what is not the same file in the same state any more is opened anew. What
-/// is kept has no lock on it, and stands in nobody's way but an unmount's. What has a place keeps it until nobody has asked for it for the
-/// idle time: of more files than there are places, those that are opened in turn would only take them from each other. It takes a quarter
-/// of the descriptors that are free when this is made, at most, and gives them up when the process has no other left.
+/// Opens the files that are sent, and keeps them open for the next request. Any thread may call its members.
 /// </summary>
+/// <remarks>
+/// Files are kept only if statx(2) shows every change of them at once: on Linux, regular files on a local file system. Each request asks
+/// what the path leads to now (one statx(2)), and opens the file again if it is another file or has changed. A kept file has no lock on it,
+/// and hinders nothing but an unmount. It keeps its place until nobody has requested it for the idle time: if there are more files than
+/// places, and they are requested in turn, they would only replace each other. The cache uses at most a quarter of the descriptors that are
+/// free when it is created, and closes all of them when the process has no other left.
+/// </remarks>
 internal sealed class OpenFiles : ISpareDescriptors, IDisposable
 {
     private readonly ConcurrentDictionary<string, OpenFile> _files = new(StringComparer.Ordinal);
@@ -19,14 +22,14 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
 
-    // Guards the fields below and who is in _files. Nothing waits under it: what leaves the cache is released behind it, as close(2) may
-    // wait.
+    // Guards the fields below, Count, and every change of _files, which is read without it. Nothing waits under it: files that leave the
+    // cache are released after it, because close(2) may wait.
     private readonly Lock _lock = new();
     private bool _isTimerSet;
     private bool _isDisposed;
 
-    /// <param name="maxFiles">So many are kept at most; 0 keeps none.</param>
-    /// <param name="idleTime">What nobody has used for so long is closed; zero keeps none.</param>
+    /// <param name="maxFiles">The maximum number of kept files; 0 keeps none.</param>
+    /// <param name="idleTime">How long a file is kept without a request for it; zero keeps none.</param>
     internal OpenFiles(int maxFiles, TimeSpan idleTime)
     {
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
@@ -43,15 +46,17 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         }
     }
 
-    /// <summary>How many are kept. May be outdated; a concurrent dictionary takes all of its locks to count.</summary>
+    /// <summary>
+    /// The number of kept files: a racy hint, readable without the lock. (To count, the dictionary would take all of its locks.)
+    /// </summary>
     internal int Count { get; private set; }
 
-    /// <summary>Whether anything is going to look for idle files. May be outdated.</summary>
+    /// <summary>Whether the timer is set that closes idle files: a racy hint, readable without the lock.</summary>
     internal bool IsTimerSet => Volatile.Read(ref _isTimerSet);
 
     /// <summary>
-    /// Opens a file, or takes the one that is open. The caller releases it. <see langword="null"/>: it cannot be opened, and whoever tries
-    /// next tells why.
+    /// Opens a file, or takes the one that is kept. The caller releases it. Returns <see langword="null"/> if the file cannot be opened;
+    /// the server, which tries next, reports the error.
     /// </summary>
     internal OpenFile? Open(string? path)
     {
@@ -67,8 +72,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             old = kept;
         }
 
-        // Before anything else: whoever has announced the length of what the path means has looked a moment ago, and the longer this takes
-        // the more often it is another file by then.
+        // First of all open the file: the application has looked at the path a moment ago, and may have announced the length. The longer
+        // the open takes to come, the more often the path leads to another file by then.
         OpenedFile? file = TryOpen(path);
         if (old is not null)
         {
@@ -93,7 +98,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         return files.Length > 0;
     }
 
-    /// <summary>Closes what nobody uses, and keeps nothing from here on.</summary>
+    /// <summary>Releases all kept files, and keeps none from now on.</summary>
     public void Dispose()
     {
         OpenFile[] files = RemoveAll(isLast: true);
@@ -117,7 +122,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
     {
         try
         {
-            // The server's own sharing, and Delete: whoever renames or removes a file that is being sent may do so on Windows, too.
+            // The server's own share mode, and Delete: a file that is being sent can be renamed or deleted on Windows, too.
             return FileOpening.Open(new FileToOpen(path!, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete));
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException or NotSupportedException)
@@ -134,10 +139,13 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         }
     }
 
-    /// <summary>Keeps a file that was just opened, if it is one to keep. <see langword="null"/>: it is not, and is as it was.</summary>
+    /// <summary>
+    /// Keeps a file that was just opened, if there is room. If another request has kept the same file meanwhile, closes this one and
+    /// returns that. Returns <see langword="null"/>, and leaves the file as it is, if it must not be kept.
+    /// </summary>
     private OpenFile? TryKeep(string path, OpenedFile backend)
     {
-        // A relative path may mean another file later; a file without a known length is made up by the kernel as it is read.
+        // A relative path may lead to another file later. A file without a known length is generated by the kernel while it is read.
         if (_maxFiles == 0 || !Path.IsPathRooted(path) || backend.Properties is not { IsRegular: true, CanSeek: true, KnownLength: > 0 }
             || (int)backend.Handle.DangerousGetHandle() >= _firstScarce || Count >= _maxFiles
             || !LocalFileSystems.Hold(backend.Handle) || !FileVersion.TryGet(backend.Handle, out FileVersion version))
@@ -145,7 +153,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             return null;
         }
 
-        // Opening has found that nobody has it exclusively (flock(2)); from here on nobody is kept from having it so.
+        // Opening has taken a shared lock (flock(2)), so nobody had an exclusive one. Release it, so that others can lock a kept file.
         FileOpening.Unlock(backend.Handle);
         OpenFile file = new(backend, path, version);
         OpenFile? first;
@@ -162,7 +170,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             }
         }
 
-        // Of several that were opened at once the first stays, and serves the others' requests as well.
+        // If several requests have opened the file at once, the first one is kept and serves the others, too.
         if (!first.IsSameAs(file) || !first.TryAddReference())
         {
             return file;
@@ -218,7 +226,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             {
                 if (file.IsInUse)
                 {
-                    // It is open anyway, and its idle time begins when it has been sent.
+                    // The file stays open, and its idle time begins when it has been sent.
                     file.Use();
                 }
                 else if (now - file.LastUsed >= _idleMilliseconds)
@@ -235,7 +243,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             _isTimerSet = Count > 0;
             if (_isTimerSet)
             {
-                // Not for every file by itself where they were used one after the other.
+                // Not sooner than after 1 s (or the idle time), so that one run closes all files that were used shortly after each other.
                 _timer.Change(Math.Max(oldest + _idleMilliseconds - now, Math.Min(_idleMilliseconds, 1000)), Timeout.Infinite);
             }
         }
@@ -243,7 +251,7 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
         Release(idle);
     }
 
-    /// <summary>Takes it out of the cache, whose reference the caller then releases.</summary>
+    /// <summary>Removes a file from the cache. The caller then releases the cache's reference, without the lock.</summary>
     private void RemoveLocked(OpenFile file)
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);

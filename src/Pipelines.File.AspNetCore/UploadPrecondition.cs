@@ -4,14 +4,14 @@ using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>What has to be true of the file that an upload replaces: If-Match and If-None-Match (RFC 9110, 13.1).</summary>
+/// <summary>The preconditions on the file that an upload replaces: If-Match and If-None-Match (RFC 9110, 13.1).</summary>
 internal readonly struct UploadPrecondition
 {
     private readonly IList<EntityTagHeaderValue>? _match;
     private readonly IList<EntityTagHeaderValue>? _noneMatch;
     private readonly Func<FileInfo, string> _tagOf;
 
-    /// <exception cref="BadHttpRequestException">A header cannot be read.</exception>
+    /// <exception cref="BadHttpRequestException">A header is malformed (400).</exception>
     internal UploadPrecondition(SaveBodyOptions options)
     {
         _match = Parse(options.IfMatch, HeaderNames.IfMatch);
@@ -19,16 +19,19 @@ internal readonly struct UploadPrecondition
         _tagOf = options.EntityTag ?? TagOf;
     }
 
-    /// <summary>Whether anything is asked for.</summary>
+    /// <summary>Whether there is a precondition.</summary>
     internal bool IsAny => _match is not null || _noneMatch is not null;
 
-    /// <summary>Whether there may be no file of that name, which the system decides by itself.</summary>
-    internal bool IsForNone => _noneMatch?.Contains(EntityTagHeaderValue.Any) == true;
+    /// <summary>
+    /// Whether no file of that name may exist (If-None-Match: *). The system decides that when the new file gets the name.
+    /// </summary>
+    internal bool RequiresNoFile => _noneMatch?.Contains(EntityTagHeaderValue.Any) == true;
 
     internal static BadHttpRequestException Failed(Exception? cause = null)
         => new("The file is not the one that the precondition asks for.", StatusCodes.Status412PreconditionFailed, cause!);
 
-    /// <exception cref="BadHttpRequestException">It is not true now.</exception>
+    /// <summary>Checks the preconditions before the body is read.</summary>
+    /// <exception cref="BadHttpRequestException">A precondition is not met (412).</exception>
     internal void Check(string path)
     {
         if (IsAny)
@@ -38,10 +41,11 @@ internal readonly struct UploadPrecondition
     }
 
     /// <summary>
-    /// The same, right before the new file gets the name. A new file that could not be told from the old one by length and second gets the
-    /// next second as its time, so that of two uploads that ask for the same file the second one is refused.
+    /// Checks the preconditions again, right before the new file gets the name. If the new file has the length of the old one and not a
+    /// later second, its time is set to the next second. So its entity tag differs, and of two uploads that name the same tag the second is
+    /// refused.
     /// </summary>
-    internal void CheckAndTell(string path, SafeFileHandle file, long length)
+    internal void CheckAndAdjustTime(string path, SafeFileHandle file, long length)
     {
         if (!IsAny)
         {
@@ -57,7 +61,7 @@ internal readonly struct UploadPrecondition
         }
     }
 
-    /// <summary>The tag that the static files middleware gives a file.</summary>
+    /// <summary>The entity tag that the static files middleware gives a file.</summary>
     private static string TagOf(FileInfo file)
         => $"\"{Convert.ToString(ToSecond(file.LastWriteTimeUtc).ToFileTimeUtc() ^ file.Length, 16)}\"";
 

@@ -4,11 +4,12 @@ using Microsoft.AspNetCore.Http;
 
 namespace Pipelines.File.AspNetCore;
 
-/// <summary>The file that an upload becomes, whole or not at all. Used by one request.</summary>
+/// <summary>The file of an upload, which is saved whole or not at all. Used by one request.</summary>
 internal sealed class UploadedFile
 {
-    // One upload of a name at a time looks at what has the name and then takes it: a lock for each of so many parts of all names.
-    private static readonly SemaphoreSlim[] s_names = [.. Enumerable.Range(0, 256).Select(static _ => new SemaphoreSlim(1))];
+    // Held while an upload checks the existing file and then takes its name, so one upload of a name does this at a time. A name has the
+    // lock at the index of its hash; names that share a lock wait for each other.
+    private static readonly SemaphoreSlim[] s_nameLocks = [.. Enumerable.Range(0, 256).Select(static _ => new SemaphoreSlim(1))];
 
     private readonly string _path;
     private readonly SaveBodyOptions _options;
@@ -25,7 +26,7 @@ internal sealed class UploadedFile
         Writer = FilePipeWriter.Create(path, new FilePipeWriterOptions
         {
             Replace = true,
-            Mode = options.Overwrite && !precondition.IsForNone ? FileMode.Create : FileMode.CreateNew,
+            Mode = options.Overwrite && !precondition.RequiresNoFile ? FileMode.Create : FileMode.CreateNew,
             FlushGuarantee = options.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
             ReplacesLinks = true,
             UnixCreateMode = options.UnixFileMode,
@@ -33,18 +34,18 @@ internal sealed class UploadedFile
         });
     }
 
-    /// <summary>Where the bytes go, each of which is then <see cref="Took"/>.</summary>
+    /// <summary>The writer of the file. Its bytes must also be passed to <see cref="Append"/>.</summary>
     internal FilePipeWriter Writer { get; }
 
-    /// <summary>Bytes that it has.</summary>
+    /// <summary>The number of bytes that were passed to <see cref="Append"/>.</summary>
     internal long Length { get; private set; }
 
-    /// <summary>Saves what a copy gives it, whole or not at all, and counts that. How long it is is returned.</summary>
-    /// <param name="path">Its name.</param>
-    /// <param name="options">They are valid.</param>
-    /// <param name="begin">Called before the file is opened; <see langword="null"/>: nothing has to be looked at.</param>
-    /// <param name="copyAsync">Gives the file its bytes.</param>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <summary>Saves an upload, whole or not at all, and counts it in the metrics. Returns its length in bytes.</summary>
+    /// <param name="path">The path of the file.</param>
+    /// <param name="options">Validated options.</param>
+    /// <param name="begin">Called before the file is opened, or <see langword="null"/>.</param>
+    /// <param name="copyAsync">Copies the upload to the file.</param>
+    /// <param name="cancellationToken">Cancels the saving.</param>
     internal static async Task<long> SaveAsync(
         string path, SaveBodyOptions options, Action? begin, Func<UploadedFile, CancellationToken, Task> copyAsync,
         CancellationToken cancellationToken)
@@ -71,7 +72,7 @@ internal sealed class UploadedFile
         }
     }
 
-    /// <summary>Opens it beside its name. Everything that can be known before a byte is read is thrown here.</summary>
+    /// <summary>Creates the unfinished file. Everything that can fail before a byte is read fails here.</summary>
     private static UploadedFile Create(string path, SaveBodyOptions options)
     {
         UploadPrecondition precondition = new(options);
@@ -83,7 +84,7 @@ internal sealed class UploadedFile
         catch (Exception e)
         {
             hash?.Dispose();
-            if (e is FileExistsException && precondition.IsForNone)
+            if (e is FileExistsException && precondition.RequiresNoFile)
             {
                 throw UploadPrecondition.Failed(e);
             }
@@ -92,9 +93,9 @@ internal sealed class UploadedFile
         }
     }
 
-    /// <summary>The next bytes of the file.</summary>
-    /// <exception cref="BadHttpRequestException">There are more than are allowed.</exception>
-    internal void Took(ReadOnlySpan<byte> bytes)
+    /// <summary>Counts and hashes the next bytes of the file. It does not write them.</summary>
+    /// <exception cref="BadHttpRequestException">The upload is longer than <see cref="SaveBodyOptions.MaxLength"/> (413).</exception>
+    internal void Append(ReadOnlySpan<byte> bytes)
     {
         Length += bytes.Length;
         if (Length > _options.MaxLength)
@@ -105,16 +106,16 @@ internal sealed class UploadedFile
         _hash?.AppendData(bytes);
     }
 
-    /// <summary>Hands over what was taken, and tells how much it is.</summary>
+    /// <summary>Reports the progress, and flushes the writer.</summary>
     internal async ValueTask FlushAsync(CancellationToken cancellationToken)
     {
         _options.Progress?.Report(Length);
 
-        // Durable is the whole, once, in the end.
+        // WriteBehind: a durable upload is synced once, at the end.
         await Writer.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Has it looked at, and gives it its name.</summary>
+    /// <summary>Has the upload inspected, checks the preconditions again, and gives the file its name.</summary>
     private async Task CompleteAsync(CancellationToken cancellationToken)
     {
         if (_options.Inspect is { } inspect)
@@ -125,25 +126,26 @@ internal sealed class UploadedFile
 
         if (_options.Durable || _precondition.IsAny)
         {
-            // So that nothing of it is left for the moment in which others of that name wait.
+            // Written, or synced, before the lock is taken, so that other uploads of this name do not wait for that.
             await Writer.FlushAsync(
                 _options.Durable ? FlushGuarantee.Durable : FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
         }
 
-        SemaphoreSlim name = s_names[(uint)Path.GetFullPath(_path).GetHashCode(StringComparison.OrdinalIgnoreCase) % (uint)s_names.Length];
-        await name.WaitAsync(cancellationToken).ConfigureAwait(false);
+        SemaphoreSlim nameLock = s_nameLocks[
+            (uint)Path.GetFullPath(_path).GetHashCode(StringComparison.OrdinalIgnoreCase) % (uint)s_nameLocks.Length];
+        await nameLock.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
-            _precondition.CheckAndTell(_path, Writer.OpenedFile.Handle, Length);
+            _precondition.CheckAndAdjustTime(_path, Writer.OpenedFile.Handle, Length);
             await Writer.CompleteAsync().ConfigureAwait(false);
         }
-        catch (FileExistsException e) when (_precondition.IsForNone)
+        catch (FileExistsException e) when (_precondition.RequiresNoFile)
         {
             throw UploadPrecondition.Failed(e);
         }
         finally
         {
-            name.Release();
+            nameLock.Release();
         }
 
         _hash?.Dispose();

@@ -27,7 +27,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         _context.Features.Set<IHttpRequestLifetimeFeature>(_lifetime);
         _context.Features.Set<IHttpResponseFeature>(_body);
         _sending = new FileSendingFeature(new FileSender(NullLogger.Instance, _files, segmentSize: 65536, minimumSize: 0), _body);
-        _sending.Begin(_context, isKestrels: false);
+        _sending.Begin(_context, isKestrel: false);
     }
 
     public void Dispose()
@@ -65,7 +65,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         for (int i = 0; i < 200; i++)
         {
             long before = GC.GetAllocatedBytesForCurrentThread();
-            sending.Begin(_context, isKestrels: false);
+            sending.Begin(_context, isKestrel: false);
             Task sent = sending.SendFileAsync(_path, 0, null, CancellationToken.None);
             allocated = GC.GetAllocatedBytesForCurrentThread() - before;
             Assert.SkipUnless(sent.IsCompletedSuccessfully, "The file system of the temporary folder does not know RWF_NOWAIT.");
