@@ -85,7 +85,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         CountedWriter? counted = null;
         try
         {
-            // Before the first GetMemory: the server would copy bytes that are written before the headers, to put them behind these.
+            // Start the response before the first GetMemory: the server copies bytes that are written before the headers.
             _startingLength = count;
             await inner.StartAsync(cancellationToken).ConfigureAwait(false);
             _startingLength = 0;

@@ -72,8 +72,8 @@ internal sealed class OpenFiles : ISpareDescriptors, IDisposable
             old = kept;
         }
 
-        // First of all open the file: the application has looked at the path a moment ago, and may have announced the length. The longer
-        // the open takes to come, the more often the path leads to another file by then.
+        // Open the file before anything else: the application looked at the path a moment ago, and may have announced the length. The later
+        // the open, the more often the path leads to another file by then.
         OpenedFile? file = TryOpen(path);
         if (old is not null)
         {

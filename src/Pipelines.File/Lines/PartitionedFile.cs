@@ -28,7 +28,7 @@ internal sealed class PartitionedFile(string path, SafeFileHandle handle, FileRa
     internal async Task ForEachAsync(FilePipeReaderOptions options, Func<FilePipeReader, CancellationToken, Task> body,
         CancellationToken cancellationToken)
     {
-        // Without the token: canceled late, it would hide the first error, or that everything was read.
+        // ParallelOptions does not get the token: a late cancellation would hide the first error, or that everything was read.
         ParallelOptions atOnce = new() { MaxDegreeOfParallelism = Math.Max(1, ranges.Length) };
         await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
         if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)

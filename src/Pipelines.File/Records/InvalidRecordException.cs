@@ -32,7 +32,7 @@ public sealed class InvalidRecordException : FormatException
     }
 
     /// <summary>Creates an exception for a record.</summary>
-    /// <param name="offset">Where the record begins, in bytes from where the reading began.</param>
+    /// <param name="offset">The offset of the record, in bytes from where the reading of records began.</param>
     /// <param name="isCutOff">Whether the pipe ended within the record.</param>
     public InvalidRecordException(long offset, bool isCutOff)
         : this(offset, isCutOff, isCutOff ? "is cut off by the end" : "is invalid")
@@ -46,7 +46,7 @@ public sealed class InvalidRecordException : FormatException
         IsCutOff = isCutOff;
     }
 
-    /// <summary>Where the record begins, in bytes from where the reading of records began. All records before it were returned.</summary>
+    /// <summary>The offset of the record, in bytes from where the reading of records began. All records before it were returned.</summary>
     public long Offset { get; }
 
     /// <summary>
