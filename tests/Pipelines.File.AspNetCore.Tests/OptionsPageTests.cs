@@ -41,7 +41,7 @@ public sealed partial class OptionsPageTests
 
     private static void Write(StringBuilder page, Type type)
     {
-        XDocument documentation = XDocument.Load(Path.ChangeExtension(type.Assembly.Location, ".xml"));
+        XDocument documentation = XDocument.Load(Path.ChangeExtension(type.Assembly.Location, ".xml"), LoadOptions.PreserveWhitespace);
         Dictionary<string, XElement> members = documentation.Descendants("member")
             .ToDictionary(member => (string)member.Attribute("name")!);
         XElement typeMember = members[$"T:{type.FullName}"];
