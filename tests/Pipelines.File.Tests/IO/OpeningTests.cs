@@ -242,8 +242,16 @@ public sealed class OpeningTests : IDisposable
         outcome.Add(IsFree(FileShare.None));
         outcome.AddRange(Directory.GetFiles(root).Order(StringComparer.Ordinal)
             .Select(file => new FileInfo(file).LinkTarget is not null || (other is not null && file == path) ? file
-                : $"{file} {new FileInfo(file).UnixFileMode} {File.ReadAllText(file)}"));
+                : $"{file} {new FileInfo(file).UnixFileMode} {ContentOf(file)}"));
         return string.Join('\n', outcome).Replace(root, "ROOT", StringComparison.Ordinal);
+
+        // Without a lock, which another test's process may have for a moment, as above.
+        static string ContentOf(string file)
+        {
+            using FileStream stream = new(file, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
+            using StreamReader reader = new(stream);
+            return reader.ReadToEnd();
+        }
 
         string IsFree(FileShare share)
         {
