@@ -236,8 +236,8 @@ public sealed record FilePipeWriterOptions
             nameof(FileOptions));
         Option.Require(
             !appends || Offset is null,
-                $"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.",
-                nameof(Offset));
+            $"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.",
+            nameof(Offset));
     }
 
     /// <exception cref="ArgumentException">Two options contradict each other.</exception>

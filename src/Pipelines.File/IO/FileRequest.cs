@@ -443,7 +443,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
             }
         }
     }
-
 }
 
 /// <summary>One buffer of a request.</summary>

@@ -145,7 +145,7 @@ internal readonly struct FileStatus
         // No other opener's share mode refuses FILE_READ_ATTRIBUTES.
         using SafeFileHandle file = Kernel32.CreateFile(
             OverlappedOpening.Extended(fullPath), Kernel32.FILE_READ_ATTRIBUTES, (uint)(FileShare.ReadWrite | FileShare.Delete), null,
-                (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
+            (uint)FileMode.Open, Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         if (file.IsInvalid)
         {
             // ERROR_ACCESS_DENIED means that the delete of the file is pending: a user who may list a folder may read the attributes of its

@@ -157,7 +157,7 @@ internal sealed class WriterFile
     private static OpenedFile WithCaching(OpenedFile file, FilePipeWriterOptions options, bool isOwn)
         => FileOpening.WithCaching(
             file, options.Caching, isWriter: true, isOwn, options.WritesInFlight,
-                mostLength: options.Truncate ? options.Offset ?? 0 : long.MaxValue);
+            mostLength: options.Truncate ? options.Offset ?? 0 : long.MaxValue);
 
     private static void Cut(OpenedFile file, long length)
     {

@@ -76,7 +76,7 @@ internal unsafe partial class UnixCalls
             int access = forWriting ? Libc.O_WRONLY : Libc.O_RDONLY;
             return Answer(!Libc.TryGetFlags(file, out int flags) ? -1
                 : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}",
-                (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
+                    (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
         }
         finally
         {

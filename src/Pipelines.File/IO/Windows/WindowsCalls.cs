@@ -99,7 +99,7 @@ internal unsafe class WindowsCalls
     {
         using SafeFileHandle folder = Kernel32.CreateFile(
             path, Kernel32.GENERIC_WRITE, (uint)(FileShare.ReadWrite | FileShare.Delete), null, (uint)FileMode.Open,
-                Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
+            Kernel32.FILE_FLAG_BACKUP_SEMANTICS, 0);
         return folder.IsInvalid ? Marshal.GetLastPInvokeError() : Answer(Kernel32.FlushFileBuffers(folder));
     }
 
