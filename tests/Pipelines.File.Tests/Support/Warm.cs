@@ -21,4 +21,19 @@ internal static class Warm
             yield return round;
         }
     }
+
+    /// <summary>
+    /// The least that a measurement comes to in some rounds: what was missing in a pool just then, or what the runtime allocates for itself
+    /// now and then, is not in all of them.
+    /// </summary>
+    public static long Least(long enough, Func<long> measure)
+    {
+        long least = long.MaxValue;
+        foreach (int round in Rounds(1, () => least <= enough))
+        {
+            least = Math.Min(least, measure());
+        }
+
+        return least;
+    }
 }
