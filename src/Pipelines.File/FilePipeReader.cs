@@ -223,14 +223,14 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 return StartReadAsync(minimumSize, cancellationToken);
             }
 
-            _request!.Clear();
+            _buffer.ReturnUnfilled(_request!);
             FilePipeMetrics.ReadsInline.Add();
             AfterLock after = default;
             bool isAnswered;
             bool isCanceled;
             lock (_buffer)
             {
-                after.Freed = EndReadLocked(out after.Releases);
+                after.Releases = EndReadLocked();
                 isAnswered = TryAnswerLocked(minimumSize, out after.Result, out after.Error);
                 isCanceled = !isAnswered && cancellationToken.IsCancellationRequested;
                 if (isAnswered)
@@ -243,7 +243,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 }
             }
 
-            // An error of the caller's pool, thrown when it took memory back, does not fail this read.
             _ = Perform(after);
             if (isAnswered || isCanceled)
             {
@@ -292,13 +291,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     {
         AfterLock after = default;
         bool goesOn;
-        _request!.Clear();
+        _buffer.ReturnUnfilled(_request!);
         lock (_buffer)
         {
-            after.Freed = EndReadLocked(out after.Releases);
+            after.Releases = EndReadLocked();
             goesOn = Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out after.Result, out after.Error);
             after.Wait = goesOn ? null : Waiting.TakeLocked();
-            if (_request.IsUnderWay)
+            if (_request!.IsUnderWay)
             {
                 _buffer.ExtendReadLocked(_request, areWanted: goesOn, mayReadAhead: !_isCompleted);
                 goesOn = true;
@@ -338,11 +337,11 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         catch (Exception e)
         {
             AfterLock after = new() { Error = e };
-            _request!.Clear();
-            _request.FinishCanceled();
+            _request!.FinishCanceled();
+            _buffer.ReturnUnfilled(_request);
             lock (_buffer)
             {
-                after.Freed = EndReadLocked(out after.Releases);
+                after.Releases = EndReadLocked();
                 after.Wait = _waiting?.TakeLocked();
             }
 
@@ -407,12 +406,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         return Waiting;
     }
 
-    private FileSegment? EndReadLocked(out bool releases)
+    /// <summary>Records the result of a read. Returns whether memory and handle are to be released.</summary>
+    private bool EndReadLocked()
     {
         bool isUnderWay = _request!.IsUnderWay;
         _stage = isUnderWay ? Stage.Waiting : Stage.Idle;
-        releases = _isCompleted && !isUnderWay;
-        return _buffer.EndReadLocked(_request);
+        _buffer.EndReadLocked(_request);
+        return _isCompleted && !isUnderWay;
     }
 
     private bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)

@@ -210,7 +210,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     /// <summary>
     /// Adds the first <paramref name="length"/> bytes of a segment for a read to fill. The request owns the segment until
-    /// <see cref="TakeSegments"/>.
+    /// <see cref="TakeFilled"/>.
     /// </summary>
     internal void AddToFill(FileSegment segment, int length)
     {
@@ -228,32 +228,16 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         Add(segment, 0, length);
     }
 
-    /// <summary>
-    /// Removes and returns the list of a read's segments, filled or not; if the read is under way, only those that it has filled.
-    /// </summary>
-    /// <param name="filled">The number of bytes in the segments to return; used only if the read is under way.</param>
-    internal FileSegment? TakeSegments(long filled)
+    /// <summary>Removes and returns a read's segments behind so many bytes; none while the read is under way.</summary>
+    internal FileSegment? TakeUnfilled(long filled) => IsUnderWay ? null : CutBehind(filled);
+
+    /// <summary>Removes and returns a read's segments in front of so many bytes.</summary>
+    internal FileSegment? TakeFilled(long filled)
     {
+        FileSegment? last = _lastSegment;
+        FileSegment? rest = CutBehind(filled);
         FileSegment? segments = _firstSegment;
-        if (!IsUnderWay)
-        {
-            _firstSegment = _lastSegment = null;
-            return segments;
-        }
-
-        FileSegment? last = null;
-        for (; filled > 0; filled -= last.Capacity)
-        {
-            last = _firstSegment!;
-            _firstSegment = last.NextSegment;
-        }
-
-        if (last is null)
-        {
-            return null;
-        }
-
-        last.NextSegment = null;
+        (_firstSegment, _lastSegment) = (rest, rest is null ? null : last);
         return segments;
     }
 
@@ -379,6 +363,25 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     // Never 0, even if the generation is 0.
     private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
+
+    private FileSegment? CutBehind(long filled)
+    {
+        FileSegment? rest = _firstSegment;
+        FileSegment? last = null;
+        for (; filled > 0; filled -= last.Capacity)
+        {
+            last = rest!;
+            rest = last.NextSegment;
+        }
+
+        if (last is not null)
+        {
+            last.NextSegment = null;
+        }
+
+        (_firstSegment, _lastSegment) = (last is null ? null : _firstSegment, last);
+        return rest;
+    }
 
     private void EndRun()
     {

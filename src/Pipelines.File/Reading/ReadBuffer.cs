@@ -261,8 +261,20 @@ internal sealed class ReadBuffer
         request.Pin();
     }
 
-    /// <summary>Records the result of a read. Returns the segments that it did not fill.</summary>
-    internal FileSegment? EndReadLocked(FileRequest request)
+    /// <summary>
+    /// Unpins the memory of a read, and returns the segments that it did not fill to their pool. Called without the lock by the owner of the
+    /// request, before <see cref="EndReadLocked"/>: as long as that has not ended the read, the release waits.
+    /// </summary>
+    internal void ReturnUnfilled(FileRequest request)
+    {
+        request.Clear();
+
+        // An error of the caller's pool, thrown when it took memory back, does not fail this read.
+        _ = SegmentPool.Shared.Return(request.TakeUnfilled(OfSegments(request)));
+    }
+
+    /// <summary>Records the result of a read.</summary>
+    internal void EndReadLocked(FileRequest request)
     {
         AssertLocked();
         long filled = request.Transferred;
@@ -283,7 +295,7 @@ internal sealed class ReadBuffer
             _endOfFile = EndOfFile.Found;
         }
 
-        return AppendLocked(request.TakeSegments(filled - Math.Min(filled, _readOfTail)), filled);
+        AppendLocked(request.TakeFilled(OfSegments(request)), filled);
     }
 
     /// <summary>Ends the caller's use of its buffer. Returns the segments that are consumed.</summary>
@@ -418,10 +430,11 @@ internal sealed class ReadBuffer
         return isKnownEnd && room > length && !(Left <= request.Length + length) ? length + 1 : length;
     }
 
-    /// <summary>
-    /// Appends the bytes that a read has put into the tail and into its own segments. Returns the segments that it did not fill.
-    /// </summary>
-    private FileSegment? AppendLocked(FileSegment? first, long filled)
+    /// <summary>How many bytes a read has put into its own segments.</summary>
+    private long OfSegments(FileRequest request) => Math.Max(0, request.Transferred - _readOfTail);
+
+    /// <summary>Appends the bytes that a read has put into the tail and into its own segments.</summary>
+    private void AppendLocked(FileSegment? first, long filled)
     {
         _hasUnexamined |= filled > 0;
         int ofTail = (int)Math.Min(filled, _readOfTail);
@@ -448,7 +461,6 @@ internal sealed class ReadBuffer
 
         if (last is not null)
         {
-            last.NextSegment = null;
             if (_tail is null)
             {
                 _head = first;
@@ -460,8 +472,6 @@ internal sealed class ReadBuffer
 
             _tail = last;
         }
-
-        return segment;
     }
 
     /// <summary>

@@ -19,6 +19,43 @@ public sealed class ReleaseTests : IDisposable
 
     public void Dispose() => _folder.Dispose();
 
+    /// <summary>
+    /// A read ahead finds that the file was cut, and its loop gives the memory back that it has not filled: until the caller's pool has
+    /// that, the reader is not released.
+    /// </summary>
+    [Fact]
+    public async Task ReaderCompleteAsync_WhileAReadAheadGivesMemoryBack_WaitsForThat()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere a file that is read cannot be cut.");
+        const int Read = 256 * 1024;
+        using ManualResetEventSlim isGivenBack = new();
+        using ManualResetEventSlim goesOn = new();
+        using HostilePool pool = new()
+        {
+            OnCall = part =>
+            {
+                if (part == HostilePool.Part.Dispose)
+                {
+                    isGivenBack.Set();
+                    Assert.True(goesOn.Wait(Eventually.Limit, _stop));
+                }
+            },
+        };
+        string path = _folder.File("f", Pattern.Bytes(2 * Read));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Pool = pool, BufferSize = Read, PauseReadAheadThreshold = 4 * Read });
+        using (FileStream shorter = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            shorter.SetLength(Read);
+        }
+
+        Assert.Equal(Read, (await reader.ReadAsync(_stop)).Buffer.Length);
+        Assert.True(isGivenBack.Wait(Eventually.Limit, _stop));
+        Task completion = reader.CompleteAsync().AsTask();
+        Assert.False(completion.IsCompleted);
+        goesOn.Set();
+        await completion;
+    }
+
     [Theory]
     [InlineData(0)]
     [InlineData(500_000)]
