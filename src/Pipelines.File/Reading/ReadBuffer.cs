@@ -262,8 +262,8 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Unpins the memory of a read, and returns the segments that it did not fill to their pool. Called without the lock by the owner of the
-    /// request, before <see cref="EndReadLocked"/>: as long as that has not ended the read, the release waits.
+    /// Unpins the memory of a read, and returns the segments that it did not fill to their pool. Called by the owner of the request,
+    /// without the lock and before <see cref="EndReadLocked"/>: until that has ended the read, the release waits.
     /// </summary>
     internal void ReturnUnfilled(FileRequest request)
     {
