@@ -6,7 +6,7 @@ internal static class Origins
     private static readonly string[] s_own = ["FilePipe", "PooledMemoryStream"];
     private static readonly string[] s_others =
     [
-        "Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail",
+        "Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail", "DotNext",
     ];
     private static readonly string[] s_limits =
     [

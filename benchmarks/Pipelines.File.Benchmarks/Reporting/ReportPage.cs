@@ -45,7 +45,7 @@ internal sealed class ReportPage(
         _page.Pictures([.. headlines.Select(
             headline => ($"{headline.Key}.svg", HeadlineChart.Draw(headline), $"Bars: {headline.Question}, {headline.Unit}"))]);
         _page.Table(
-            ["question", "figures are", "this library", "by hand", "ready made in .NET", "others", "time, best other = 1", "points lost"],
+            ["question", "figures are", "this library", "by hand", "ready made in .NET", "others", "ratio to the best alternative (below 1: faster)", "points lost"],
             headlines.Select(line => (IReadOnlyList<string>)
             [
                 line.Question,
@@ -58,8 +58,8 @@ internal sealed class ReportPage(
                 $"{line.Losses.Count} of {line.Points}",
             ]), texts: 2);
         _page.Paragraph("**By hand** is what a good engineer writes for that one purpose with .NET's own calls: a loop, "
-            + "threads of one's own, a group commit. The pictures name each way. The time in the last column but one is that of one "
-            + "operation here against the best of all the other columns: less than 1 is faster. A point is lost by more than 3 %, with "
+            + "threads of one's own, a group commit. The pictures name each way. The last column but one divides the time of one "
+            + "operation here by that of the best of all the other columns. A point is lost by more than 3 %, with "
             + "quartiles that do not overlap where there are quartiles.");
         if (machines.Count > 1)
         {
@@ -103,7 +103,7 @@ internal sealed class ReportPage(
         _page.Heading(2, "Where it loses");
         List<IReadOnlyList<string>> rows = [];
         List<string> reasons = [];
-        foreach (SectionResult result in _chapters.SelectMany(chapter => chapter.Grids))
+        foreach (SectionResult result in _chapters.SelectMany(chapter => chapter.Grids).Where(result => !result.Section.HasManySettings))
         {
             int before = rows.Count;
             foreach (string method in result.Methods.Where(Origins.IsOwn))

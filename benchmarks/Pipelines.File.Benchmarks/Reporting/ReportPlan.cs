@@ -10,6 +10,7 @@ internal static class ReportPlan
     /// <param name="servingPath">What benchmarks/serve.sh has printed; <see langword="null"/> where it was not run.</param>
     internal static IReadOnlyList<ReportChapter> MakeChapters(ReportScale scale, string? servingPath) =>
     [
+        new BestSettingChapter(scale),
         new ReadingChapter(scale),
         new MappingChapter(scale),
         new WaitsChapter(scale),

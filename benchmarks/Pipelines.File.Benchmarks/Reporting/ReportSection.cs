@@ -30,6 +30,9 @@ internal sealed record ReportSection(
     /// </summary>
     internal Func<TemporaryFolder, IReadOnlyList<Candidate>>? MakeWarmUp { get; init; }
 
+    /// <summary>Its candidates are one way with several settings each: only the best of each way tells anything.</summary>
+    internal bool HasManySettings { get; init; }
+
     /// <summary>Its ways were compiled for a section before it.</summary>
     internal bool IsWarm { get; init; }
 

@@ -75,7 +75,7 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
                             figures => (figures.Name, figures.PerSecond.Median, Figures.Count(figures.PerSecond.Median)))]))]),
                 $"Bars: commits a second by each way into {kind}, by the number of producers");
             page.Table(
-                ["way", "producers", "commits a second", "against by hand", "half of them within", "99 of 100 within"],
+                ["way", "producers", "commits a second", "against by hand", "p50", "p99"],
                 file.Select(figures => (IReadOnlyList<string>)
                 [
                     Figures.Emphasised(figures.Name),

@@ -39,10 +39,9 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
             "length",
             16,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
-            "**Copying.** A reader and a writer of this library let the kernel copy (`copy_file_range`), as `File.Copy` does. "
-            + "On this file system that takes a little longer than a loop over a buffer that stays in the cache; on one that can share "
-            + "blocks nothing is copied at all. They do it on a thread of the library's own, and a small file pays for the way there and "
-            + "back. Through memory, every byte is copied twice.",
+            "**Copying.** The reader reads straight into the writer's segments, and the writer writes them on another thread, so a small "
+            + "file pays for the way there and back. `File.Copy` lets the kernel copy, and on a file system that can share blocks nothing is "
+            + "copied at all. Through memory, every byte is copied twice.",
             folder => [.. scale.Points(s_copiedMebibytes, 0).Select(mebibytes =>
             {
                 IntegerFile source = IntegerFile.Make(folder, mebibytes * MiB);

@@ -48,7 +48,7 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
         page.Paragraph("How late a line is, from before it is appended until its follower has it, while lines come every few milliseconds; "
             + "and what a thousand files cost that nothing comes to. `tail -F` is another process, whose output comes through a pipe.");
         page.Table(
-            ["way", "late, median", "late, 99th percentile", $"{Figures.Count(FollowMeasurement.IdleFiles)} idle files, of a core",
+            ["way", "late, p50", "late, p99", $"{Figures.Count(FollowMeasurement.IdleFiles)} idle files, of a core",
                 "threads for it"],
             _figures.Select(way => (IReadOnlyList<string>)
             [
@@ -59,7 +59,7 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
                 Figures.Count(way.Threads),
             ]));
         FollowFigures own = Best(Origin.Own)!;
-        page.Paragraph($"Asked for: 1 ms in the median and 5 ms at the 99th percentile ({Bar(own.Median <= 1 && own.NinetyNinth <= 5)}), "
+        page.Paragraph($"Target: p50 of 1 ms and p99 of 5 ms ({Bar(own.Median <= 1 && own.NinetyNinth <= 5)}), "
             + "under 1 % of a core for a thousand idle files and no thread each "
             + $"({Bar(own.IdleCores < 1 && own.Threads < FollowMeasurement.IdleFiles / 10)}).");
 

@@ -9,7 +9,7 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 /// <summary>Operations that wait for the device, many at once, and what they do to the rest of the program. Linux.</summary>
 internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
 {
-    private const int HeldTo = 64;
+    private const int TargetCount = 64;
 
     private WaitsResult _waits = new([], []);
 
@@ -21,8 +21,8 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
 
     internal override IEnumerable<Headline> Headlines =>
     [
-        Rates(isReads: true, "headline-cold-reads", $"Cold reads of 4 KiB, {HeldTo} at once", "reads a second"),
-        Rates(isReads: false, "headline-flushes", $"Durable flushes, {HeldTo} files at once", "flushes a second"),
+        Rates(isReads: true, "headline-cold-reads", "Cold reads of 4 KiB, many at once", $"reads a second, {TargetCount} at once"),
+        Rates(isReads: false, "headline-flushes", "Durable flushes, many files at once", $"flushes a second, {TargetCount} at once"),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles
@@ -48,7 +48,7 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
 
     internal override async Task MeasureAsync(Allowance allowance)
         => _waits = await WaitsResult.MeasureAsync(
-            scale.IsQuick ? 2 : 7, scale.IsQuick ? [HeldTo] : WaitingMeasurement.Counts, allowance.OnShare);
+            scale.IsQuick ? 2 : 7, scale.IsQuick ? [TargetCount] : WaitingMeasurement.Counts, allowance.OnShare);
 
     internal override void Write(Page page)
     {
@@ -59,27 +59,27 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
         WriteKind(page, isReads: true);
         WriteKind(page, isReads: false);
 
-        WaitingFigures reads = HeldToBars(isReads: true);
-        WaitingFigures flushes = HeldToBars(isReads: false);
+        WaitingFigures reads = AtTarget(isReads: true);
+        WaitingFigures flushes = AtTarget(isReads: false);
         double wakeUps = _waits.Fifos[^1].Microseconds.Median / _waits.Fifos[0].Microseconds.Median;
-        page.Paragraph($"What it is held to, with {HeldTo} at once:");
+        page.Paragraph($"Targets, with {TargetCount} at once:");
         page.Table(
-            ["", "is to be", "this run", ""],
+            ["figure", "target", "this run", "result"],
             [
                 AtLeast("durable flushes against threads of one's own", 0.85, flushes.Ratio.Median),
                 AtLeast("cold reads against threads of one's own", 0.9, reads.Ratio.Median),
-                AtMost("unrelated work item, median, reads", 0.2, reads.DelayMedian, " ms"),
-                AtMost("unrelated work item, 99 of 100, reads", 2, reads.DelayNinetyNinth, " ms"),
-                AtMost("unrelated work item, median, flushes", 0.2, flushes.DelayMedian, " ms"),
-                AtMost("unrelated work item, 99 of 100, flushes", 2, flushes.DelayNinetyNinth, " ms"),
+                AtMost("unrelated work item, p50, reads", 0.2, reads.DelayMedian, " ms"),
+                AtMost("unrelated work item, p99, reads", 2, reads.DelayNinetyNinth, " ms"),
+                AtMost("unrelated work item, p50, flushes", 0.2, flushes.DelayMedian, " ms"),
+                AtMost("unrelated work item, p99, flushes", 2, flushes.DelayNinetyNinth, " ms"),
                 AtMost($"waking one of {Figures.Count(_waits.Fifos[^1].Count)} idle FIFOs against one of {_waits.Fifos[0].Count}: "
                     + $"{Figures.Number(_waits.Fifos[^1].Microseconds.Median)} and {Figures.Number(_waits.Fifos[0].Microseconds.Median)} "
                     + "µs", 1.5, wakeUps, string.Empty),
             ],
             isText: true);
 
-        WaitingFigures HeldToBars(bool isReads)
-            => _waits.Points.Single(point => point.IsReads == isReads && point.AtOnce == HeldTo).Ways[^1];
+        WaitingFigures AtTarget(bool isReads)
+            => _waits.Points.Single(point => point.IsReads == isReads && point.AtOnce == TargetCount).Ways[^1];
 
         static IReadOnlyList<string> AtLeast(string what, double bar, double figure) =>
         [
@@ -102,7 +102,7 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
             [
                 .. _waits.Points
                     .Where(point => point.IsReads == isReads)
-                    .OrderBy(point => point.AtOnce == HeldTo)
+                    .OrderBy(point => point.AtOnce == TargetCount)
                     .Select(point => ($"{point.AtOnce} at once",
                         (IReadOnlyList<(string, double)>)[.. point.Ways.Select(way => (way.Way, way.OperationsPerSecond.Median))])),
             ]);
@@ -119,8 +119,8 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
                 [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(
                     way => (way.Way, way.OperationsPerSecond.Median, $"{Figures.Count(way.OperationsPerSecond.Median)}/s"))]))]),
             $"Bars: {what} a second by each way, by the number at once");
-        page.Paragraph($"**{what}.** An operation's time is its median and what 99 of 100 take at most; so is the delay of the unrelated "
-            + "work item, with the longest.");
+        page.Paragraph($"**{what}.** The time of an operation is given as p50 and p99; the delay of the unrelated work item as p50, "
+            + "p99 and its longest.");
         page.Table(
             ["at once", "way", "operations/s", "against threads of one's own", "one operation", "CPU of one", "delay of a work item",
                 "pool threads"],
