@@ -44,6 +44,11 @@ internal sealed class ReportPage(
         Headline[] headlines = [.. _chapters.SelectMany(chapter => chapter.Headlines)];
         _page.Pictures([.. headlines.Select(
             headline => ($"{headline.Key}.svg", HeadlineChart.Draw(headline), $"Bars: {headline.Question}, {headline.Unit}"))]);
+        if (OverviewChart.Draw(headlines) is { } overview)
+        {
+            _page.PictureFiles.Add(OverviewChart.FileName, overview);
+        }
+
         _page.Table(
             ["question", "figures are", "this library", "by hand", "ready made in .NET", "others", "ratio to the best alternative (below 1: faster)", "points lost"],
             headlines.Select(line => (IReadOnlyList<string>)
