@@ -41,8 +41,7 @@ public sealed class SaveBodyOptions
 
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For large uploads that nobody reads
-    /// soon, <see cref="FileCaching.DropBehind"/> leaves the cache to the files that are served. <see cref="FileCaching.Direct"/> writes
-    /// past the cache, and throws <see cref="NotSupportedException"/> if the file system cannot do that.
+    /// soon, <see cref="FileCaching.DropBehind"/> leaves the cache to the files that are served.
     /// </summary>
     public FileCaching Caching { get; init; }
 

@@ -20,30 +20,4 @@ public enum FileCaching
     /// the next one is full (sync_file_range(2)). If no sync follows, up to 16 MiB of a file stay in the cache.</para>
     /// </remarks>
     DropBehind,
-
-    /// <summary>
-    /// Nothing: bytes move between the device and your memory, past the cache (O_DIRECT of open(2), FILE_FLAG_NO_BUFFERING of CreateFileW).
-    /// It is for programs that read or write much more than the machine has memory. It is not a hint: if a file cannot be read or written
-    /// that way, opening it throws <see cref="NotSupportedException"/>, which names the file. On systems other than Linux and Windows, and
-    /// with <see cref="FilePipeBackend.Portable"/>, this is <see cref="PlatformNotSupportedException"/>.
-    /// </summary>
-    /// <remarks>
-    /// <para>The kernel then neither reads ahead nor collects writes. So the reader reads ahead by itself, with
-    /// <see cref="FilePipeReaderOptions.ReadsInFlight"/> calls of 512 KiB at once, and buffers up to four times as much. The writer writes
-    /// up to 512 KiB a call, one call after the other; <see cref="FilePipeWriterOptions.WritesInFlight"/> asks for more at once.</para>
-    /// <para>Offsets, lengths, buffers and flushes may have any size. The device takes whole blocks of 4,096 bytes. When bytes that do not
-    /// fill a block are read, they are copied. When they are written, at the beginning and at the end of what a flush hands over, they go
-    /// through the cache. So flush seldom, or multiples of 4,096 bytes.</para>
-    /// <para>A memory pool of yours has to give memory whose address is a multiple of 4,096. If it does not, the first read, or the first
-    /// call of the writer that needs memory, throws <see cref="ArgumentException"/>.</para>
-    /// <para>Files and block devices support it. Standard streams, <see cref="FileMode.Append"/> and
-    /// <see cref="FilePipeReaderOptions.Follow"/> throw <see cref="ArgumentException"/>. Pipes and files of /proc throw
-    /// <see cref="NotSupportedException"/>.</para>
-    /// <para>A handle of yours keeps its flags, because the file is opened a second time. On Linux that is done by /proc/self/fd. When the
-    /// second descriptor is closed, the file loses the locks that your process has set by fcntl(2), which is what
-    /// <see cref="FileStream.Lock"/> does. On Windows a handle needs <see cref="FilePipeBackend.Overlapped"/>, and has to share what it is
-    /// open for. A file that is opened by path is opened twice on Windows, too (ReOpenFile). So <see cref="FileShare.Read"/> is added to
-    /// what a reader shares, and <see cref="FileShare.Write"/> to what a writer shares.</para>
-    /// </remarks>
-    Direct,
 }

@@ -90,8 +90,8 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Copies what is buffered and what a running read adds to the buffer. With direct I/O it copies everything. Returns
-    /// <see langword="true"/> if <see cref="_pump"/> is set up to copy the rest, <see langword="false"/> if the copy is over.
+    /// Copies what is buffered and what a running read adds to the buffer. Returns <see langword="true"/> if <see cref="_pump"/> is set up
+    /// to copy the rest, <see langword="false"/> if the copy is over.
     /// </summary>
     private async ValueTask<bool> CopyBufferedAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
@@ -141,11 +141,9 @@ public sealed partial class FilePipeReader
         {
             ThrowIfNotReadableLocked();
 
-            // With direct I/O, which reads whole blocks only, the copy goes through the buffer: reading ahead in large calls gains more
-            // than copying the bytes costs.
-            _isCopying = OpenedFile.ReadGranularity == 1;
+            _isCopying = true;
             buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
-            if (!_isCopying || _stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
+            if (_stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
             {
                 return false;
             }

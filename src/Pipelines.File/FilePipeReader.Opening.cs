@@ -20,7 +20,7 @@ public sealed partial class FilePipeReader
     /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
     /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
     /// <exception cref="NotSupportedException">
-    /// <see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek, or the file has no <see cref="FileCaching.Direct"/>.
+    /// <see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek.
     /// </exception>
     /// <exception cref="PlatformNotSupportedException">
     /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
@@ -76,7 +76,8 @@ public sealed partial class FilePipeReader
     /// <exception cref="ArgumentOutOfRangeException">Two options do not fit together.</exception>
     /// <exception cref="UnauthorizedAccessException">The handle is that of a folder, or is not open for reading.</exception>
     /// <exception cref="NotSupportedException">
-    /// <see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek, or the file has no <see cref="FileCaching.Direct"/>.
+    /// <see cref="FilePipeReaderOptions.Offset"/> is not 0 and the file cannot seek, or the handle is open for direct I/O (O_DIRECT,
+    /// FILE_FLAG_NO_BUFFERING).
     /// </exception>
     /// <exception cref="PlatformNotSupportedException">
     /// This system does not have the <see cref="FilePipeReaderOptions.Backend"/> that the options name.
@@ -123,22 +124,14 @@ public sealed partial class FilePipeReader
     }
 
     private static FileToOpen FileOf(string path, FilePipeReaderOptions options)
-    {
-        FileShare share = FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Read);
-        return new(path, FileMode.Open, FileAccess.Read, share, options.FileOptions) { Backend = options.Backend };
-    }
+        => new(path, FileMode.Open, FileAccess.Read, options.Share, options.FileOptions) { Backend = options.Backend };
 
     internal static FilePipeReader Create(OpenedFile backend, FilePipeReaderOptions options, bool leaveOpen, bool isOpenedByPath = false)
     {
         backend.RequireOffset(options.Offset, nameof(FilePipeReaderOptions), closeHandle: isOpenedByPath);
-        try
+        if (options.Caching == FileCaching.DropBehind)
         {
-            backend = FileOpening.WithCaching(backend, options.Caching, isWriter: false, isOpenedByPath, options.ReadsInFlight);
-        }
-        catch
-        {
-            backend.Release(closeHandle: isOpenedByPath);
-            throw;
+            backend.DropBehind(isWriter: false);
         }
 
         if (options.Follow)

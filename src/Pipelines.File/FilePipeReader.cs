@@ -297,12 +297,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             after.Releases = EndReadLocked();
             goesOn = Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out after.Result, out after.Error);
             after.Wait = goesOn ? null : Waiting.TakeLocked();
-            if (_request!.IsUnderWay)
-            {
-                _buffer.ExtendReadLocked(_request, areWanted: goesOn, mayReadAhead: !_isCompleted);
-                goesOn = true;
-            }
-            else if (goesOn)
+            if (goesOn)
             {
                 BeginReadLocked(Waiting.MinimumSize, Stage.Waiting);
             }
@@ -318,20 +313,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
     /// <summary>
     /// Rents and pins the memory of the read. Called without the lock by the owner of the request. If a caller's memory pool throws, the
-    /// read is not performed, the pending ReadAsync fails with that error, and the error is returned. A read that the file still performs
-    /// (<see cref="FileRequest.IsUnderWay"/>) continues without more memory instead, and <see langword="null"/> is returned.
+    /// read is not performed, the pending ReadAsync fails with that error, and the error is returned.
     /// </summary>
     private Exception? TryRent()
     {
         try
         {
             _buffer.Rent(_request!);
-            return null;
-        }
-        catch (Exception) when (_request!.IsUnderWay)
-        {
-            // The file still performs this read, which continues without more memory. The next read asks the pool again.
-            _request.Unrented = 0;
             return null;
         }
         catch (Exception e)
@@ -387,7 +375,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             _request = OpenedFile.Rent();
             _request.ResumesOnPool = _buffer.HasCallersPool;
-            _request.Slides = OpenedFile is DirectFile;
         }
 
         _buffer.BeginReadLocked(_request, minimumSize);
@@ -409,10 +396,9 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <summary>Records the result of a read. Returns whether memory and handle are to be released.</summary>
     private bool EndReadLocked()
     {
-        bool isUnderWay = _request!.IsUnderWay;
-        _stage = isUnderWay ? Stage.Waiting : Stage.Idle;
-        _buffer.EndReadLocked(_request);
-        return _isCompleted && !isUnderWay;
+        _stage = Stage.Idle;
+        _buffer.EndReadLocked(_request!);
+        return _isCompleted;
     }
 
     private bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)

@@ -66,11 +66,9 @@ public sealed record FilePipeReaderOptions
     public MemoryPool<byte>? Pool { get; init; }
 
     /// <summary>
-    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off, or, with
-    /// <see cref="FileCaching.Direct"/>, means <see cref="ReadsInFlight"/> times 1,048,576. Another thread reads ahead while your program
-    /// works on the bytes that it has. A read that has begun is finished. So up to 262,144 bytes more may be buffered, or
-    /// <see cref="BufferSize"/> if that is larger; with <see cref="FileCaching.Direct"/> <see cref="ReadsInFlight"/> times 1,048,576. A
-    /// copy into a <see cref="PipeWriter"/> does not read ahead, except with <see cref="FileCaching.Direct"/>.
+    /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off. Another thread reads ahead
+    /// while your program works on the bytes that it has. A read that has begun is finished. So up to 262,144 bytes more may be buffered,
+    /// or <see cref="BufferSize"/> if that is larger. A copy into a <see cref="PipeWriter"/> does not read ahead.
     /// </summary>
     public long PauseReadAheadThreshold { get; init => field = Option.NotNegative(value); }
 
@@ -128,16 +126,8 @@ public sealed record FilePipeReaderOptions
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that is read once,
     /// <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than Linux.
-    /// <see cref="FileCaching.Direct"/> reads past the cache, or throws.
     /// </summary>
     public FileCaching Caching { get; init => field = Option.Defined(value); }
-
-    /// <summary>
-    /// How many reads of 512 KiB run at once, 1 to 16; 0, the default, is 4. The reader gets the bytes of that many reads at a time. It is
-    /// for <see cref="FileCaching.Direct"/>, where the system does not read ahead; another <see cref="Caching"/> throws
-    /// <see cref="ArgumentException"/> when the file is opened.
-    /// </summary>
-    public int ReadsInFlight { get; init => field = Option.Within(value, 0, DirectFile.MaxInFlight); }
 
     /// <summary>
     /// The back end that reads the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this system
@@ -154,14 +144,6 @@ public sealed record FilePipeReaderOptions
     /// <exception cref="ArgumentException">Two options do not fit together.</exception>
     internal void Validate()
     {
-        bool isDirect = Caching == FileCaching.Direct;
-        Option.Require(ReadsInFlight == 0 || isDirect,
-            $"{nameof(ReadsInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(ReadsInFlight));
-        Option.Require(
-            !(Follow && isDirect),
-            $"{nameof(Follow)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: "
-            + "every look at the end would have the system write what others have just written.",
-            nameof(Follow));
         if (Length > long.MaxValue - Offset)
         {
             throw new ArgumentOutOfRangeException(nameof(Length), Length,

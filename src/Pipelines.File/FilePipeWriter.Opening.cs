@@ -21,7 +21,7 @@ public sealed partial class FilePipeWriter
     /// <exception cref="DirectoryNotFoundException">A folder of the path does not exist.</exception>
     /// <exception cref="UnauthorizedAccessException">You may not write the file, or the path is that of a folder.</exception>
     /// <exception cref="NotSupportedException">
-    /// <see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek, or the file has no <see cref="FileCaching.Direct"/>.
+    /// <see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek.
     /// </exception>
     /// <exception cref="PlatformNotSupportedException">
     /// This system does not have the <see cref="FilePipeWriterOptions.Backend"/> that the options name.
@@ -77,7 +77,8 @@ public sealed partial class FilePipeWriter
     /// </exception>
     /// <exception cref="UnauthorizedAccessException">The handle is that of a folder, or is not open for writing.</exception>
     /// <exception cref="NotSupportedException">
-    /// <see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek, or the file has no <see cref="FileCaching.Direct"/>.
+    /// <see cref="FilePipeWriterOptions.Offset"/> is not 0 and the file cannot seek, or the handle is open for direct I/O (O_DIRECT,
+    /// FILE_FLAG_NO_BUFFERING).
     /// </exception>
     /// <exception cref="PlatformNotSupportedException">
     /// This system does not have the <see cref="FilePipeWriterOptions.Backend"/> that the options name.

@@ -173,20 +173,10 @@ public sealed record FilePipeWriterOptions
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that nobody reads
     /// soon, <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than
-    /// Linux. <see cref="FileCaching.Direct"/> writes past the cache, or throws.
+    /// Linux.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileCaching"/>.</exception>
     public FileCaching Caching { get; init => field = Option.Defined(value); }
-
-    /// <summary>
-    /// How many writes of 512 KiB run at once at most, 1 to 16; 0, the default, is 1. It is for <see cref="FileCaching.Direct"/>; another
-    /// <see cref="Caching"/> throws <see cref="ArgumentException"/> when the file is opened. Several writes run at once only within the
-    /// length that the file had when it was opened, for example by <see cref="PreallocationSize"/>; after a failure, bytes there may have
-    /// been written behind the failed one. Writes that make the file longer are made one after the other, so the file is an unbroken
-    /// prefix.
-    /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is not between 0 and 16.</exception>
-    public int WritesInFlight { get; init => field = Option.Within(value, 0, DirectFile.MaxInFlight); }
 
     /// <summary>
     /// The back end that writes the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this
@@ -214,15 +204,7 @@ public sealed record FilePipeWriterOptions
                 + $"{nameof(PauseWriterThreshold)} ({PauseWriterThreshold}).");
         }
 
-        bool isDirect = Caching == FileCaching.Direct;
         bool appends = Mode == FileMode.Append;
-        Option.Require(WritesInFlight == 0 || isDirect,
-            $"{nameof(WritesInFlight)} is for {nameof(FileCaching)}.{nameof(FileCaching.Direct)}.", nameof(WritesInFlight));
-        Option.Require(
-            !(appends && isDirect),
-            $"{nameof(FileMode)}.{nameof(FileMode.Append)} does not go with {nameof(FileCaching)}.{nameof(FileCaching.Direct)}: "
-            + "it is the system that decides where each write begins.",
-            nameof(Mode));
         Option.Require(
             !Replace || Mode is FileMode.Create or FileMode.CreateNew,
             $"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be "

@@ -12,8 +12,6 @@ using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
-// direct PATH TOTAL CHUNK GUARANTEE   likewise, past the page cache; directover: over a file that is there, four calls at once
-// directread PATH BUFFER              reads the file past the page cache and checks the pattern
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
 // forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is
 //                                     killed
@@ -45,19 +43,6 @@ try
         "write" => await WriteAsync(
             args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
             new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
-        "direct" => await WriteAsync(
-            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
-            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Caching = FileCaching.Direct }),
-        "directover" => await WriteAsync(
-            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
-            new FilePipeWriterOptions
-            {
-                FlushGuarantee = GuaranteeOf(args),
-                Caching = FileCaching.Direct,
-                Mode = FileMode.Open,
-                WritesInFlight = 4,
-            }),
-        "directread" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture), FileCaching.Direct),
         "replace" => await WriteAsync(
             args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
             new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),

@@ -45,7 +45,7 @@ internal static class CachingCommand
         string path = folder.PathOf("large");
         Write(path, length);
         List<(string Name, IReadOnlyList<(double X, double Y)> Points)> lines = [];
-        FileCaching[] ways = [FileCaching.Keep, FileCaching.DropBehind, FileCaching.Direct];
+        FileCaching[] ways = [FileCaching.Keep, FileCaching.DropBehind];
         foreach (FileCaching way in ways)
         {
             // What has to be compiled is.

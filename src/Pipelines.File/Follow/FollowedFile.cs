@@ -106,14 +106,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     internal override int MaxBuffersPerOperation => _file.MaxBuffersPerOperation;
 
-    internal override int ReadGranularity => _file.ReadGranularity;
-
-    internal override int ReadAlignment => _file.ReadAlignment;
-
-    internal override bool IsDirect => _file.IsDirect;
-
-    internal override int BytesPerRead => _file.BytesPerRead;
-
     /// <summary>Whether a read waits: a racy hint, readable without the lock.</summary>
     internal bool IsWaiting => Volatile.Read(ref _waiting) is not null;
 

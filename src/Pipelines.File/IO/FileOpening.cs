@@ -103,61 +103,9 @@ internal static class FileOpening
         }
     }
 
-    /// <summary>
-    /// Throws if the file has no direct I/O, before opening it can make or empty it, as far as the back end and the path show that. If the
-    /// file does not exist or cannot be read, opening it finds out.
-    /// </summary>
-    /// <exception cref="PlatformNotSupportedException">This library has none for the system or the back end.</exception>
-    /// <exception cref="NotSupportedException">The file system has no direct I/O.</exception>
-    internal static void ThrowIfNotDirect(in FileToOpen file)
-    {
-        ThrowIfNotSupported(file.Backend);
-        bool isHere = IsLinux ? file.Backend != FilePipeBackend.Portable
-            : OperatingSystem.IsWindows() && OverlappedOpening.IsFor(file.WithFullPath());
-        if (!isHere)
-        {
-            throw DirectFile.NotHere(file.Backend, file.Path);
-        }
-
-        if (!IsLinux || file.Mode is not (FileMode.Create or FileMode.Truncate) || FifoOpening.TypeOf(file.Path) != Libc.S_IFREG)
-        {
-            return;
-        }
-
-        int descriptor = Libc.Open(file.Path, Libc.O_RDONLY | Libc.O_CLOEXEC | Libc.O_NONBLOCK | Libc.O_DIRECT);
-        if (descriptor >= 0)
-        {
-            _ = Libc.Close(descriptor);
-        }
-        else if (Marshal.GetLastPInvokeError() == Libc.EINVAL)
-        {
-            throw DirectFile.NotSupported(file.Path);
-        }
-    }
-
-    /// <summary>
-    /// The share mode of a file that is opened by path. On Windows <see cref="FileCaching.Direct"/> opens the file a second time with the
-    /// same access, which the share mode of each handle must allow.
-    /// </summary>
-    internal static FileShare ShareFor(FileCaching caching, FileShare share, FileAccess access)
-        => caching == FileCaching.Direct && OperatingSystem.IsWindows() ? share | (FileShare)access : share;
-
-    /// <summary>Applies the caching option to an open file; for direct I/O the result is a file around it.</summary>
-    /// <inheritdoc cref="DirectFile.Of" path="/param|/exception"/>
-    internal static OpenedFile WithCaching(OpenedFile file, FileCaching caching, bool isWriter, bool isOwn, int inFlight,
-        long mostLength = long.MaxValue)
-    {
-        if (caching == FileCaching.DropBehind)
-        {
-            file.DropBehind(isWriter);
-        }
-
-        return caching == FileCaching.Direct ? DirectFile.Of(file, isWriter, isOwn, inFlight, mostLength)
-            : DirectFile.OfDirectHandle(file, isWriter);
-    }
-
     /// <summary>Makes an <see cref="OpenedFile"/> of a caller's handle.</summary>
     /// <exception cref="UnauthorizedAccessException">The handle is not open for that access.</exception>
+    /// <exception cref="NotSupportedException">The handle is open for direct I/O.</exception>
     internal static OpenedFile Attach(FilePipeBackend requested, SafeFileHandle handle, FileAccess access, bool sharesPosition = false)
     {
         ArgumentNullException.ThrowIfNull(handle);
@@ -168,7 +116,8 @@ internal static class FileOpening
             throw new ArgumentException("The handle is invalid.", nameof(handle));
         }
 
-        RequireAccess(handle, access);
+        int flags = IsLinux && Libc.TryGetFlags(handle, out int told) ? told : access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY;
+        RequireAccess(handle, access, flags);
         OverlappedOpening.ThrowIfUnbuffered(OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle));
         if (requested == FilePipeBackend.Overlapped && !handle.IsAsync)
         {
@@ -176,7 +125,10 @@ internal static class FileOpening
                 + $"which {nameof(FilePipeBackend)}.{nameof(FilePipeBackend.Overlapped)} needs.", nameof(handle));
         }
 
-        return Choose(requested, handle, path: null, appends: IsAppending(handle), sharesPosition);
+        OpenedFile file = Choose(requested, handle, path: null, appends: (flags & Libc.O_APPEND) != 0, sharesPosition);
+        return (flags & Libc.O_DIRECT) == 0 || !file.CanSeek ? file : throw new NotSupportedException(
+            $"The file is open for direct I/O (O_DIRECT), whose reads and writes have to be of whole blocks: '{file.Path}'. "
+            + $"Open it without; {nameof(FileCaching)}.{nameof(FileCaching.DropBehind)} leaves the page cache to other files, too.");
     }
 
     /// <summary>Chooses the back end of an open file. On Windows that is overlapped I/O only if it is requested.</summary>
@@ -238,21 +190,15 @@ internal static class FileOpening
         }
     }
 
-    // RequireAccess and IsAppending use fcntl(2). Linux only: elsewhere its variadic argument is passed differently.
-
-    private static void RequireAccess(SafeFileHandle handle, FileAccess access)
+    private static void RequireAccess(SafeFileHandle handle, FileAccess access, int flags)
     {
-        if (IsLinux && Libc.TryGetFlags(handle, out int flags)
-            && (flags & Libc.O_ACCMODE) == (access == FileAccess.Read ? Libc.O_WRONLY : Libc.O_RDONLY))
+        if ((flags & Libc.O_ACCMODE) == (access == FileAccess.Read ? Libc.O_WRONLY : Libc.O_RDONLY))
         {
             (string missing, string given) = access == FileAccess.Read ? ("reading", "writing") : ("writing", "reading");
             throw new UnauthorizedAccessException(
                 $"The handle is not open for {missing}, but for {given} only: '{FileProperties.PathOf(handle)}'");
         }
     }
-
-    private static bool IsAppending(SafeFileHandle handle)
-        => IsLinux && Libc.TryGetFlags(handle, out int flags) && (flags & Libc.O_APPEND) != 0;
 
     /// <summary>Throws if this system lacks the back end.</summary>
     /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>

@@ -109,18 +109,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     internal bool IsShortAtEnd { get; set; }
 
     /// <summary>
-    /// Whether the owner of a read takes the bytes in parts, in file order, and adds memory for more while the file goes on with the rest.
-    /// Set by whoever rents the request.
-    /// </summary>
-    internal bool Slides { get; set; }
-
-    /// <summary>
-    /// Result of a read that slides: the file goes on with the bytes behind <see cref="Transferred"/>, and the owner runs the request
-    /// again, with or without more memory. After <see cref="Clear"/> it is the request for these bytes. Set by whoever performs it.
-    /// </summary>
-    internal bool IsUnderWay { get; set; }
-
-    /// <summary>
     /// Whether the code after <see cref="OpenedFile.RunAsync"/> runs on a thread of the application's pool, because it runs a caller's
     /// code, and not on the thread that performed the call. Set by whoever rents the request.
     /// </summary>
@@ -228,8 +216,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         Add(segment, 0, length);
     }
 
-    /// <summary>Removes and returns a read's segments behind so many bytes; none while the read is under way.</summary>
-    internal FileSegment? TakeUnfilled(long filled) => IsUnderWay ? null : CutBehind(filled);
+    /// <summary>Removes and returns a read's segments behind so many bytes.</summary>
+    internal FileSegment? TakeUnfilled(long filled) => CutBehind(filled);
 
     /// <summary>Removes and returns a read's segments in front of so many bytes.</summary>
     internal FileSegment? TakeFilled(long filled)
@@ -258,24 +246,12 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     }
 
     /// <summary>
-    /// Removes and unpins the memory of the last call; if the read is under way, only that of the bytes that it has reported. Runs the code
-    /// of the memory's owner, as <see cref="Pin"/> does. Exceptions of that code are dropped, because the call is over.
+    /// Removes and unpins the memory of the last call. Runs the code of the memory's owner, as <see cref="Pin"/> does. Exceptions of that
+    /// code are dropped, because the call is over.
     /// </summary>
     internal void Clear()
     {
-        int count = BufferCount;
-        if (IsUnderWay)
-        {
-            Offset += Transferred;
-            Length -= Transferred;
-            count = 0;
-            for (long left = Transferred; left > 0; count++)
-            {
-                left -= _buffers[count].Memory.Length;
-            }
-        }
-
-        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, count))
+        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
         {
             try
             {
@@ -287,13 +263,8 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
             }
         }
 
-        BufferCount -= count;
-        if (BufferCount > 0)
-        {
-            Array.Copy(_buffers, count, _buffers, 0, BufferCount);
-        }
-
-        Array.Clear(_buffers, BufferCount, count);
+        Array.Clear(_buffers, 0, BufferCount);
+        BufferCount = 0;
         Step = null;
     }
 
@@ -428,7 +399,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
         Clear();
         Error = null;
         ResumesOnPool = false;
-        Slides = false;
 
         // A late cancellation of the last use must not cancel the next one.
         Volatile.Write(ref _generation, _generation + 1);

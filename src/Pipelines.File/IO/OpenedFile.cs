@@ -1,6 +1,3 @@
-using Pipelines.File.Reading;
-using Pipelines.File.Writing;
-
 namespace Pipelines.File.IO;
 
 /// <summary>
@@ -54,24 +51,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// be canceled), nobody waits for a running write once the writer is aborted. Reads always end.
     /// </summary>
     internal virtual bool EndsWrites => true;
-
-    /// <summary>
-    /// The length of a read should be a multiple of this, bytes, even at the end of the file; for a disk on Windows it must be. More than 1
-    /// for direct I/O and for such a disk.
-    /// </summary>
-    internal virtual int ReadGranularity => 1;
-
-    /// <summary>Reads should begin at multiples of this, bytes. A first read that begins elsewhere ends at the next multiple.</summary>
-    internal virtual int ReadAlignment => 1;
-
-    /// <summary>Whether direct I/O is used, so that memory should begin at a multiple of <see cref="DirectFile.LeastBlock"/>.</summary>
-    internal virtual bool IsDirect => false;
-
-    /// <summary>The number of bytes that one read asks for if the file has as many. Chosen by measurement: docs/tuning.md.</summary>
-    internal virtual int BytesPerRead => ReadBuffer.BytesPerRead;
-
-    /// <summary>The maximum number of bytes of one write. Chosen by measurement: docs/tuning.md.</summary>
-    internal virtual int BytesPerWrite => WriteLoop.BytesPerWrite;
 
     /// <summary>
     /// If a write takes only one segment: the size, bytes, up to which a writer's segments grow with the bytes that wait to be written; 0:
@@ -151,15 +130,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal virtual void DropBehind(bool isWriter)
     {
     }
-
-    /// <summary>Begins direct I/O. Called before the first operation.</summary>
-    /// <param name="isWriter">Whether the file is written, and not read.</param>
-    /// <param name="isOwn">Whether nobody else uses the handle; if not, the file is opened a second time.</param>
-    /// <exception cref="NotSupportedException">The file system has no direct I/O, or this library has none for the back end.</exception>
-    /// <exception cref="IOException">The file could not be opened a second time.</exception>
-    /// <exception cref="UnauthorizedAccessException">The same, and the system denies access.</exception>
-    internal virtual DirectCalls BeginDirect(bool isWriter, bool isOwn)
-        => throw DirectFile.NotHere(Kind, Path);
 
     /// <summary>Throws if the offset is not 0 and the file cannot seek; the file is released first.</summary>
     /// <param name="offset">The offset, bytes.</param>

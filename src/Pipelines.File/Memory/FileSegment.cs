@@ -12,11 +12,6 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// </summary>
     internal const int Alignment = 64;
 
-    /// <summary>A segment of the library's own pool with at least this many bytes begins with a page, for direct I/O.</summary>
-    internal const int LeastWholePages = 64 * 1024;
-
-    private const int Page = 4096;
-
     private const byte PoisonByte = 0xDB;
 
     private readonly byte[]? _pinned;
@@ -30,10 +25,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// </summary>
     internal unsafe FileSegment(int size)
     {
-        int alignment = size < LeastWholePages ? Alignment : Page;
-        _pinned = GC.AllocateUninitializedArray<byte>(size + alignment - 1, pinned: true);
+        _pinned = GC.AllocateUninitializedArray<byte>(size + Alignment - 1, pinned: true);
         nint address = (nint)Unsafe.AsPointer(ref MemoryMarshal.GetArrayDataReference(_pinned));
-        _start = (int)(-address & (alignment - 1));
+        _start = (int)(-address & (Alignment - 1));
         _address = address + _start;
         PooledSize = size;
     }

@@ -16,8 +16,7 @@ namespace Pipelines.File.Reading;
 internal sealed class ReadBuffer
 {
     /// <summary>
-    /// The number of bytes that one read asks for if the file has as many; the default of <see cref="OpenedFile.BytesPerRead"/>. Chosen by
-    /// measurement: docs/tuning.md.
+    /// The number of bytes that one read asks for if the file has as many. Chosen by measurement: docs/tuning.md.
     /// </summary>
     internal const int BytesPerRead = 256 * 1024;
 
@@ -80,7 +79,7 @@ internal sealed class ReadBuffer
         _pool = options.Pool;
         _maxSegments = (byte)Math.Min(file.MaxBuffersPerOperation, MaxSegmentsPerRead);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
-        _asksPastEnd = !options.Follow && file is { ReadGranularity: 1, Properties.KnownLength: not null } && Alignment == 1;
+        _asksPastEnd = !options.Follow && file.Properties is { IsRegular: true, KnownLength: not null };
     }
 
     /// <summary>What is known about the end of the file. It can change: a file may grow, and a FIFO may get another writer.</summary>
@@ -107,7 +106,7 @@ internal sealed class ReadBuffer
     /// Whether reads continue when nobody waits for them. A followed file is read ahead only up to its length at opening: a read at its end
     /// waits, and would keep a reader that its caller has forgotten from being collected.
     /// </summary>
-    internal bool ReadsAhead => PauseThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
+    internal bool ReadsAhead => _options.PauseReadAheadThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
 
     /// <summary>Whether the end of a read may run the code of a caller's memory pool.</summary>
     internal bool HasCallersPool => _pool is not null;
@@ -127,17 +126,11 @@ internal sealed class ReadBuffer
     private ReadOnlySequence<byte> Sequence
         => Length == 0 ? default : new ReadOnlySequence<byte>(_head!, (int)(_start - _head!.RunningIndex), _tail!, _tail!.End);
 
-    // With direct I/O the system does not read ahead, so the reader does by default.
-    private long PauseThreshold => _options.PauseReadAheadThreshold > 0 || !File.IsDirect ? _options.PauseReadAheadThreshold
-        : File.BytesPerRead;
-
     // The size of a new segment, bytes. If a call fills only one segment, that is as large as a read.
     private int SegmentSize
         => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1
-            ? (int)RoundUp(Math.Max(_options.BufferSize, File.IsDirect ? DirectFile.BytesPerCall : MinSegmentSize), File.ReadGranularity)
-            : Math.Max(_options.BufferSize, _maxSegments == 1 ? File.BytesPerRead : 0);
-
-    private int Alignment => _pool is null || File.IsDirect ? File.ReadAlignment : 1;
+            ? Math.Max(_options.BufferSize, MinSegmentSize)
+            : Math.Max(_options.BufferSize, _maxSegments == 1 ? BytesPerRead : 0);
 
     /// <summary>Whether a read of at least <paramref name="minimumSize"/> bytes can complete now, with a result or an error.</summary>
     internal bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)
@@ -192,11 +185,11 @@ internal sealed class ReadBuffer
             return false;
         }
 
-        if (Length >= PauseThreshold)
+        if (Length >= _options.PauseReadAheadThreshold)
         {
             _isReadAheadPaused = true;
         }
-        else if (Length <= (_options.PauseReadAheadThreshold > 0 ? _options.EffectiveResumeThreshold : PauseThreshold / 2))
+        else if (Length <= _options.EffectiveResumeThreshold)
         {
             _isReadAheadPaused = false;
         }
@@ -210,7 +203,7 @@ internal sealed class ReadBuffer
         AssertLocked();
         Debug.Assert(_readOfTail == 0);
         request.Begin(FileRequestKind.Read, NextOffset);
-        request.Unrented = NextReadSize(minimumSize, NextOffset);
+        request.Unrented = NextReadSize(minimumSize);
 
         // If a read fills only one segment, a small rest of the tail is not worth a call.
         if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(request.Unrented, MinTailRoom)))
@@ -218,18 +211,6 @@ internal sealed class ReadBuffer
             _readOfTail = TakeUnrented(request, tail.Room);
             request.Add(tail, tail.End, _readOfTail);
         }
-    }
-
-    /// <summary>
-    /// Extends a sliding read (<see cref="FileRequest.Slides"/>) by the number of bytes that it has just delivered, up to the length at
-    /// opening, if a caller waits for more or they may be read ahead. <see cref="Rent"/> adds the memory.
-    /// </summary>
-    internal void ExtendReadLocked(FileRequest request, bool areWanted, bool mayReadAhead)
-    {
-        AssertLocked();
-        long next = request.Offset + request.Length;
-        bool isExtended = (areWanted || (mayReadAhead && WantsReadAheadLocked())) && next % Alignment == 0 && next < File.Properties.Length;
-        request.Unrented = isExtended ? Math.Max(0, NextReadSize(0, next) - request.Length) : 0;
     }
 
     /// <summary>
@@ -242,18 +223,8 @@ internal sealed class ReadBuffer
         while (request.Unrented > 0 && request.BufferCount < _maxSegments)
         {
             int size = (int)Math.Min(request.Unrented, SegmentSize);
-
-            // If the read ends at a multiple of Alignment, so does the segment. Otherwise the next read would begin in the rest of this
-            // segment, and would cross the next multiple.
-            bool isExact = Alignment > 1 && (request.Offset + request.Length + size) % Alignment == 0;
-            FileSegment segment = _pool is null
-                ? SegmentPool.Shared.Rent(isExact ? size : Math.Min(SegmentPool.SizeOf(size), SegmentSize))
-                : SegmentPool.Shared.Rent(isExact ? size : SegmentSize, _pool);
-            if (_pool is not null && File.IsDirect)
-            {
-                DirectFile.RequireWhole(segment);
-            }
-
+            FileSegment segment = _pool is null ? SegmentPool.Shared.Rent(Math.Min(SegmentPool.SizeOf(size), SegmentSize))
+                : SegmentPool.Shared.Rent(SegmentSize, _pool);
             segment.Chain = this;
             request.AddToFill(segment, TakeUnrented(request, segment.Capacity));
         }
@@ -287,7 +258,7 @@ internal sealed class ReadBuffer
             _endOfFile = HasFoundEnd(request) ? EndOfFile.Found : EndOfFile.Unknown;
             if (filled == request.Length && request.Offset >= File.Properties.Length)
             {
-                _unknownReadSize = Math.Min(_unknownReadSize * 2, File.BytesPerRead);
+                _unknownReadSize = Math.Min(_unknownReadSize * 2, BytesPerRead);
             }
         }
         else if (!request.IsCanceled)
@@ -474,27 +445,14 @@ internal sealed class ReadBuffer
         }
     }
 
-    /// <summary>
-    /// The number of bytes to ask for: at least 1; 0 if <see cref="FilePipeReaderOptions.Length"/> ends at <paramref name="offset"/>, which
-    /// only a sliding read reaches.
-    /// </summary>
-    private long NextReadSize(int minimumSize, long offset)
+    /// <summary>The number of bytes to ask for, at least 1.</summary>
+    private long NextReadSize(int minimumSize)
     {
         long missing = Math.Max(0, minimumSize - Length);
-        long known = File.Properties.Length - offset;
+        long known = File.Properties.Length - NextOffset;
         long size = known > 0
-            ? Math.Min(Math.Max(Math.Max(File.BytesPerRead, _options.BufferSize), missing), known)
+            ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        size = RoundUp(size, File.ReadGranularity);
-        long behind = offset % Alignment;
-        if (known > 0 && (File.IsDirect ? behind > 0 : Alignment > 1 && _readEnd == 0))
-        {
-            // This read ends at a multiple of Alignment, so that the following ones begin there.
-            size = Math.Min(size, Alignment - behind);
-        }
-
-        return Math.Min(size, Left - (offset - NextOffset) ?? long.MaxValue);
+        return Math.Min(size, Left ?? long.MaxValue);
     }
-
-    private static long RoundUp(long size, int granularity) => (size + granularity - 1) / granularity * granularity;
 }

@@ -23,12 +23,11 @@ internal abstract partial class ReplacementFile
             FindTarget(options.ReplacesLinks);
             string temporary = NewTemporaryPath();
             bool isOverlapped = options.Backend != FilePipeBackend.Portable;
-            FileShare share = FileOpening.ShareFor(options.Caching, FileShare.Read | FileShare.Delete, FileAccess.Write);
             OverlappedOpening.ThrowIfUnbuffered((options.FileOptions & Option.NoBuffering) != 0);
             FileOptions hints = isOverlapped ? options.FileOptions | FileOptions.Asynchronous
                 : options.FileOptions & ~FileOptions.Asynchronous;
-            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write, share, hints,
-                options.PreallocationSize);
+            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write,
+                FileShare.Read | FileShare.Delete, hints, options.PreallocationSize);
             TemporaryPath = temporary;
             try
             {

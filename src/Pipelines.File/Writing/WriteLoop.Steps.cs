@@ -9,7 +9,7 @@ namespace Pipelines.File.Writing;
 internal sealed partial class WriteLoop
 {
     /// <summary>
-    /// The maximum number of bytes of one write; the default of <see cref="OpenedFile.BytesPerWrite"/>. Chosen by measurement:
+    /// The maximum number of bytes of one write; chosen by measurement:
     /// docs/tuning.md.
     /// </summary>
     internal const int BytesPerWrite = 512 * 1024;

@@ -39,11 +39,6 @@ internal sealed class WriteQueue
     private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
 
-    // The block of direct I/O, bytes; 1 without. A write that does not take all flushed bytes ends at a multiple of it; sizes of segments
-    // of the library's own pool are multiples of it; and a caller's pool has to provide memory that begins at a multiple of
-    // DirectFile.LeastBlock.
-    private readonly int _block;
-
     // If flushes are kept whole: the ends of those that are not written; else null. Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
 
@@ -68,16 +63,15 @@ internal sealed class WriteQueue
         _pool = options.Pool;
         _maxSegmentsPerWrite = file.MaxBuffersPerOperation;
         _largestSegment = _pool is null ? file.LargestWriteSegment : 0;
-        _block = file.IsDirect ? file.ReadGranularity : 1;
 
         // If others write to the file, too, the bytes of a flush have to go out in one write. If a write takes one segment only, they have
         // to lie in one segment.
         bool keepsFlushesWhole = file.Appends || file.SharesPosition;
         _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
 
-        // If a write takes one segment only, small segments would make small writes. Direct I/O needs segments that begin with a page.
-        // Otherwise the library's own pool rounds small sizes up, so less than its minimum would leave memory unused.
-        int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 || (file.IsDirect && _pool is null) ? MaxWholeFlush : _pool is null
+        // If a write takes one segment only, small segments would make small writes. The
+        // library's own pool rounds small sizes up, so less than its minimum would leave memory unused.
+        int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 ? MaxWholeFlush : _pool is null
             ? SegmentPool.MinSize : 1;
         _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
@@ -156,14 +150,8 @@ internal sealed class WriteQueue
         int wanted = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
         int size = Math.Max(Math.Max(_segmentSize, wanted), GrownSize());
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
-            ? SegmentPool.Shared.Rent((size + _block - 1) / _block * _block)
+            ? SegmentPool.Shared.Rent(size)
             : SegmentPool.Shared.Rent(size, _pool);
-        if (_block > 1)
-        {
-            DirectFile.RequireWhole(segment);
-            return segment;
-        }
-
         try
         {
             segment.Pin();
@@ -242,12 +230,12 @@ internal sealed class WriteQueue
         long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
         if (Written == ownEnd)
         {
-            AddBorrowed(request, MaxWriteSize(request, BorrowedBytesPerWrite));
+            AddBorrowed(request, BorrowedBytesPerWrite);
             return;
         }
 
         long position = Written;
-        long end = EndOfWrite(ownEnd, MaxWriteSize(request, _file.BytesPerWrite));
+        long end = EndOfWrite(ownEnd, WriteLoop.BytesPerWrite);
         for (FileSegment segment = _head!; position < end && request.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);
@@ -318,9 +306,6 @@ internal sealed class WriteQueue
         return list;
     }
 
-    /// <summary>Shortens the maximum size of a write so that it ends at a multiple of the block.</summary>
-    private long MaxWriteSize(FileRequest request, long bytes) => bytes - ((request.Offset + bytes) % _block);
-
     /// <summary>
     /// The end of the write that begins at <see cref="Written"/>. If flushes are kept whole, it is the end of a flush: of the first one, or
     /// of the last of several that are short together.
@@ -341,7 +326,7 @@ internal sealed class WriteQueue
         long end = _flushEnds.TryPeek(out long first) ? Math.Min(first, most) : most;
         foreach (long next in _flushEnds)
         {
-            if (next > most || next - Written > (_file.Appends ? MaxSharedAppend : _file.BytesPerWrite))
+            if (next > most || next - Written > (_file.Appends ? MaxSharedAppend : WriteLoop.BytesPerWrite))
             {
                 break;
             }

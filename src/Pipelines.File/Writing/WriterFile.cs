@@ -61,8 +61,8 @@ internal sealed class WriterFile
             ReplacementFile unfinished = ReplacementFile.Open(path, options, calls);
             try
             {
-                OpenedFile beside = WithCaching(unfinished.Backend, options, isOwn: true);
-                return new WriterFile(beside, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
+                DropBehind(unfinished.Backend, options);
+                return new WriterFile(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
             }
             catch
             {
@@ -72,19 +72,11 @@ internal sealed class WriterFile
             }
         }
 
-        FileToOpen file = ToOpen(path, options);
-        if (options.Caching == FileCaching.Direct)
-        {
-            // Before opening makes the file, or empties an existing one.
-            FileOpening.ThrowIfNotDirect(file);
-        }
-
-        return Of(FileOpening.Open(file), options, leaveOpen: false, isOpenedByPath: true);
+        return Of(FileOpening.Open(ToOpen(path, options)), options, leaveOpen: false, isOpenedByPath: true);
     }
 
     internal static FileToOpen ToOpen(string path, FilePipeWriterOptions options)
-        => new(path, options.Mode, FileAccess.Write, FileOpening.ShareFor(options.Caching, options.Share, FileAccess.Write),
-            options.FileOptions)
+        => new(path, options.Mode, FileAccess.Write, options.Share, options.FileOptions)
         {
             Backend = options.Backend,
             PreallocationSize = options.PreallocationSize,
@@ -124,11 +116,10 @@ internal sealed class WriterFile
         file.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
         long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length : file.SharesPosition ? file.GetPosition()
             : 0;
-        OpenedFile opened = file;
         try
         {
             // The file is cut last: if anything is refused before, it is as it was.
-            opened = WithCaching(file, options, isOpenedByPath);
+            DropBehind(file, options);
             if (file.IsNew && options.FlushGuarantee == FlushGuarantee.Durable)
             {
                 // Now, so that an error is thrown before anything is written.
@@ -140,24 +131,22 @@ internal sealed class WriterFile
                 Cut(file, options.Offset ?? 0);
             }
 
-            return new WriterFile(opened, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+            return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
         }
         catch
         {
-            opened.Release(closeHandle: isOpenedByPath);
-            if (file is { IsNew: true, GivenPath: { } path, Properties.Length: 0 } && options.Caching == FileCaching.Direct)
-            {
-                System.IO.File.Delete(path);
-            }
-
+            file.Release(closeHandle: isOpenedByPath);
             throw;
         }
     }
 
-    private static OpenedFile WithCaching(OpenedFile file, FilePipeWriterOptions options, bool isOwn)
-        => FileOpening.WithCaching(
-            file, options.Caching, isWriter: true, isOwn, options.WritesInFlight,
-            mostLength: options.Truncate ? options.Offset ?? 0 : long.MaxValue);
+    private static void DropBehind(OpenedFile file, FilePipeWriterOptions options)
+    {
+        if (options.Caching == FileCaching.DropBehind)
+        {
+            file.DropBehind(isWriter: true);
+        }
+    }
 
     private static void Cut(OpenedFile file, long length)
     {
@@ -191,7 +180,7 @@ internal sealed class WriterFile
 
     /// <summary>
     /// Whether writing and closing the file takes no longer than copying the bytes into the page cache. Not for a handle of the caller's,
-    /// which may be open with O_DIRECT or O_SYNC, and not on a network file system, where a server may be waited for.
+    /// which may be open with O_SYNC, and not on a network file system, where a server may be waited for.
     /// </summary>
     internal bool IsWrittenToMemory() => _isPlain && Opened.Properties.IsRegular && LocalFileSystems.Hold(Opened.Handle);
 

@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using FilePipelinesChild;
@@ -17,19 +16,31 @@ public sealed partial class OddFileTests : IDisposable
 
     public void Dispose() => _folder.Dispose();
 
-    [Theory]
-    [InlineData(4096)]
-    [InlineData(100_000)]
-    [InlineData(300_001)]
-    [InlineData(1)]
-    public async Task Read_DirectHandleAndAlignedMemory_ReadsAFileOfAnyLength(int length)
+    [Fact]
+    public void Create_DirectHandle_IsRefusedWithWhatToDo()
     {
         Assert.SkipUnless(RuntimeInformation.ProcessArchitecture == Architecture.X64, "x64 only: it names O_DIRECT by its number.");
-        int descriptor = Open(_folder.File("f", Pattern.Bytes(length)), 0x4000);
+        const int ReadWriteDirect = 0x4002;
+        string path = _folder.File("f", Pattern.Bytes(4096));
+        int descriptor = Open(path, ReadWriteDirect);
         Assert.SkipUnless(descriptor >= 0, "The temporary folder's file system has no O_DIRECT.");
-        using AlignedPool pool = new();
-        FilePipeReader reader = FilePipeReader.Create(new SafeFileHandle(descriptor, ownsHandle: true), new() { Pool = pool });
-        Assert.Equal(length, await PatternFile.ReadToEndAsync(reader));
+        using SafeFileHandle handle = new(descriptor, ownsHandle: true);
+
+        foreach (FilePipeBackend backend in new[] { FilePipeBackend.Auto, FilePipeBackend.Portable })
+        {
+            foreach (string message in new[]
+            {
+                Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(handle, new() { Backend = backend })).Message,
+                Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(handle, new() { Backend = backend })).Message,
+            })
+            {
+                Assert.Contains(path, message, StringComparison.Ordinal);
+                Assert.Contains("O_DIRECT", message, StringComparison.Ordinal);
+                Assert.Contains(nameof(FileCaching.DropBehind), message, StringComparison.Ordinal);
+            }
+        }
+
+        Assert.False(handle.IsClosed);
     }
 
     [Fact]
@@ -64,30 +75,4 @@ public sealed partial class OddFileTests : IDisposable
 
     [LibraryImport("libc", EntryPoint = "ioctl", SetLastError = true)]
     private static partial int Control(int descriptor, ulong request, ref int value);
-
-    private sealed class AlignedPool : MemoryPool<byte>
-    {
-        public override int MaxBufferSize => 1 << 20;
-
-        public override IMemoryOwner<byte> Rent(int minBufferSize = -1) => new Owner(Math.Max(4096, (minBufferSize + 4095) / 4096 * 4096));
-
-        protected override void Dispose(bool disposing)
-        {
-        }
-
-        private sealed unsafe class Owner(int size) : MemoryManager<byte>
-        {
-            private readonly byte* _memory = (byte*)NativeMemory.AlignedAlloc((nuint)size, 4096);
-
-            public override Span<byte> GetSpan() => new(_memory, size);
-
-            public override MemoryHandle Pin(int elementIndex = 0) => new(_memory + elementIndex, default, this);
-
-            public override void Unpin()
-            {
-            }
-
-            protected override void Dispose(bool disposing) => NativeMemory.AlignedFree(_memory);
-        }
-    }
 }

@@ -6,10 +6,6 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {
-    // The sectors of common devices, bytes. If the length of a disk is no multiple of the larger one, it has the smaller.
-    private const int LargeSector = 4096;
-    private const int SmallSector = 512;
-
     private readonly bool _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
 
     // The running asynchronous read, whose task source the runtime pools. Owned as the file's one request is.
@@ -20,10 +16,6 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
 
     internal override int MaxBuffersPerOperation => 1;
-
-    // A disk or volume on Windows is read in whole sectors.
-    internal override int ReadGranularity
-        => !OperatingSystem.IsWindows() || Properties.IsRegular ? 1 : Properties.Length % LargeSector == 0 ? LargeSector : SmallSector;
 
     internal override bool TryPerform(FileRequest operation, bool mayWait) => mayWait && TryFinish(operation);
 

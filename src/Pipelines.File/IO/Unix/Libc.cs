@@ -50,7 +50,6 @@ internal static unsafe partial class Libc
     internal const uint STATX_INO = 0x100;
     internal const uint STATX_SIZE = 0x200;
     internal const uint STATX_BTIME = 0x800;
-    internal const uint STATX_DIOALIGN = 0x2000;
     internal const int S_IFMT = 0xF000;
     internal const int S_IFIFO = 0x1000;
     internal const int S_IFCHR = 0x2000;
@@ -94,7 +93,12 @@ internal static unsafe partial class Libc
     internal static int EpollDataOffset => IsEpollEventPacked ? 4 : 8;
 
     /// <summary>open(2). The number depends on the architecture.</summary>
-    internal static int O_DIRECT => RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm ? 0x10000 : 0x4000;
+    internal static int O_DIRECT => RuntimeInformation.ProcessArchitecture switch
+    {
+        Architecture.Arm64 or Architecture.Arm => 0x10000,
+        Architecture.Ppc64le => 0x20000,
+        _ => 0x4000,
+    };
 
     [StructLayout(LayoutKind.Sequential)]
     internal struct IoVector
@@ -130,8 +134,6 @@ internal static unsafe partial class Libc
         [FieldOffset(120)] internal uint WriteNanoseconds;
         [FieldOffset(136)] internal uint DeviceMajor;
         [FieldOffset(140)] internal uint DeviceMinor;
-        [FieldOffset(152)] internal uint DirectMemoryBlock;
-        [FieldOffset(156)] internal uint DirectOffsetBlock;
 
         internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
     }

@@ -53,50 +53,5 @@ internal unsafe partial class UnixCalls
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
         => OperatingSystem.IsLinux() && Libc.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
 
-    /// <summary>fcntl(2): whether the file was opened with O_DIRECT.</summary>
-    internal virtual bool IsDirect(SafeFileHandle file)
-        => OperatingSystem.IsLinux() && Libc.TryGetFlags(file, out int flags) && (flags & Libc.O_DIRECT) != 0;
-
-    /// <summary>
-    /// fcntl(2): sets or clears O_DIRECT on an open file description. Linux only. EINVAL: the file system has no direct I/O.
-    /// </summary>
-    internal virtual long SetDirect(SafeFileHandle file, bool isDirect)
-        => Answer(isDirect ? Libc.ChangeFlags(file, set: Libc.O_DIRECT) : Libc.ChangeFlags(file, cleared: Libc.O_DIRECT));
-
-    /// <summary>
-    /// open(2) of an open file (proc_pid_fd(5)): returns a descriptor with an open file description of its own, with the O_SYNC, O_DSYNC
-    /// and O_DIRECT of the file's. Linux only.
-    /// </summary>
-    internal virtual long OpenAgain(SafeFileHandle file, bool forWriting)
-    {
-        bool held = false;
-        try
-        {
-            file.DangerousAddRef(ref held);
-            int access = forWriting ? Libc.O_WRONLY : Libc.O_RDONLY;
-            return Answer(!Libc.TryGetFlags(file, out int flags) ? -1
-                : Libc.Open($"/proc/self/fd/{file.DangerousGetHandle()}",
-                    (flags & (Libc.O_SYNC | Libc.O_DIRECT)) | access | Libc.O_CLOEXEC));
-        }
-        finally
-        {
-            if (held)
-            {
-                file.DangerousRelease();
-            }
-        }
-    }
-
-    /// <summary>
-    /// statx(2), STATX_DIOALIGN: gets the alignments of direct I/O, bytes; 0: there is none. Returns <see langword="false"/> if the kernel
-    /// (before Linux 6.1) or the file system does not report them.
-    /// </summary>
-    internal virtual bool TryGetDirectBlocks(SafeFileHandle file, out int ofOffset, out int ofMemory)
-    {
-        bool isTold = FileStatus.TryGet(file, Libc.STATX_DIOALIGN, out Libc.FileStatus status) && (status.Mask & Libc.STATX_DIOALIGN) != 0;
-        (ofOffset, ofMemory) = isTold ? ((int)status.DirectOffsetBlock, (int)status.DirectMemoryBlock) : default;
-        return isTold;
-    }
-
     private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
 }

@@ -16,12 +16,9 @@ internal sealed unsafe class UnixFile : OpenedFile
     // as much as there is room for.
     private readonly bool _isNonBlocking;
 
-    // Whether a caller's handle has O_DIRECT (open(2)): RWF_NOWAIT would wait for the device.
-    private readonly bool _isDirect;
-
     // Whether the kernel and this file's file system support RWF_NOWAIT: a property of the file, not of the process. Written by whoever
     // performs the one running operation.
-    private bool _triesNoWait;
+    private bool _triesNoWait = true;
 
     private long _endOfLastWrite = -1;
 
@@ -45,8 +42,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
 
         _isNonBlocking = path is not null && properties.IsFifo && _calls.TrySetNonBlocking(handle);
-        _isDirect = path is null && properties.CanSeek && _calls.IsDirect(handle);
-        _triesNoWait = !_isDirect;
         _knownEnd = properties.CanSeek && properties.Length > 0 ? properties.Length : long.MaxValue;
     }
 
@@ -64,8 +59,6 @@ internal sealed unsafe class UnixFile : OpenedFile
     // A write to a terminal that is stopped (Ctrl-S), or that nobody reads, blocks if it is larger than the room. poll(2) does not report
     // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
-
-    internal override bool IsDirect => _isDirect;
 
     internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
@@ -148,17 +141,8 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => UnixDirectCalls.Begin(this, _calls, isWriter, isOwn);
-
-    /// <summary>The error of a direct call that the system refuses because it is not aligned.</summary>
-    internal static IOException NotWhole(string? path)
-        => new(
-            "The file is open for direct I/O (O_DIRECT), and the system refuses the call: memory, offset or length is no multiple of what "
-            + $"the device asks for : '{path}'",
-            FileErrors.FromErrno(Libc.EINVAL, path));
-
     internal override void DropBehind(bool isWriter)
-        => _behind = CanSeek && Properties.IsRegular && !_isDirect ? new PagesBehind(_calls, Handle, Properties.Length, isWriter) : null;
+        => _behind = CanSeek && Properties.IsRegular ? new PagesBehind(_calls, Handle, Properties.Length, isWriter) : null;
 
     internal override void Release(bool closeHandle)
     {
@@ -280,7 +264,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
         else
         {
-            operation.Finish(result == -Libc.EINVAL && _isDirect ? NotWhole(Path) : FileErrors.FromErrno((int)-result, Path));
+            operation.Finish(FileErrors.FromErrno((int)-result, Path));
         }
     }
 

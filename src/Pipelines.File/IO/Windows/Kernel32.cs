@@ -32,7 +32,6 @@ internal static unsafe partial class Kernel32
 
     internal const uint GENERIC_READ = 0x80000000;
     internal const uint GENERIC_WRITE = 0x40000000;
-    internal const uint FILE_FLAG_OVERLAPPED = 0x40000000;
     internal const int STD_INPUT_HANDLE = -10;
     internal const int STD_OUTPUT_HANDLE = -11;
     internal const uint DELETE = 0x00010000;
@@ -45,8 +44,6 @@ internal static unsafe partial class Kernel32
     internal const uint FILE_READ_ATTRIBUTES = 0x80;
     internal const int FileStandardInfo = 1;
     internal const int FileIdInfo = 18;
-    internal const uint FILE_FLAG_NO_BUFFERING = 0x20000000;
-    internal const uint FILE_FLAG_WRITE_THROUGH = 0x80000000;
     internal const uint THREAD_TERMINATE = 1;
 
     /// <summary>FILE_STANDARD_INFO.</summary>

@@ -4,7 +4,6 @@ namespace Pipelines.File.IO;
 internal static unsafe partial class NtDll
 {
     internal const int FileModeInformation = 16;
-    internal const uint FILE_WRITE_THROUGH = 2;
     internal const uint FILE_NO_INTERMEDIATE_BUFFERING = 8;
     internal const uint FLUSH_FLAGS_FILE_DATA_SYNC_ONLY = 4;
 

@@ -44,13 +44,8 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     // ReadFileScatter takes more, but only whole pages, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
 
-    // The size of a view of the system's cache: a read that touches two views costs more.
-    internal override int ReadAlignment => CanSeek ? 256 * 1024 : 1;
-
     // Larger segments make no write faster.
     internal override int LargestWriteSegment => 512 * 1024;
-
-    internal override DirectCalls BeginDirect(bool isWriter, bool isOwn) => WindowsDirectCalls.Begin(this, _calls, isWriter);
 
     internal override bool TryPerform(FileRequest operation, bool mayWait)
         => operation.Kind == FileRequestKind.Read

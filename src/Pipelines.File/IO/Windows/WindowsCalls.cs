@@ -117,28 +117,16 @@ internal unsafe class WindowsCalls
     }
 
     /// <summary>NtQueryInformationFile with FileModeInformation: whether it was opened with FILE_FLAG_NO_BUFFERING.</summary>
-    internal static bool IsUnbuffered(SafeFileHandle file) => (ModeOf(file) & NtDll.FILE_NO_INTERMEDIATE_BUFFERING) != 0;
-
-    /// <summary>ReOpenFile with FILE_FLAG_NO_BUFFERING: opens the same file once more, without the system's cache.</summary>
-    internal virtual int OpenUnbuffered(SafeFileHandle file, bool isWriter, out SafeFileHandle unbuffered)
+    internal static bool IsUnbuffered(SafeFileHandle file)
     {
-        uint flags = Kernel32.FILE_FLAG_NO_BUFFERING | Kernel32.FILE_FLAG_OVERLAPPED
-            | ((ModeOf(file) & NtDll.FILE_WRITE_THROUGH) != 0 ? Kernel32.FILE_FLAG_WRITE_THROUGH : 0);
-        unbuffered = Kernel32.ReOpenFile(
-            file, isWriter ? Kernel32.GENERIC_WRITE : Kernel32.GENERIC_READ, (uint)(FileShare.ReadWrite | FileShare.Delete), flags);
-        return Answer(unbuffered.IsInvalid ? 0 : 1);
+        nint* status = stackalloc nint[NtDll.StatusMembers];
+        uint mode;
+        return NtDll.QueryInformationFile(file, status, &mode, sizeof(uint), NtDll.FileModeInformation) == 0
+            && (mode & NtDll.FILE_NO_INTERMEDIATE_BUFFERING) != 0;
     }
 
     /// <summary>PeekNamedPipe: whether the handle is a pipe that has not ended. <see langword="false"/> for a socket.</summary>
     internal static bool IsPipeThatGoesOn(SafeFileHandle file) => Kernel32.PeekNamedPipe(file, null, 0, null, null, null) != 0;
-
-    /// <summary>The mode of the handle (FileModeInformation); 0 if the system does not report it.</summary>
-    private static uint ModeOf(SafeFileHandle file)
-    {
-        nint* status = stackalloc nint[NtDll.StatusMembers];
-        uint mode;
-        return NtDll.QueryInformationFile(file, status, &mode, sizeof(uint), NtDll.FileModeInformation) == 0 ? mode : 0;
-    }
 
     // A failed call without an error code would look like success.
     private static int Answer(int result)
