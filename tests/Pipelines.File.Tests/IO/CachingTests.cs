@@ -140,6 +140,44 @@ public sealed class CachingTests : IDisposable
         await AssertPatternAsync(path, (3 * Step) + 1);
     }
 
+    /// <summary>The answer has moved the error cursor of the open file: no later sync would be told.</summary>
+    [Theory]
+    [InlineData(Libc.EIO, false)]
+    [InlineData(Libc.EIO, true)]
+    [InlineData(Libc.ENOSPC, true)]
+    [InlineData(Libc.EROFS, true)]
+    public async Task WriteAsync_WriteBackHasFailed_FailsTheWriter(int errno, bool waits)
+    {
+        SkipUnlessLinux();
+        string path = _folder.File("f");
+        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP, OnWriteCached = waited => waited == waits ? -errno : null };
+        FilePipeWriter writer = calls.Write(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = FlushGuarantee.Written });
+        IOException e = await Assert.ThrowsAsync<IOException>(async () =>
+        {
+            for (int offset = 0; offset < 3 * Step; offset += MiB)
+            {
+                await writer.WriteAsync(Pattern.Bytes(MiB, offset), _stop);
+            }
+        });
+        Assert.Equal(errno, e.HResult);
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.Durable, _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
+    [Theory]
+    [InlineData(Libc.ENOSYS)]
+    [InlineData(Libc.EPERM)]
+    [InlineData(Libc.EINVAL)]
+    public async Task WriteAsync_SystemDoesNotKnowWriteBack_GoesOn(int errno)
+    {
+        SkipUnlessLinux();
+        string path = _folder.File("f");
+        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP, OnWriteCached = _ => -errno };
+        await WriteAsync(calls.Write(path, s_writing), 3 * Step, MiB);
+        await AssertPatternAsync(path, 3 * Step);
+    }
+
     [Fact]
     public async Task WriteAsync_SmallWrites_HaveNoFlag()
     {

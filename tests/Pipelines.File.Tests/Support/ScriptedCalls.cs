@@ -38,6 +38,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     /// <summary>By the offset: how many bytes from there on are in the page cache, or a negative errno.</summary>
     public Func<long, long?>? OnCountCached { get; init; }
 
+    /// <summary>By whether it waits: what sync_file_range(2) answers, a negative errno.</summary>
+    public Func<bool, long?>? OnWriteCached { get; init; }
+
     /// <summary>Calls with RWF_DONTCACHE.</summary>
     public int Uncached => _uncached;
 
@@ -94,10 +97,10 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         base.DropCached(file, offset, length);
     }
 
-    internal override void WriteCached(SafeFileHandle file, long offset, long length, bool waits)
+    internal override long WriteCached(SafeFileHandle file, long offset, long length, bool waits)
     {
         CacheCalls.Enqueue((waits ? "wait" : "write", offset));
-        base.WriteCached(file, offset, length, waits);
+        return OnWriteCached?.Invoke(waits) ?? base.WriteCached(file, offset, length, waits);
     }
 
     internal override long Sync(SafeFileHandle file)

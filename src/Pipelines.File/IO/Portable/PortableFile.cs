@@ -62,7 +62,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
                     request.Finish(request.Length);
                     break;
                 default:
-                    RandomAccess.FlushToDisk(Handle);
+                    Sync();
                     request.Finish(0);
                     break;
             }
@@ -74,6 +74,19 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         }
 
         return true;
+    }
+
+    // RandomAccess.FlushToDisk ignores EROFS, EINVAL and ENOTSUP on Unix.
+    private void Sync()
+    {
+        if (OperatingSystem.IsWindows())
+        {
+            RandomAccess.FlushToDisk(Handle);
+        }
+        else if (UnixCalls.Default.SyncData(Handle, Properties) is < 0 and long answer)
+        {
+            throw FileErrors.FromErrno((int)-answer, Path);
+        }
     }
 
     private bool IsOver(ValueTask<int> read)

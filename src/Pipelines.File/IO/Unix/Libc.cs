@@ -17,9 +17,11 @@ internal static unsafe partial class Libc
     internal const int EINVAL = 22;
     internal const int ENFILE = 23;
     internal const int EMFILE = 24;
+    internal const int ENOTTY = 25;
     internal const int EFBIG = 27;
     internal const int ESPIPE = 29;
     internal const int EROFS = 30;
+    internal const int ENOTSUPOfMacOS = 45;
     internal const int EPIPE = 32;
     internal const int ENOSYS = 38;
     internal const int EOPNOTSUPP = 95;
@@ -71,6 +73,9 @@ internal static unsafe partial class Libc
     internal const int F_GETFD = 1;
     internal const int F_GETFL = 3;
     internal const int F_DUPFD_CLOEXEC = 1030;
+
+    /// <summary>macOS, fcntl(2): writes the file to the device, and empties the device's cache.</summary>
+    internal const int F_FULLFSYNC = 51;
     internal const int F_SETFL = 4;
     internal const int LOCK_SH = 1;
     internal const int LOCK_EX = 2;

@@ -4,7 +4,8 @@ namespace Pipelines.File.IO;
 
 /// <summary>
 /// Drops the pages that one reader or writer brings into the page cache (<see cref="FileCaching.DropBehind"/>). Owned by whoever performs
-/// the one running read or write. If one of its calls fails, pages stay in the cache.
+/// the one running read or write. If the system does not know one of its calls, pages stay in the cache; a call that answers that bytes may
+/// be lost fails the write.
 /// </summary>
 /// <remarks>
 /// RWF_DONTCACHE alone could do this. But it drops a folio of up to 2 MiB when the first read that touches it is over, and the next read
@@ -39,21 +40,28 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     private bool _canLook = true;
     private bool _knowsFlag = true;
 
+    // The first answer of MoveTo's calls that means lost bytes, a negative errno; else 0.
+    private long _lost;
+
     // A writer: the last step whose writing to the device was started; -1: none.
     private long _writing = -1;
 
     /// <summary>
-    /// Called before a read at that offset, or a write of so many bytes. Returns whether it is to be made with RWF_DONTCACHE.
+    /// Called before a read at that offset, or a write of so many bytes. Returns 0, or the negative errno that says that bytes of earlier
+    /// writes may be lost. <paramref name="isUncached"/>: the call is to be made with RWF_DONTCACHE.
     /// </summary>
-    internal bool Enter(long offset, long count)
+    internal long Enter(long offset, long count, out bool isUncached)
     {
-        if (isWriter && _knowsFlag && count >= LeastUncachedWrite)
+        isUncached = isWriter && _knowsFlag && count >= LeastUncachedWrite;
+        if (isUncached)
         {
-            return true;
+            return 0;
         }
 
+        _lost = 0;
         MoveTo(offset / Step);
-        return !isWriter && _knowsFlag && (Array.IndexOf(_pages, Pages.Some) >= 0 || !_canLook || offset > length);
+        isUncached = !isWriter && _knowsFlag && (Array.IndexOf(_pages, Pages.Some) >= 0 || !_canLook || offset > length);
+        return _lost;
     }
 
     /// <summary>Called if the kernel or the file system does not support RWF_DONTCACHE.</summary>
@@ -108,15 +116,21 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
         // meanwhile.
         if (_writing >= 0)
         {
-            calls.WriteCached(file, _writing * Step, Step, waits: true);
+            Write(_writing, waits: true);
             Drop(_writing);
         }
 
         _writing = step;
         if (step >= 0)
         {
-            calls.WriteCached(file, step * Step, Step, waits: false);
+            Write(step, waits: false);
         }
+    }
+
+    private void Write(long step, bool waits)
+    {
+        long answer = calls.WriteCached(file, step * Step, Step, waits);
+        _lost = _lost < 0 || UnixFile.IsUnknownCall(answer) ? _lost : answer;
     }
 
     private void Drop(long step)

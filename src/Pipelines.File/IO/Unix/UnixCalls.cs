@@ -23,8 +23,36 @@ internal unsafe partial class UnixCalls
             : offset < 0 ? Libc.WriteV(file, vectors, count)
             : Libc.PWriteV(file, vectors, count, offset));
 
-    /// <summary>fdatasync(2).</summary>
-    internal virtual long Sync(SafeFileHandle file) => Answer(Libc.FDataSync(file));
+    /// <summary>
+    /// fdatasync(2); on macOS fcntl(2) with F_FULLFSYNC, because fsync(2) there leaves the bytes in the cache of the device, or fsync(2) if
+    /// the file system does not know that.
+    /// </summary>
+    internal virtual long Sync(SafeFileHandle file)
+    {
+        if (!OperatingSystem.IsMacOS())
+        {
+            return Answer(Libc.FDataSync(file));
+        }
+
+        long answer = Answer(Libc.FCntl(file, Libc.F_FULLFSYNC, 0));
+        return answer is -Libc.EINVAL or -Libc.ENOTTY or -Libc.ENOTSUPOfMacOS ? Answer(Libc.FSync(file)) : answer;
+    }
+
+    /// <summary>
+    /// <see cref="Sync"/>, made again after EINTR. EINVAL is success for what is no regular file: a FIFO, a terminal or a socket has nothing
+    /// to sync. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
+    /// </summary>
+    internal long SyncData(SafeFileHandle file, in FileProperties properties)
+    {
+        long answer;
+        do
+        {
+            answer = Sync(file);
+        }
+        while (answer == -Libc.EINTR);
+
+        return answer == -Libc.EINVAL && !properties.IsRegular ? 0 : answer;
+    }
 
     /// <summary>
     /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready, also if the caller has closed

@@ -233,7 +233,8 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         try
         {
-            long result = operation.Kind == FileRequestKind.Sync ? SyncData() : CanSeek || _isNonBlocking ? CallPlain(operation)
+            long result = operation.Kind == FileRequestKind.Sync ? _calls.SyncData(Handle, Properties)
+                : CanSeek || _isNonBlocking ? CallPlain(operation)
                 : CallReady(operation);
             if (result == -Libc.EAGAIN && !CanSeek)
             {
@@ -331,19 +332,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         return result;
     }
 
-    private long SyncData()
-    {
-        long result;
-        do
-        {
-            result = _calls.Sync(Handle);
-        }
-        while (result == -Libc.EINTR);
-
-        // A FIFO, a terminal or a read-only file system has nothing to sync (fdatasync(2): EINVAL, EROFS).
-        return result is -Libc.EINVAL or -Libc.EROFS ? 0 : result;
-    }
-
     [SkipLocalsInit]
     private long Call(FileRequest operation, bool mayWait)
     {
@@ -365,8 +353,12 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
 
         long offset = CanSeek && (isRead || !WritesSequentially) ? operation.Offset : -1;
-        bool isUncached = _behind is not null && _behind.Enter(operation.Offset, operation.Length);
-        long result;
+        long result = LeavePages(operation, out bool isUncached);
+        if (result < 0)
+        {
+            return result;
+        }
+
         do
         {
             int flags = (mayWait ? 0 : Libc.RWF_NOWAIT) | (isUncached ? Libc.RWF_DONTCACHE : 0);
@@ -374,12 +366,18 @@ internal sealed unsafe class UnixFile : OpenedFile
             if (isUncached && IsUnknownCall(result))
             {
                 _behind!.GiveUpFlag((int)-result);
-                isUncached = _behind.Enter(operation.Offset, operation.Length);
-                result = -Libc.EINTR;
+                long lost = LeavePages(operation, out isUncached);
+                result = lost < 0 ? lost : -Libc.EINTR;
             }
         }
         while (result == -Libc.EINTR);
 
         return result;
+    }
+    /// <summary>Lets go of the pages that the last calls have left (<see cref="PagesBehind.Enter"/>).</summary>
+    private long LeavePages(FileRequest operation, out bool isUncached)
+    {
+        isUncached = false;
+        return _behind is null ? 0 : _behind.Enter(operation.Offset, operation.Length, out isUncached);
     }
 }

@@ -1,0 +1,150 @@
+using System.Diagnostics;
+
+namespace FilePipelinesTests;
+
+/// <summary>
+/// A file system of one test's own, on a loop device (loop(4)). It needs root, losetup and the maker of the file system; without them the
+/// test is skipped.
+/// </summary>
+internal sealed class LoopDisk : IDisposable
+{
+    private static readonly string[] s_toolFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+    private readonly TempFolder _folder = new();
+    private readonly List<Action> _undo = [];
+
+    private LoopDisk(long bytes, long? roomBytes)
+    {
+        // A full tmpfs makes a thin device: the image is sparse, and a write to a hole fails.
+        string imageFolder = Directory.CreateDirectory(_folder.File("image")).FullName;
+        if (roomBytes is { } room)
+        {
+            Run("mount", "-t", "tmpfs", "-o", $"size={room}", "tmpfs", imageFolder);
+            _undo.Add(() => Run("umount", "--lazy", imageFolder));
+        }
+
+        Image = Path.Combine(imageFolder, "image");
+        using (FileStream image = File.Create(Image))
+        {
+            image.SetLength(bytes);
+        }
+
+        Device = Run("losetup", "--find", "--show", Image).Trim();
+        _undo.Add(() => Run("losetup", "--detach", Device));
+        Mounted = Directory.CreateDirectory(_folder.File("mounted")).FullName;
+    }
+
+    public string Image { get; }
+
+    /// <summary>A file beside the image: of a thin device it takes the room.</summary>
+    public string Ballast => Image + ".ballast";
+
+    /// <summary>The device, such as /dev/loop3.</summary>
+    public string Device { get; }
+
+    /// <summary>The folder where the file system is.</summary>
+    public string Mounted { get; }
+
+    /// <summary>Makes a file system and mounts it.</summary>
+    /// <param name="fileSystem">ext4, xfs or btrfs.</param>
+    /// <param name="bytes">The size of the device.</param>
+    /// <param name="makeOptions">Options of mkfs.</param>
+    /// <param name="mountOptions">Options of mount(8).</param>
+    /// <param name="roomBytes">A thin device: how many of its bytes can be stored.</param>
+    public static LoopDisk Make(string fileSystem, long bytes, string[]? makeOptions = null, string mountOptions = "defaults",
+        long? roomBytes = null)
+    {
+        SkipWithout("losetup", $"mkfs.{fileSystem}");
+        LoopDisk disk = new(bytes, roomBytes);
+        try
+        {
+            Run($"mkfs.{fileSystem}", [.. makeOptions ?? [], disk.Device]);
+            disk.Mount(mountOptions);
+            return disk;
+        }
+        catch
+        {
+            disk.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>A file of the file system.</summary>
+    public string PathOf(string name) => Path.Combine(Mounted, name);
+
+    /// <summary>Mounts the file system anew, so that what the device has is read, and nothing of the page cache.</summary>
+    public void Remount(string mountOptions = "defaults")
+    {
+        Run("umount", Mounted);
+        Run("mount", "-o", mountOptions, Device, Mounted);
+    }
+
+    /// <summary>Waits until the device has nothing to do: what the kernel has begun to write is written, or has failed.</summary>
+    public void WaitUntilIdle()
+    {
+        string inFlight = $"/sys/block/{Path.GetFileName(Device)}/inflight";
+        while (File.ReadAllText(inFlight).Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Any(count => count != "0"))
+        {
+            Thread.Sleep(1);
+        }
+    }
+
+    /// <summary>Has ext4 meet an error (ext4(5): errors=): with remount-ro it is read-only from now on.</summary>
+    public void TriggerError() => File.WriteAllText($"/sys/fs/ext4/{Path.GetFileName(Device)}/trigger_fs_error", "1");
+
+    /// <summary>Freezes the file system (fsfreeze(8)): every write waits.</summary>
+    public void Freeze() => Run("fsfreeze", "--freeze", Mounted);
+
+    public void Thaw() => Run("fsfreeze", "--unfreeze", Mounted);
+
+    public void Dispose()
+    {
+        List<Exception> errors = [];
+        for (int i = _undo.Count - 1; i >= 0; i--)
+        {
+            try
+            {
+                _undo[i]();
+            }
+            catch (Exception e)
+            {
+                errors.Add(e);
+            }
+        }
+
+        if (errors.Count > 0)
+        {
+            throw new AggregateException(errors);
+        }
+
+        _folder.Dispose();
+    }
+
+    private static void SkipWithout(params string[] tools)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It needs loop devices.");
+        Assert.SkipUnless(Environment.IsPrivilegedProcess && File.Exists("/dev/loop-control"), "It needs root and loop devices.");
+        foreach (string tool in tools)
+        {
+            Assert.SkipUnless(Array.Exists(s_toolFolders, folder => File.Exists(Path.Combine(folder, tool))), $"It needs {tool}.");
+        }
+    }
+
+    private static string Run(string program, params string[] arguments)
+    {
+        ProcessStartInfo start = new(program, arguments) { RedirectStandardOutput = true, RedirectStandardError = true };
+        start.Environment["PATH"] = string.Join(':', s_toolFolders);
+        using Process process = Process.Start(start)!;
+        Task<string> error = process.StandardError.ReadToEndAsync();
+        string output = process.StandardOutput.ReadToEnd();
+        process.WaitForExit();
+        return process.ExitCode == 0 ? output
+            : throw new IOException($"{program} {string.Join(' ', arguments)}: {process.ExitCode}, {error.Result}");
+    }
+
+    private void Mount(string options)
+    {
+        Run("mount", "-o", options, Device, Mounted);
+        _undo.Add(() => Run("umount", "--lazy", Mounted));
+    }
+}

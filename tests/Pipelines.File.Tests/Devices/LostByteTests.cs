@@ -1,0 +1,70 @@
+using FilePipelinesChild;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Real file systems that lose bytes: the writer has to say so, and never to acknowledge them.</summary>
+public sealed class LostByteTests
+{
+    private const int MiB = 1024 * 1024;
+
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    /// <summary>A file system that is read-only after an error answers EROFS to every sync, and what it had not written is gone.</summary>
+    [Theory]
+    [InlineData(FilePipeBackend.Auto)]
+    [InlineData(FilePipeBackend.Portable)]
+    public async Task FlushAsync_DurableAfterTheFileSystemHasBecomeReadOnly_Throws(FilePipeBackend backend)
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 32 * MiB, mountOptions: "errors=remount-ro");
+        string path = disk.PathOf("journal");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Written, Backend = backend });
+        await writer.WriteAsync("first\n"u8.ToArray(), _stop);
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        await writer.WriteAsync(Pattern.Bytes(MiB), _stop);
+        disk.TriggerError();
+
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.Durable, _stop));
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
+    /// <summary>
+    /// A thin device that has no room for a while: sync_file_range(2) answers that bytes are lost, and no fdatasync(2) answers it again.
+    /// </summary>
+    [Fact]
+    public async Task FlushAsync_DropBehindOnADeviceThatWasFull_Throws()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 64 * MiB, makeOptions: ["-q", "-O", "^has_journal"], roomBytes: 64 * MiB);
+        string path = disk.PathOf("large");
+        FilePipeWriter writer = FilePipeWriter.Create(path,
+            new() { FlushGuarantee = FlushGuarantee.Written, Caching = FileCaching.DropBehind });
+        await writer.WriteAsync("first"u8.ToArray(), _stop);
+        await writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        DriveInfo room = new(disk.Image);
+        using (FileStream ballast = new(disk.Ballast, FileMode.CreateNew))
+        {
+            RandomAccess.Write(ballast.SafeFileHandle, new byte[room.AvailableFreeSpace - (2 * MiB)], 0);
+        }
+
+        // The first step of 8 MiB is being written when the second one begins; the third one waits for it.
+        const int Piece = 32 * 1024;
+        long offset = 5;
+        for (; offset < (16 * MiB) - Piece; offset += Piece)
+        {
+            await writer.WriteAsync(Pattern.Bytes(Piece, offset), _stop);
+        }
+
+        disk.WaitUntilIdle();
+        File.Delete(disk.Ballast);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () =>
+        {
+            await writer.WriteAsync(Pattern.Bytes(Piece, offset), _stop);
+            await writer.WriteAsync(Pattern.Bytes(Piece, offset + Piece), _stop);
+        });
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.Durable, _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+}
