@@ -1,5 +1,3 @@
-using Pipelines.File.IO;
-
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>How <c>UseFilePipelines</c> sends files. The options are read once, when the middleware is added.</summary>
@@ -52,9 +50,11 @@ public sealed class FilePipelinesOptions
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {
-        _ = Option.Within(SegmentSize, 4096, MaxSegmentSize, nameof(SegmentSize));
-        _ = Option.NotNegative(MinimumSize, nameof(MinimumSize));
-        _ = Option.NotNegative(MaxOpenFiles, nameof(MaxOpenFiles));
-        _ = Option.Within(OpenFileIdleTime, TimeSpan.Zero, s_longestIdleTime, nameof(OpenFileIdleTime));
+        ArgumentOutOfRangeException.ThrowIfLessThan(SegmentSize, 4096, nameof(SegmentSize));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(SegmentSize, MaxSegmentSize, nameof(SegmentSize));
+        ArgumentOutOfRangeException.ThrowIfNegative(MinimumSize, nameof(MinimumSize));
+        ArgumentOutOfRangeException.ThrowIfNegative(MaxOpenFiles, nameof(MaxOpenFiles));
+        ArgumentOutOfRangeException.ThrowIfLessThan(OpenFileIdleTime, TimeSpan.Zero, nameof(OpenFileIdleTime));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(OpenFileIdleTime, s_longestIdleTime, nameof(OpenFileIdleTime));
     }
 }

@@ -3,7 +3,6 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.Server.Kestrel.Core.Features;
-using Pipelines.File.Reading;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -26,9 +25,6 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
 
     // Taken with Interlocked.Exchange: null while a send uses it.
     private CountedWriter? _counted = new();
-
-    // Likewise. A second send at the same time is a mistake that the server's writer reports; it gets a pump of its own.
-    private FilePump? _pump;
 
     public Stream Stream => inner.Stream;
 
@@ -58,8 +54,8 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     {
         if (!cancellationToken.IsCancellationRequested && sender.CanSend(_context, offset, count) && sender.Files.Open(path) is { } file)
         {
-            long wanted = count ?? file.Length - offset;
-            if (sender.CanSendOpen(_context, file.Length, offset, wanted))
+            long wanted = count ?? file.Shared.Length - offset;
+            if (sender.CanSendOpen(_context, file.Shared.Length, offset, wanted))
             {
                 FilePipelinesMetrics.Sent();
                 return SendAsync(file, offset, wanted, cancellationToken);
@@ -78,8 +74,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     {
         HttpContext context = _context;
         CancellationToken requestAborted = _requestAborted;
-        FilePump pump = Interlocked.Exchange(ref _pump, null) ?? new FilePump(file.Backend, offset);
-        pump.Reuse(file.Backend, offset);
+        bool isReading = false;
         IHttpMinResponseDataRateFeature? rateFeature = null;
         MinDataRate? rate = null;
         CountedWriter? counted = null;
@@ -103,13 +98,16 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
 
             for (long left = count; ;)
             {
-                int read = await pump.ReadAsync(writer, (int)Math.Min(left, sender.SegmentSize)).ConfigureAwait(false);
+                isReading = true;
+                int read = await file.Shared.ReadAsync(writer, offset + count - left, (int)Math.Min(left, sender.SegmentSize))
+                    .ConfigureAwait(false);
                 if (read == 0)
                 {
                     throw new EndOfStreamException(
-                        $"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Backend.Path}'");
+                        $"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Shared.Path}'");
                 }
 
+                isReading = false;
                 left -= read;
                 FlushResult flush = await writer.FlushAsync(cancellationToken).ConfigureAwait(false);
                 if (left == 0)
@@ -130,7 +128,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
             // The body is incomplete, and no outer code may end it as if it were whole: so the request is aborted. After that the server
             // takes exceptions for a disconnected client. Errors of the server's own, such as more bytes than were announced, need no
             // abort: it ends the response itself, after the bytes that it has.
-            bool isFileError = pump.Error is not null || e is EndOfStreamException;
+            bool isFileError = isReading && e is IOException or UnauthorizedAccessException;
             if (isFileError || e is OperationCanceledException)
             {
                 context.Abort();
@@ -138,15 +136,13 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
 
             if (isFileError)
             {
-                sender.LogFailed(file.Backend.Path, e);
+                sender.LogFailed(file.Shared.Path, e);
             }
 
             throw;
         }
         finally
         {
-            pump.Dispose();
-            Volatile.Write(ref _pump, pump);
             file.Release();
             _startingLength = 0;
             if (rate is not null)

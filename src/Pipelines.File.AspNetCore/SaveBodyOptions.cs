@@ -1,5 +1,4 @@
 using System.Security.Cryptography;
-using Pipelines.File.IO;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -104,8 +103,7 @@ public sealed class SaveBodyOptions
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {
-        _ = Option.NotNegative(MaxLength, nameof(MaxLength));
-        _ = Option.Defined(Caching, nameof(Caching));
+        ArgumentOutOfRangeException.ThrowIfNegative(MaxLength ?? 0, nameof(MaxLength));
         if (UnixFileMode is { } mode && (mode & ~(UnixFileMode)0xFFF) != 0)
         {
             throw new ArgumentOutOfRangeException(nameof(UnixFileMode), mode, "The value has bits that are not permissions.");

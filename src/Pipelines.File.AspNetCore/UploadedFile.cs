@@ -23,7 +23,7 @@ internal sealed class UploadedFile
         _precondition = precondition;
         _hash = hash;
         precondition.Check(path);
-        Writer = FilePipeWriter.Create(path, new FilePipeWriterOptions
+        FilePipeWriterOptions writing = new()
         {
             Replace = true,
             Mode = options.Overwrite && !precondition.RequiresNoFile ? FileMode.Create : FileMode.CreateNew,
@@ -31,7 +31,8 @@ internal sealed class UploadedFile
             ReplacesLinks = true,
             UnixCreateMode = options.UnixFileMode,
             Caching = options.Caching,
-        });
+        };
+        Writer = SpareDescriptors.Open(path, path => FilePipeWriter.Create(path, writing));
     }
 
     /// <summary>The writer of the file. Its bytes must also be passed to <see cref="Append"/>.</summary>
@@ -111,8 +112,7 @@ internal sealed class UploadedFile
     {
         _options.Progress?.Report(Length);
 
-        // WriteBehind: a durable upload is synced once, at the end.
-        await Writer.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
+        await Writer.FlushAsync(cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Has the upload inspected, checks the preconditions again, and gives the file its name.</summary>
@@ -136,7 +136,7 @@ internal sealed class UploadedFile
         await nameLock.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
-            _precondition.CheckAndAdjustTime(_path, Writer.OpenedFile.Handle, Length);
+            _precondition.CheckAndAdjustTime(_path, Writer.Handle, Length);
             await Writer.CompleteAsync().ConfigureAwait(false);
         }
         catch (FileExistsException e) when (_precondition.RequiresNoFile)
@@ -158,8 +158,7 @@ internal sealed class UploadedFile
     private async ValueTask InspectAsync(
         Func<UploadInspection, CancellationToken, ValueTask<bool>> inspect, CancellationToken cancellationToken)
     {
-        FilePipeReader reader = FilePipeReader.Create(
-            Writer.UnfinishedPath, new FilePipeReaderOptions { Share = FileShare.ReadWrite | FileShare.Delete });
+        FilePipeReader reader = FilePipeReader.Create(Writer.Handle, new FilePipeReaderOptions { LeaveOpen = true });
         await using (reader.ConfigureAwait(false))
         {
             Exception? reason = null;

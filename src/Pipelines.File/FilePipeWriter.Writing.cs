@@ -52,7 +52,7 @@ public sealed partial class FilePipeWriter
         try
         {
             Copy(source);
-            return FlushCoreAsync(_options.FlushGuarantee, cancellationToken, isWritten: !source.IsEmpty);
+            return FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: !source.IsEmpty);
         }
         finally
         {
@@ -90,7 +90,7 @@ public sealed partial class FilePipeWriter
                     _ = AdvanceRoom(read);
                 }
 
-                FlushGuarantee guarantee = read > 0 ? FlushGuarantee.WriteBehind : _options.FlushGuarantee;
+                FlushGuarantee guarantee = read > 0 ? FlushGuarantee.WriteBehind : _options.OfFlush;
                 if ((await FlushAsExactlyAsync(guarantee, cancellationToken).ConfigureAwait(false)).IsCanceled)
                 {
                     throw new OperationCanceledException("The flush was canceled.");
@@ -128,7 +128,7 @@ public sealed partial class FilePipeWriter
                 throw;
             }
 
-            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken, isWritten: true);
+            last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
         }
         finally
         {
@@ -186,7 +186,7 @@ public sealed partial class FilePipeWriter
             }
 
             Copy(source);
-            last = FlushCoreAsync(_options.FlushGuarantee, cancellationToken, isWritten: true);
+            last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
         }
         finally
         {

@@ -70,6 +70,14 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
     }
 
+    /// <summary>
+    /// The handle of the open file; the writer owns it, and closes it when it is completed. With
+    /// <see cref="FilePipeWriterOptions.Replace"/> it is open for reading, too: <see cref="FilePipeReader.Create(SafeFileHandle,
+    /// FilePipeReaderOptions?)"/> with <see cref="FilePipeReaderOptions.LeaveOpen"/> reads back what was flushed with
+    /// <see cref="FlushGuarantee.Written"/>, before the file has its name.
+    /// </summary>
+    public SafeFileHandle Handle => _file.Opened.Handle;
+
     /// <summary>The back end that writes the file. It shows what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => _file.Opened.Kind;
 
@@ -85,9 +93,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     /// <summary>The number of bytes that were advanced over. It changes only within the calls of the writer's caller.</summary>
     internal long Taken => _queue.Advanced;
-
-    /// <summary>With <see cref="FilePipeWriterOptions.Replace"/>, a path that opens the file before it has its name.</summary>
-    internal string UnfinishedPath => _file.UnfinishedPath;
 
     private bool IsCompleted => _loop.IsCompleted;
 
@@ -131,7 +136,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <exception cref="IOException">A write has failed, in this flush or an earlier one.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> was called.</exception>
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        => FlushAsExactlyAsync(_options.FlushGuarantee, cancellationToken);
+        => FlushAsExactlyAsync(_options.OfFlush, cancellationToken);
 
     /// <summary>
     /// Flushes as <see cref="FlushAsync(CancellationToken)"/> does, with the stronger of two guarantees: <paramref name="guarantee"/> and
@@ -148,7 +153,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             throw new ArgumentOutOfRangeException(nameof(guarantee), guarantee, "Not a FlushGuarantee.");
         }
 
-        return FlushAsExactlyAsync(guarantee > _options.FlushGuarantee ? guarantee : _options.FlushGuarantee, cancellationToken);
+        return FlushAsExactlyAsync(guarantee > _options.OfFlush ? guarantee : _options.OfFlush, cancellationToken);
     }
 
     /// <summary>

@@ -80,9 +80,10 @@ public sealed record FilePipeWriterOptions
     /// and on some file systems an empty one.</para>
     /// <para>A stream of <see cref="System.IO.Pipelines.PipeWriter.AsStream"/> completes the writer when the stream is closed, also after
     /// an exception. Pass leaveOpen, and complete the writer when everything has gone well.</para>
-    /// <para>A symbolic link stays, and its target is replaced. The new file gets the permission bits of the replaced one from the first
-    /// byte on, on Linux its POSIX access list, too, and its owner and group if the process may give files away. Other extended attributes
-    /// are lost, and other hard links keep the old file. A file without write permission is not replaced. <see cref="Share"/> has no
+    /// <para>A symbolic link stays, and its target is replaced, unless <see cref="ReplacesLinks"/> is set. The new file gets the permission
+    /// bits of the replaced one from the first byte on, on Linux its POSIX access list, too, and its owner and group if the process may
+    /// give files away; if they change meanwhile, it gets the latest when it takes the name. Other extended attributes are lost, and other
+    /// hard links keep the old file. A file without write permission is not replaced. <see cref="Share"/> has no
     /// effect, because no other program knows the unfinished file.</para>
     /// <para>On Linux the unfinished file has no name (O_TMPFILE of open(2)) if the file system supports that, so a process that is killed
     /// leaves nothing. On other systems, and for the moment in which it replaces another file, it is called <c>.pipelines-file-</c> and 16
@@ -166,7 +167,12 @@ public sealed record FilePipeWriterOptions
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
     public long ResumeWriterThreshold { get; init => field = Option.NotNegative(value); }
 
-    /// <summary>What is true of the bytes when a flush has completed; <see cref="FlushGuarantee.WriteBehind"/> by default.</summary>
+    /// <summary>
+    /// What is true of the bytes when a flush has completed; <see cref="FlushGuarantee.WriteBehind"/> by default. With
+    /// <see cref="Replace"/>, <see cref="FlushGuarantee.Durable"/> is true of the whole file when
+    /// <see cref="FilePipeWriter.CompleteAsync"/> has completed, and a flush is <see cref="FlushGuarantee.WriteBehind"/>: nothing of an
+    /// unfinished file survives a crash.
+    /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="Pipelines.File.FlushGuarantee"/>.</exception>
     public FlushGuarantee FlushGuarantee { get; init => field = Option.Defined(value); }
 
@@ -185,10 +191,13 @@ public sealed record FilePipeWriterOptions
     public FilePipeBackend Backend { get; init; }
 
     /// <summary>
-    /// With <see cref="Replace"/>, whether a symbolic link of that name is replaced instead of its target: for uploads, which must not
-    /// leave their folder.
+    /// With <see cref="Replace"/>, whether a symbolic link of that name is replaced instead of the file that it leads to;
+    /// <see langword="false"/> by default. Set it if the name comes from outside, so that no link leads the file out of its folder.
     /// </summary>
-    internal bool ReplacesLinks { get; init; }
+    public bool ReplacesLinks { get; init; }
+
+    /// <summary>The guarantee of a flush that does not ask for one.</summary>
+    internal FlushGuarantee OfFlush => Replace && FlushGuarantee == FlushGuarantee.Durable ? FlushGuarantee.WriteBehind : FlushGuarantee;
 
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeWriterThreshold == 0 ? PauseWriterThreshold / 2 : ResumeWriterThreshold;

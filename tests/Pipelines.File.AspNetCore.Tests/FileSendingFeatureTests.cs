@@ -86,16 +86,17 @@ public sealed class FileSendingFeatureTests : IDisposable
     {
         byte[] content = Add(200_000);
         using HeldFile file = new(_path);
-        Task sending = _sending.SendAsync(new OpenFile(file), 1000, 150_000, TestContext.Current.CancellationToken);
+        Task sending = _sending.SendAsync(new OpenFile(file.File, key: null), 1000, 150_000, TestContext.Current.CancellationToken);
         for (int i = 0; i < 3; i++)
         {
+            await file.BegunAsync();
             Assert.False(sending.IsCompleted);
-            await file.LetOneReadAsync();
+            file.Let();
         }
 
         await sending;
         Assert.Equal(content[1000..151_000], _body.Written());
-        Assert.True(file.Handle.IsClosed);
+        Assert.True(file.File.Handle.IsClosed);
         Assert.Equal(0, _lifetime.Aborts);
     }
 
@@ -105,13 +106,14 @@ public sealed class FileSendingFeatureTests : IDisposable
         Add(200_000);
         using HeldFile file = new(_path);
         using CancellationTokenSource gone = new();
-        Task sending = _sending.SendAsync(new OpenFile(file), 0, 200_000, gone.Token);
+        Task sending = _sending.SendAsync(new OpenFile(file.File, key: null), 0, 200_000, gone.Token);
+        await file.BegunAsync();
         await gone.CancelAsync();
         Assert.False(sending.IsCompleted);
-        Assert.False(file.Handle.IsClosed);
-        await file.LetOneReadAsync();
+        Assert.False(file.File.Handle.IsClosed);
+        file.Let();
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending);
-        Assert.True(file.Handle.IsClosed);
+        Assert.True(file.File.Handle.IsClosed);
         Assert.Equal((1, 1), (file.Reads, _lifetime.Aborts));
     }
 
@@ -121,10 +123,11 @@ public sealed class FileSendingFeatureTests : IDisposable
         Add(200_000);
         using HeldFile file = new(_path);
         _body.CompleteReader();
-        Task sending = _sending.SendAsync(new OpenFile(file), 0, 200_000, TestContext.Current.CancellationToken);
-        await file.LetOneReadAsync();
+        Task sending = _sending.SendAsync(new OpenFile(file.File, key: null), 0, 200_000, TestContext.Current.CancellationToken);
+        await file.BegunAsync();
+        file.Let();
         await sending;
-        Assert.True(file.Handle.IsClosed);
+        Assert.True(file.File.Handle.IsClosed);
         Assert.Equal((1, 0), (file.Reads, _lifetime.Aborts));
     }
 
@@ -133,25 +136,14 @@ public sealed class FileSendingFeatureTests : IDisposable
     {
         Add(200_000);
         using HeldFile file = new(_path);
-        Task sending = _sending.SendAsync(new OpenFile(file), 0, 200_000, TestContext.Current.CancellationToken);
-        await file.LetOneReadAsync();
-        IOException error = new("broken");
-        await file.LetOneReadAsync(error);
-        Assert.Same(error, await Assert.ThrowsAsync<IOException>(() => sending));
-        Assert.True(file.Handle.IsClosed);
+        Task sending = _sending.SendAsync(new OpenFile(file.File, key: null), 0, 200_000, TestContext.Current.CancellationToken);
+        await file.BegunAsync();
+        file.Let();
+        await file.BegunAsync();
+        file.Let(Libc.EIO);
+        Assert.Equal(Libc.EIO, (await Assert.ThrowsAsync<IOException>(() => sending)).HResult);
+        Assert.True(file.File.Handle.IsClosed);
         Assert.Equal(1, _lifetime.Aborts);
-    }
-
-    [Fact]
-    public async Task SendAsync_ReadIsCanceledByALateCancellation_IsRepeated()
-    {
-        byte[] content = Add(1000);
-        using HeldFile file = new(_path);
-        Task sending = _sending.SendAsync(new OpenFile(file), 0, 1000, TestContext.Current.CancellationToken);
-        await file.LetOneReadAsync(isCanceled: true);
-        await file.LetOneReadAsync();
-        await sending;
-        Assert.Equal(content, _body.Written());
     }
 
     private byte[] Add(int size)
@@ -162,70 +154,52 @@ public sealed class FileSendingFeatureTests : IDisposable
     }
 
     /// <summary>A file none of whose reads finishes before the test lets it.</summary>
-    private sealed class HeldFile : OpenedFile, IDisposable
+    private sealed class HeldFile : UnixCalls, IDisposable
     {
-        private readonly SemaphoreSlim _started = new(0);
-        private readonly OpenedFile _file;
-        private FileRequest? _operation;
+        private readonly SemaphoreSlim _begun = new(0);
+        private readonly SemaphoreSlim _let = new(0);
+        private int _errno;
 
         internal HeldFile(string path)
-            : this(path, FileOpening.Open(
-                new FileToOpen(path, FileMode.Open, FileAccess.Read, FileShare.Read) { Backend = FilePipeBackend.ThreadPool }))
         {
+            Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
+            Microsoft.Win32.SafeHandles.SafeFileHandle handle = System.IO.File.OpenHandle(path);
+            File = SharedFile.Of(FileOpening.Choose(FilePipeBackend.ThreadPool, handle, path, calls: this), path);
         }
 
-        private HeldFile(string path, OpenedFile file)
-            : base(file.Handle, path, file.Properties)
-        {
-            _file = file;
-        }
-
-        internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
-
-        internal override int MaxBuffersPerOperation => 1;
+        internal SharedFile File { get; }
 
         internal int Reads { get; private set; }
 
-        internal override FileRequest Rent() => _file.Rent();
-
-        internal override bool TryPerform(FileRequest operation, bool mayWait) => false;
-
-        internal override void Cancel(FileRequest operation, int generation)
+        internal override unsafe long Read(
+            Microsoft.Win32.SafeHandles.SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         {
+            if (flags != 0)
+            {
+                return -Libc.EAGAIN;
+            }
+
+            _begun.Release();
+            _let.Wait();
+            Reads++;
+            return _errno != 0 ? -_errno : base.Read(file, vectors, count, offset, flags);
         }
 
-        internal override void Start(FileRequest operation)
-        {
-            _operation = operation;
-            _started.Release();
-        }
+        /// <summary>Waits until a read is under way.</summary>
+        internal async Task BegunAsync()
+            => Assert.True(await _begun.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken));
 
-        internal async Task LetOneReadAsync(Exception? error = null, bool isCanceled = false)
+        internal void Let(int errno = 0)
         {
-            await _started.WaitAsync(TestContext.Current.CancellationToken);
-            FileRequest operation = _operation!;
-            if (error is not null)
-            {
-                operation.Finish(error);
-            }
-            else if (isCanceled)
-            {
-                operation.FinishCanceled();
-            }
-            else
-            {
-                Reads++;
-                operation.Finish(RandomAccess.Read(
-                    Handle, System.Runtime.InteropServices.MemoryMarshal.AsMemory(operation.FirstBuffer).Span, operation.Offset));
-            }
-
-            operation.Complete();
+            _errno = errno;
+            _let.Release();
         }
 
         public void Dispose()
         {
-            Handle.Dispose();
-            _started.Dispose();
+            File.Dispose();
+            _begun.Dispose();
+            _let.Dispose();
         }
     }
 

@@ -3,6 +3,7 @@ using System.Net.Sockets;
 using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
@@ -162,18 +163,16 @@ public sealed class OpenFilesTests : IDisposable
         File.Move(PathOf("new.txt"), PathOf("f.txt"), overwrite: true);
         using Counters counters = new();
         OpenFile open = files.Open(PathOf("f.txt"))!;
-        Assert.Equal(1000, open.Length);
+        Assert.Equal(1000, open.Shared.Length);
         open.Release();
         await OpenHandles.NoneAsync(PathOf(hasName ? "old.txt" : "f.txt (deleted)"));
         await Eventually.TrueAsync(() => counters["waiting.calls"] == (hasName ? 0 : 1));
     }
 
     [Theory]
-    [InlineData("reader")]
     [InlineData("upload")]
-    [InlineData("folder")]
     [InlineData("sent")]
-    public void Open_NoDescriptorIsLeft_EverythingKeptIsLetGo(string what)
+    public async Task Open_NoDescriptorIsLeft_EverythingKeptIsLetGo(string what)
     {
         using OpenFiles files = new(maxFiles: 10, TimeSpan.FromMinutes(1));
         for (int i = 0; i < 8; i++)
@@ -188,16 +187,8 @@ public sealed class OpenFilesTests : IDisposable
         few.TakeAll();
         switch (what)
         {
-            case "reader":
-                FilePipeReader.Create(PathOf("last.txt")).Complete();
-                break;
             case "upload":
-                FilePipeWriter writer = FilePipeWriter.Create(
-                    PathOf("new.txt"), new FilePipeWriterOptions { Replace = true, FlushGuarantee = FlushGuarantee.Durable });
-                writer.Complete();
-                break;
-            case "folder":
-                Pipelines.File.IO.FolderSync.Perform(PathOf("last.txt"));
+                await new DefaultHttpContext().Request.SaveBodyAsync(PathOf("new.txt"), new SaveBodyOptions { Durable = true }, _stop);
                 break;
             case "sent":
                 files.Open(PathOf("last.txt"))!.Release();
@@ -392,10 +383,10 @@ public sealed class OpenFilesTests : IDisposable
         using OpenFiles files = new(maxFiles, TimeSpan.FromSeconds(idleSeconds));
         Add("f.txt", 1000);
         OpenFile file = files.Open(PathOf("f.txt"))!;
-        Assert.Equal(1000, file.Length);
+        Assert.Equal(1000, file.Shared.Length);
 
-        // As any file that is open, it is locked for reading.
-        Assert.Throws<IOException>(() => new FileStream(PathOf("f.txt"), FileMode.Open, FileAccess.ReadWrite, FileShare.None));
+        // Nothing that is sent is locked.
+        new FileStream(PathOf("f.txt"), FileMode.Open, FileAccess.ReadWrite, FileShare.None).Dispose();
         file.Release();
         Assert.Equal((0, 0, false), (files.Count, OpenHandles.Below(_root), files.IsTimerSet));
     }
@@ -447,7 +438,7 @@ public sealed class OpenFilesTests : IDisposable
                     for (int i = 0; i < 100; i++)
                     {
                         OpenFile file = files.Open(PathOf("f.txt"))!;
-                        Assert.False(file.Backend.Handle.IsClosed);
+                        Assert.False(file.Shared.Handle.IsClosed);
                         file.Release();
                     }
                 },

@@ -33,7 +33,7 @@ using Pipelines.File.Threading;
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
 // exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
-// scarce FIFO                         opens a FIFO that nobody else opens while the process has no descriptor but a spare one, and tells
+// scarce FIFO                         opens a FIFO that nobody else opens while the process has no descriptor left, and tells
 //                                     what waits then
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
@@ -169,7 +169,6 @@ static async Task<int> ReadExhaustedAsync(string path)
 
 static async Task<int> OpenScarceAsync(string path)
 {
-    using SpareDescriptor spare = new();
     Stack<SafeFileHandle> taken = [];
 
     // Once before, as what is used for the first time needs descriptors to be loaded.
@@ -184,10 +183,8 @@ static async Task<int> OpenScarceAsync(string path)
     }
     catch (IOException)
     {
-        spare.Handle = taken.Pop();
         await OpenAndCancelAsync();
-        Console.WriteLine(
-            $"{(spare.Handle.IsClosed ? "took the spare one" : "did not take it")}, {WaitingThreads.Shared.UnderWayCount} under way");
+        Console.WriteLine($"{WaitingThreads.Shared.UnderWayCount} under way");
     }
 
     // The runtime needs some to end.
@@ -721,21 +718,4 @@ static async Task<int> ShipAsync(string log, string output)
     }
 
     return 0;
-}
-
-/// <summary>A descriptor that the process can do without.</summary>
-internal sealed class SpareDescriptor : ISpareDescriptors, IDisposable
-{
-    internal SpareDescriptor() => SpareDescriptors.Add(this);
-
-    internal SafeFileHandle Handle { get; set; } = new();
-
-    public bool TryCloseUnused()
-    {
-        bool isThere = !Handle.IsInvalid && !Handle.IsClosed;
-        Handle.Dispose();
-        return isThere;
-    }
-
-    public void Dispose() => SpareDescriptors.Remove(this);
 }

@@ -98,7 +98,7 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         {
             return Directory.GetFiles(folder);
         }
-        catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException error && !SpareDescriptors.AreShort(error)))
+        catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException error && !FileErrors.AreDescriptorsShort(error)))
         {
             // The folder does not exist, or cannot be listed: it holds no rotated files.
             return [];

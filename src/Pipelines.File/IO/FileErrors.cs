@@ -16,6 +16,10 @@ internal static class FileErrors
             : exception;
     }
 
+    /// <summary>Whether opening failed because the process (EMFILE) or the system (ENFILE) has no descriptor left.</summary>
+    internal static bool AreDescriptorsShort(IOException error)
+        => !OperatingSystem.IsWindows() && error.HResult is Libc.EMFILE or Libc.ENFILE;
+
     /// <summary>
     /// From GetLastError. <see cref="Exception.HResult"/> is HRESULT_FROM_WIN32 of it, as in the runtime's own exceptions.
     /// </summary>

@@ -13,19 +13,7 @@ internal static class FileOpening
 
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
     /// <exception cref="FileExistsException">The mode is <see cref="FileMode.CreateNew"/>, and the file exists.</exception>
-    internal static OpenedFile Open(in FileToOpen file)
-    {
-        try
-        {
-            return OpenOnce(file);
-        }
-        catch (IOException e) when (SpareDescriptors.AreShort(e) && SpareDescriptors.TryRelease())
-        {
-            return OpenOnce(file);
-        }
-    }
-
-    private static OpenedFile OpenOnce(in FileToOpen given)
+    internal static OpenedFile Open(in FileToOpen given)
     {
         ArgumentException.ThrowIfNullOrEmpty(given.Path, "path");
         ThrowIfNotSupported(given.Backend);

@@ -36,11 +36,6 @@ internal static class FolderSync
     internal static SafeFileHandle Open(UnixCalls calls, string folder)
     {
         long descriptor = calls.OpenFolder(folder);
-        if (descriptor is -Libc.ENFILE or -Libc.EMFILE && SpareDescriptors.TryRelease())
-        {
-            descriptor = calls.OpenFolder(folder);
-        }
-
         return descriptor >= 0 ? new SafeFileHandle((nint)descriptor, ownsHandle: true) : throw Failed((int)-descriptor, folder);
     }
 

@@ -29,6 +29,9 @@ internal abstract partial class ReplacementFile
         private readonly UnixCalls _calls;
         private readonly bool _existed;
 
+        // The file whose permissions this one has; null if it has those of a new one.
+        private readonly Target? _replaced;
+
         // Opened at the beginning, so that a folder that cannot be synced is an error before anything is replaced.
         private readonly SafeFileHandle? _folder;
 
@@ -53,6 +56,7 @@ internal abstract partial class ReplacementFile
                 if (target is { } replaced)
                 {
                     TakeRights(handle, replaced);
+                    _replaced = replaced;
                 }
 
                 // After the file was created: if something is wrong with the folder, that call throws the documented exceptions.
@@ -70,6 +74,11 @@ internal abstract partial class ReplacementFile
 
         private protected override void TakeName()
         {
+            if (Replaces)
+            {
+                TakeLatestRights();
+            }
+
             if (TemporaryPath is null)
             {
                 long linked = _existed ? -Libc.EEXIST : _calls.LinkNameless(Backend.Handle, TargetPath);
@@ -177,6 +186,29 @@ internal abstract partial class ReplacementFile
                 : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
 
         /// <summary>
+        /// Gives the file the permissions of the one that has the name now, if that was changed or came while this one was written.
+        /// </summary>
+        private void TakeLatestRights()
+        {
+            if (Look(TargetPath) is not { Type: Libc.S_IFREG } latest || latest == _replaced)
+            {
+                return;
+            }
+
+            if (!MayWrite())
+            {
+                throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
+            }
+
+            TakeRights(Backend.Handle, latest);
+            if (IsDurable)
+            {
+                // The sync of the bytes was before this.
+                ThrowIfFailed(_calls.SyncFolder(Backend.Handle));
+            }
+        }
+
+        /// <summary>
         /// Gives the file the permissions of the one that it replaces. Group, access list and mode come before the owner: after a process
         /// has given a file away, it may need CAP_FOWNER to change the mode (chmod(2)). If the group or the owner cannot be set, the bits
         /// that would apply to another group or owner are cleared: set-user-ID, set-group-ID and the group's bits.
@@ -255,7 +287,7 @@ internal abstract partial class ReplacementFile
             else
             {
                 FileOptions options = writesThrough ? FileOptions.WriteThrough : FileOptions.None;
-                handle = new FileToOpen(temporary, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, options)
+                handle = new FileToOpen(temporary, FileMode.CreateNew, FileAccess.ReadWrite, FileShare.ReadWrite, options)
                 {
                     CreateMode = (UnixFileMode)mode,
                 }.OpenHandle();
@@ -297,7 +329,7 @@ internal abstract partial class ReplacementFile
         private Target? Look(string path)
         {
             Libc.FileStatus status = default;
-            const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID;
+            const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID | Libc.STATX_CTIME;
             int errno = !OperatingSystem.IsLinux() ? Libc.ENOSYS
                 : Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0
                 : Marshal.GetLastPInvokeError();
@@ -310,7 +342,7 @@ internal abstract partial class ReplacementFile
                     return LookByRuntime(path);
                 default:
                     ThrowIfFailed(-errno);
-                    return new Target(status.Mode, status.User, status.Group);
+                    return new Target(status.Mode, status.User, status.Group, (status.ChangeSeconds, status.ChangeNanoseconds));
             }
         }
 
@@ -335,7 +367,8 @@ internal abstract partial class ReplacementFile
         /// <param name="Mode">Type and permission bits (inode(7)).</param>
         /// <param name="User">The user ID of the owner.</param>
         /// <param name="Group">The group ID; <see cref="uint.MaxValue"/> if unknown: fchown(2) then does not change the group.</param>
-        private readonly record struct Target(uint Mode, uint User, uint Group)
+        /// <param name="Changed">The time of the last change, also of the permissions (stx_ctime); 0 if unknown.</param>
+        private readonly record struct Target(uint Mode, uint User, uint Group, (long, uint) Changed = default)
         {
             internal int Type => (int)(Mode & Libc.S_IFMT);
         }

@@ -39,9 +39,6 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <summary>The path with the temporary name; <see langword="null"/> while the file has none.</summary>
     private protected string? TemporaryPath { get; set; }
 
-    /// <summary>A path that leads to the unfinished file: a file without a name has one through its descriptor (proc_pid_fd(5)).</summary>
-    internal string PathForNow => TemporaryPath ?? $"/proc/self/fd/{Backend.Handle.DangerousGetHandle()}";
-
     private protected string Folder => Path.GetDirectoryName(TargetPath)!;
 
     /// <summary>Creates the unfinished file, in the folder of its name.</summary>
@@ -64,19 +61,9 @@ internal abstract partial class ReplacementFile : IDisposable
             throw new UnauthorizedAccessException($"The path is that of a folder, which a file cannot replace: '{path}'");
         }
 
-        try
-        {
-            return OpenBeside(fullPath, options, calls);
-        }
-        catch (IOException e) when (SpareDescriptors.AreShort(e) && SpareDescriptors.TryRelease())
-        {
-            return OpenBeside(fullPath, options, calls);
-        }
-    }
-
-    private static ReplacementFile OpenBeside(string fullPath, FilePipeWriterOptions options, object? calls)
-        => OperatingSystem.IsWindows() ? new Windows(fullPath, options, (WindowsCalls?)calls ?? WindowsCalls.Default)
+        return OperatingSystem.IsWindows() ? new Windows(fullPath, options, (WindowsCalls?)calls ?? WindowsCalls.Default)
             : new Unix(fullPath, options, (UnixCalls?)calls ?? UnixCalls.Default);
+    }
 
     /// <summary>Gives the file its name, and syncs the folder if the writer is durable. Waits, so call it on a thread that may.</summary>
     /// <exception cref="FileExistsException">A file of that name exists by now and is not to be replaced.</exception>

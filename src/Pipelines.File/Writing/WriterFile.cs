@@ -49,9 +49,6 @@ internal sealed class WriterFile
     /// <summary>Whether the file gets its name at the end only (Replace).</summary>
     internal bool IsUnfinished => _unfinished is not null;
 
-    /// <summary>A path that opens the file before it has its name.</summary>
-    internal string UnfinishedPath => _unfinished!.PathForNow;
-
     /// <inheritdoc cref="FilePipeWriter.Create(string, FilePipeWriterOptions?)"/>
     internal static WriterFile Open(string path, FilePipeWriterOptions options, object? calls = null)
     {

@@ -303,13 +303,13 @@ public sealed class OpeningTests : IDisposable
     }
 
     [Fact]
-    public async Task OpenAsync_OfAFifoWhileNoDescriptorIsLeft_TakesASpareOneAndHoldsNoThread()
+    public async Task OpenAsync_OfAFifoWhileNoDescriptorIsLeft_ThrowsAndHoldsNoThread()
     {
         ChildProcess.SkipUnlessLinux("dotnet");
         string path = Fifo.Make(_folder);
         (int exitCode, string output, string error) = await ChildProcess.RunAsync($"ulimit -n 200; {ChildProcess.Command("scarce", path)}")
             .WaitAsync(Eventually.Limit, _stop);
-        Assert.True(exitCode == 0 && output == "Canceled\nCanceled\ntook the spare one, 0 under way\n", output + error);
+        Assert.True(exitCode == 0 && output == "Canceled\nFaulted\n0 under way\n", output + error);
     }
 
     [Theory]

@@ -43,6 +43,56 @@ public sealed class ReplaceTests : IDisposable
     }
 
     [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    [UnsupportedOSPlatform("windows")]
+    public async Task CompleteAsync_PermissionsHaveChangedMeanwhile_TheNewFileHasTheLatest(FlushGuarantee guarantee)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix permissions.");
+        const UnixFileMode Latest = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.GroupRead;
+        string path = _folder.File("f", s_old);
+        await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = guarantee });
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        File.SetUnixFileMode(path, Latest);
+        await writer.CompleteAsync();
+        Assert.Equal(Latest, File.GetUnixFileMode(path));
+
+        // One that came meanwhile, too.
+        string other = _folder.File("g");
+        await using FilePipeWriter second = FilePipeWriter.Create(other, new() { Replace = true, FlushGuarantee = guarantee });
+        _folder.File("g", s_old);
+        File.SetUnixFileMode(other, Latest);
+        await second.CompleteAsync();
+        Assert.Equal(Latest, File.GetUnixFileMode(other));
+    }
+
+    [Theory]
+    [InlineData(FilePipeBackend.Auto)]
+    [InlineData(FilePipeBackend.Portable)]
+    public async Task Handle_OfAnUnfinishedFile_ReadsBackWhatWasWritten(FilePipeBackend backend)
+    {
+        string path = _folder.File("f");
+        FilePipeWriterOptions options = new() { Replace = true, Backend = backend };
+        if (!OperatingSystem.IsWindows())
+        {
+            options = new() { Replace = true, Backend = backend, UnixCreateMode = UnixFileMode.UserWrite };
+        }
+
+        await using FilePipeWriter writer = FilePipeWriter.Create(path, options);
+        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
+        await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        FilePipeReader reader = FilePipeReader.Create(writer.Handle, new() { LeaveOpen = true });
+        using MemoryStream content = new();
+        await reader.CopyToAsync(content, _stop);
+        await reader.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(100_000), content.ToArray());
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(101_000, new FileInfo(path).Length);
+        Assert.True(writer.Handle.IsClosed);
+    }
+
+    [Theory]
     [MemberData(nameof(EveryWay))]
     public async Task CompleteAsync_EveryWay_TheFileIsThereWholeAndNothingElse(
         FileMode mode, FlushGuarantee guarantee, FilePipeBackend backend, int length)
@@ -549,10 +599,28 @@ public sealed class ReplaceTests : IDisposable
         string path = _folder.File("f", s_old);
         FilePipeWriter writer = FilePipeWriter.Create(
             path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, new RecordedCalls { SyncError = _ => 5 });
-        await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Equal(s_old, File.ReadAllBytes(path));
         AssertNames("f");
+    }
+
+    [Fact]
+    public async Task FlushAsync_DurableReplace_IsSyncedOnceInTheEnd()
+    {
+        ChildProcess.SkipUnlessLinux();
+        RecordedCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(
+            _folder.File("f"), new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, calls);
+        for (int i = 0; i < 10; i++)
+        {
+            await writer.WriteAsync(Pattern.Bytes(10), _stop);
+            await writer.FlushAsync(_stop);
+        }
+
+        Assert.Equal(0, calls.Syncs);
+        await writer.CompleteAsync();
+        Assert.Equal(1, calls.Syncs);
     }
 
     [Fact]

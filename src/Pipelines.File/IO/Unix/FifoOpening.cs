@@ -53,11 +53,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
             {
                 // Not left to the ordinary way: with a descriptor that has become free meanwhile it would block until the other side is
                 // open.
-                descriptor = SpareDescriptors.TryRelease() ? Open(out errno) : descriptor;
-                if (errno is Libc.EMFILE or Libc.ENFILE)
-                {
-                    throw FileErrors.FromErrno(errno, file.Path);
-                }
+                throw FileErrors.FromErrno(errno, file.Path);
             }
 
             if (descriptor < 0)

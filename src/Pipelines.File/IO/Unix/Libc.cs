@@ -40,9 +40,6 @@ internal static unsafe partial class Libc
     internal const int EFD_CLOEXEC = 0x80000;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
-    /// <summary>getrlimit(2): the limit of the number of descriptors.</summary>
-    internal const int RLIMIT_NOFILE = 7;
-
     internal const int AT_FDCWD = -100;
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
@@ -61,6 +58,7 @@ internal static unsafe partial class Libc
 
     internal const int O_RDONLY = 0;
     internal const int O_WRONLY = 1;
+    internal const int O_RDWR = 2;
     internal const int O_ACCMODE = 3;
     internal const int FD_CLOEXEC = 1;
     internal const int O_CREAT = 0x40;
@@ -159,10 +157,6 @@ internal static unsafe partial class Libc
         long* status = stackalloc long[64];
         return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
     }
-
-    /// <summary>getrlimit(2): gets the soft limit, then the hard limit.</summary>
-    [LibraryImport(Library, EntryPoint = "getrlimit", SetLastError = true)]
-    internal static partial int GetResourceLimit(int resource, ulong* limits);
 
     [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
     internal static partial int EpollCreate(int flags);

@@ -7,11 +7,11 @@ internal unsafe partial class UnixCalls
 {
     /// <summary>open(2) with O_TMPFILE: creates a file without a name, and returns its descriptor. Linux only.</summary>
     internal virtual long MakeNameless(string folder, int flags, uint mode)
-        => Answer(Libc.Open(folder, Libc.O_TMPFILE | Libc.O_WRONLY | Libc.O_CLOEXEC | flags, mode));
+        => Answer(Libc.Open(folder, Libc.O_TMPFILE | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
     /// <summary>open(2) with O_CREAT and O_EXCL: creates a new file, and returns its descriptor. Linux only.</summary>
     internal virtual long MakeNew(string path, int flags, uint mode)
-        => Answer(Libc.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_WRONLY | Libc.O_CLOEXEC | flags, mode));
+        => Answer(Libc.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
     /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
@@ -51,7 +51,7 @@ internal unsafe partial class UnixCalls
     internal virtual long OpenFolder(string path)
         => Answer(Libc.Open(path, Libc.O_RDONLY | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
 
-    /// <summary>fsync(2) of a folder: writes its names to the device.</summary>
+    /// <summary>fsync(2): writes the names of a folder, or the permissions of a file, to the device.</summary>
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(Libc.FSync(folder));
 
     /// <summary>fallocate(2): reserves space on the device, and extends the file to that length. Linux only.</summary>

@@ -1,0 +1,219 @@
+using Pipelines.File.IO;
+using Pipelines.File.Reading;
+using Pipelines.File.Threading;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// One open file from which any number of callers read at once, each at its own offsets, straight into the memory of a
+/// <see cref="PipeWriter"/>: for servers, which send ranges of it and may keep it open for the next request.
+/// </summary>
+/// <remarks>
+/// It holds no lock on the file and no buffer. Any thread may call any member. Dispose it when the last read has ended.
+/// </remarks>
+/// <example>
+/// <code>
+/// using System.IO.Pipelines;
+/// using Pipelines.File;
+///
+/// using SharedFile file = SharedFile.Open("access.log");
+/// PipeWriter response = PipeWriter.Create(Console.OpenStandardOutput());
+/// for (long sent = 0; sent &lt; file.Length;)
+/// {
+///     int read = await file.ReadAsync(response, sent, 64 * 1024);
+///     sent = read > 0 ? sent + read : throw new EndOfStreamException("The file was truncated.");
+///     if ((await response.FlushAsync()).IsCompleted)
+///     {
+///         break; // The client is gone.
+///     }
+/// }
+/// </code>
+/// </example>
+public sealed class SharedFile : IDisposable
+{
+    private readonly OpenedFile _file;
+    private readonly FileVersion _version;
+
+    // The full path in UTF-8 with a 0 byte at the end; empty if the version is unknown.
+    private readonly byte[] _name;
+
+    // Taken with Interlocked.Exchange, so that a read allocates nothing unless others read at the same moment.
+    private FilePump? _pump;
+
+    // Interlocked: 1 when it is disposed.
+    private int _isDisposed;
+
+    private SharedFile(OpenedFile file, string path, byte[] name)
+    {
+        _file = file;
+        Path = path;
+        _name = FileVersion.TryGet(file.Handle, out _version) ? name : [];
+        Length = _name.Length > 0 ? _version.Length : file.Properties.Length;
+    }
+
+    /// <summary>Takes an open file, for tests.</summary>
+    internal static SharedFile Of(OpenedFile file, string path) => new(file, path, Encoding.UTF8.GetBytes(path + '\0'));
+
+    /// <summary>The full path by which the file was opened.</summary>
+    public string Path { get; }
+
+    /// <summary>The length of the file when it was opened, in bytes.</summary>
+    public long Length { get; }
+
+    /// <summary>The handle of the file, which is closed by <see cref="Dispose"/>.</summary>
+    public SafeFileHandle Handle => _file.Handle;
+
+    /// <summary>
+    /// Whether <see cref="IsCurrent"/> sees every change of the file at once: on Linux, on file systems that no other computer changes.
+    /// Only such a file should be kept open for later requests. (statfs(2).)
+    /// </summary>
+    public bool TellsChanges => _name.Length > 0 && LocalFileSystems.Hold(Handle);
+
+    /// <summary>Opens a regular file whose length is known. It never waits for the other side of a FIFO.</summary>
+    /// <param name="path">The path of the file, absolute or relative to the current directory. Symbolic links are followed.</param>
+    /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
+    /// <exception cref="NotSupportedException">
+    /// It is no regular file, or its length is unknown, as that of the files of /proc.
+    /// </exception>
+    /// <exception cref="FileNotFoundException">The file does not exist.</exception>
+    /// <exception cref="DirectoryNotFoundException">The folder does not exist.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read the file, or it is a folder.</exception>
+    /// <exception cref="IOException">Another program has locked the file, or the system failed.</exception>
+    public static SharedFile Open(string path)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        string full = System.IO.Path.GetFullPath(path);
+        byte[] name = Encoding.UTF8.GetBytes(full + '\0');
+        if (FileVersion.IsOther(name))
+        {
+            // Opening a FIFO would make its writer begin, and lose what it writes.
+            throw NotSuitable(full);
+        }
+
+        OpenedFile file = FileOpening.Open(new FileToOpen(full, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete));
+        if (!file.Properties.IsRegular || file.Properties.KnownLength is null)
+        {
+            file.Release(closeHandle: true);
+            throw NotSuitable(full);
+        }
+
+        if (!OperatingSystem.IsWindows())
+        {
+            // Opening has taken a shared lock (flock(2)), so nobody had an exclusive one.
+            FileOpening.Unlock(file.Handle);
+        }
+
+        return new SharedFile(file, full, name);
+    }
+
+    /// <summary>
+    /// Whether the path still leads to this file, and the file has not changed since it was opened: its length, times, permissions and
+    /// names are the same (statx(2)). <see langword="false"/> if the system does not tell.
+    /// </summary>
+    /// <remarks>Two changes within one tick of the file system's clock, some milliseconds, may leave the same times.</remarks>
+    public bool IsCurrent() => _name.Length > 0 && FileVersion.TryGet(_name, out FileVersion version) && version == _version;
+
+    /// <summary>
+    /// Whether both were opened as the same file, unchanged in between; <see langword="false"/> if the system does not tell.
+    /// </summary>
+    /// <param name="other">The other one.</param>
+    /// <exception cref="ArgumentNullException"><paramref name="other"/> is <see langword="null"/>.</exception>
+    public bool IsSameVersionAs(SharedFile other)
+    {
+        ArgumentNullException.ThrowIfNull(other);
+        return _name.Length > 0 && _version == other._version;
+    }
+
+    /// <summary>
+    /// Reads once, into the memory that <see cref="PipeWriter.GetMemory"/> of the destination returns, and advances the destination over
+    /// the bytes. It does not flush. It completes at once if the page cache has the bytes, and then allocates nothing.
+    /// </summary>
+    /// <param name="destination">The destination, which nobody else uses until this has completed.</param>
+    /// <param name="offset">The file offset of the first byte, in bytes.</param>
+    /// <param name="count">The maximum number of bytes, at least 1. The destination is asked for that much memory.</param>
+    /// <returns>The number of bytes; 0 at the end of the file.</returns>
+    /// <exception cref="ArgumentNullException"><paramref name="destination"/> is <see langword="null"/>.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">An offset or a count is out of its range.</exception>
+    /// <exception cref="ObjectDisposedException">The file is closed.</exception>
+    /// <exception cref="IOException">The file could not be read. The destination has got nothing.</exception>
+    public ValueTask<int> ReadAsync(PipeWriter destination, long offset, int count)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        ArgumentOutOfRangeException.ThrowIfNegative(offset);
+        ArgumentOutOfRangeException.ThrowIfNegativeOrZero(count);
+        ObjectDisposedException.ThrowIf(Volatile.Read(ref _isDisposed) != 0, this);
+        FilePump pump = Interlocked.Exchange(ref _pump, null) ?? new FilePump(_file, offset);
+        pump.Reuse(_file, offset);
+        ValueTask<int> read;
+        try
+        {
+            read = pump.ReadAsync(destination, count);
+        }
+        catch
+        {
+            pump.Dispose();
+            throw;
+        }
+
+        if (!read.IsCompletedSuccessfully)
+        {
+            return EndReadAsync(read, pump);
+        }
+
+        int bytes = read.Result;
+        Recycle(pump);
+        return new ValueTask<int>(bytes);
+    }
+
+    /// <summary>
+    /// Closes the file. If it was deleted, a thread of the library closes it, because the system then frees its blocks, which takes seconds
+    /// for gigabytes.
+    /// </summary>
+    public void Dispose()
+    {
+        if (Interlocked.Exchange(ref _isDisposed, 1) != 0)
+        {
+            return;
+        }
+
+        if (_name.Length == 0 || FileVersion.HasName(Handle))
+        {
+            _file.Release(closeHandle: true);
+        }
+        else
+        {
+            WaitingThreads.Shared.Queue(new Closing(_file));
+        }
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<int> EndReadAsync(ValueTask<int> read, FilePump pump)
+    {
+        try
+        {
+            return await read.ConfigureAwait(false);
+        }
+        finally
+        {
+            Recycle(pump);
+        }
+    }
+
+    private void Recycle(FilePump pump)
+    {
+        pump.Dispose();
+        Volatile.Write(ref _pump, pump);
+    }
+
+    private static NotSupportedException NotSuitable(string path)
+        => new($"This is no regular file, or nobody knows its length: '{path}'");
+
+    private sealed class Closing(OpenedFile file) : IWaitingCall
+    {
+        public WaitKind WaitKind => WaitKind.Open;
+
+        public long QueuedAt { get; set; }
+
+        public void Perform() => file.Release(closeHandle: true);
+    }
+}
