@@ -26,13 +26,8 @@ internal abstract partial class ReplacementFile
             OverlappedOpening.ThrowIfUnbuffered((options.FileOptions & Option.NoBuffering) != 0);
             FileOptions hints = isOverlapped ? options.FileOptions | FileOptions.Asynchronous
                 : options.FileOptions & ~FileOptions.Asynchronous;
-<<<<<<< HEAD
-            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.Write,
+            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.ReadWrite,
                 FileShare.Read | FileShare.Delete, hints, options.PreallocationSize);
-=======
-            SafeFileHandle handle = System.IO.File.OpenHandle(temporary, FileMode.CreateNew, FileAccess.ReadWrite, share, hints,
-                options.PreallocationSize);
->>>>>>> 8594b1c (Serving stands on the public surface: SharedFile, FilePipeWriter.Handle and ReplacesLinks; spare descriptors are the ASP.NET package's)
             TemporaryPath = temporary;
             try
             {
