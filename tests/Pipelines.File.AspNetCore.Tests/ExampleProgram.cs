@@ -46,8 +46,7 @@ public sealed class ExampleProgram : IAsyncLifetime
                 <UseSharedCompilation>false</UseSharedCompilation>
               </PropertyGroup>
               <ItemGroup>
-                <Reference Include="{Path.Combine(AppContext.BaseDirectory, "Pipelines.File.dll")}" />
-                <Reference Include="{Path.Combine(AppContext.BaseDirectory, "Pipelines.File.AspNetCore.dll")}" />
+                {string.Concat(Packages.All.Select(package => $"<Reference Include=\"{package.Location}\" />"))}
               </ItemGroup>
             </Project>
             """);

@@ -4,8 +4,7 @@ using Pipelines.File.Memory;
 namespace Pipelines.File;
 
 /// <summary>
-/// The memory that the library keeps for reuse by readers, writers and <see cref="PooledMemoryStream"/>. A reader or writer with a pool of
-/// its own does not use it.
+/// The memory that the library keeps for reuse by readers and writers. A reader or writer with a pool of its own does not use it.
 /// </summary>
 /// <remarks>
 /// After a full garbage collection the library releases the memory that was not used for half a minute, or all unused memory if the process

@@ -26,7 +26,7 @@ public sealed class CopyUnderWayTests : IDisposable
         ScriptedCalls calls = new() { OnWrite = Wait };
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
         Task copy = isMemory
-            ? MemoryOf(Length).CopyToAsync(writer, _stop)
+            ? writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask()
             : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
         begun.Wait(_stop);
         Task completion = writer.CompleteAsync().AsTask();
@@ -105,7 +105,7 @@ public sealed class CopyUnderWayTests : IDisposable
         ScriptedCalls calls = new() { OnWrite = Wait, OnSync = Note };
         FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
         Task copy = isMemory
-            ? MemoryOf(Length).CopyToAsync(writer, _stop)
+            ? writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask()
             : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
         try
         {
@@ -126,7 +126,7 @@ public sealed class CopyUnderWayTests : IDisposable
             Assert.Equal(end == Ending.Abort ? 0 : 1, calls.Syncs);
             Assert.False(isSyncedTooEarly);
 
-            // A copy of memory is one write, whose bytes the writer had taken and has written. A copy of a file is not over.
+            // A large write is one, whose bytes the writer had taken and has written. A copy of a file is not over.
             Assert.Equal(isMemory && end != Ending.Abort,
                 await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)) is null);
         }
@@ -165,7 +165,7 @@ public sealed class CopyUnderWayTests : IDisposable
             },
         };
         FilePipeWriter writer = calls.Write(path);
-        Task copy = MemoryOf(Length).CopyToAsync(writer, _stop);
+        Task copy = writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask();
         begun.Wait(_stop);
         Exception? overlap = await Record.ExceptionAsync(async () => await writer.WriteAsync(new byte[] { 1 }, _stop));
         goOn.Set();

@@ -5,16 +5,10 @@ namespace Pipelines.File;
 /// <content>The chain of segments: growing, cutting, searching.</content>
 public sealed partial class PooledMemoryStream
 {
-    // A pooled segment is used to its whole size. One that is too large for the pool is exactly as large as it has to be.
-    private static FileSegment Rent(int size) => SegmentPool.Shared.Rent(size <= SegmentPool.MaxSize ? SegmentPool.SizeOf(size) : size);
-
-    // Memory of the library's own pool: returning it does not throw.
-    private static void Return(FileSegment? list) => _ = SegmentPool.Shared.Return(list);
-
     // An exchange, so that two calls at the same time return it once.
-    private void ReturnAll() => Return(Interlocked.Exchange(ref _head, null));
+    private void ReturnAll() => MemorySegment.Return(Interlocked.Exchange(ref _head, null));
 
-    private int LengthOf(FileSegment segment) => segment == _tail ? _index - _arrayStart : segment.End;
+    private int LengthOf(MemorySegment segment) => segment == _tail ? _index : segment.End;
 
     /// <summary>
     /// The bytes from <paramref name="position"/> on that are in one segment: at least one and at most <paramref name="count"/>. The
@@ -22,9 +16,9 @@ public sealed partial class PooledMemoryStream
     /// </summary>
     private Span<byte> At(long position, int count)
     {
-        FileSegment segment = Find(position);
+        MemorySegment segment = Find(position);
         int start = (int)(position - segment.RunningIndex);
-        return segment.Buffer.Span.Slice(start, Math.Min(count, LengthOf(segment) - start));
+        return segment.Array.AsSpan(start, Math.Min(count, LengthOf(segment) - start));
     }
 
     /// <summary>
@@ -33,12 +27,12 @@ public sealed partial class PooledMemoryStream
     /// </summary>
     private Span<byte> Append(long count)
     {
-        if (_tail is null || _index == _arrayStart + _tail.Capacity)
+        if (_tail is null || _index == _array!.Length)
         {
             AppendSegment((int)Math.Min(count, LargestSegmentSize));
         }
 
-        int length = (int)Math.Min(count, _arrayStart + _tail!.Capacity - _index);
+        int length = (int)Math.Min(count, _array!.Length - _index);
         _index += length;
         return new Span<byte>(_array, _index - length, length);
     }
@@ -67,7 +61,8 @@ public sealed partial class PooledMemoryStream
         {
             if (End > end)
             {
-                Cut(end);
+                // The pool does not get it: what keeps hundreds of MiB now may end the process.
+                _ = Unlink(end);
             }
 
             MoveTo(position);
@@ -76,19 +71,18 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Appends a new tail of at least <paramref name="size"/> bytes. It is also at least as large as the content, up to
-    /// <see cref="LargestSegmentSize"/>.
+    /// Appends a new tail of at least <paramref name="size"/> bytes, and of more if the content is long.
     /// </summary>
     private void AppendSegment(int size)
     {
         long end = End;
-        size = Math.Max(size, (int)Math.Clamp(end, FirstSegmentSize, LargestSegmentSize));
-        FileSegment segment = Rent(size);
-        segment.SetRunningIndex(end);
+        size = Math.Max(size, end <= LargestDoubledSize ? Math.Max((int)end, FirstSegmentSize)
+            : (int)Math.Clamp(end / 16, LargestDoubledSize, LargestSegmentSize));
+        MemorySegment segment = MemorySegment.Rent(size, end);
 
         // A tail without bytes is too small for the request, and is replaced.
-        FileSegment? empty = _index == _arrayStart ? _tail : null;
-        FileSegment? last = end == 0 ? null : empty is null ? _tail : Find(end - 1);
+        MemorySegment? empty = _index == 0 ? _tail : null;
+        MemorySegment? last = end == 0 ? null : empty is null ? _tail : Find(end - 1);
         if (last is null)
         {
             _head = segment;
@@ -100,46 +94,42 @@ public sealed partial class PooledMemoryStream
         }
 
         SetTail(segment, 0);
-        Return(empty);
+        MemorySegment.Return(empty);
     }
 
-    private void SetTail(FileSegment segment, int used)
+    private void SetTail(MemorySegment segment, int used)
     {
-        bool isArray = MemoryMarshal.TryGetArray(segment.Buffer, out ArraySegment<byte> memory);
-        Debug.Assert(isArray);
         _tail = segment;
-        _array = memory.Array;
-        _arrayStart = memory.Offset;
-        _index = memory.Offset + used;
+        _array = segment.Array;
+        _index = used;
         _limit = 0;
     }
 
+    private void Cut(long length) => MemorySegment.Return(Unlink(length));
+
     /// <summary>
-    /// Makes the segment with the last of <paramref name="length"/> bytes the tail, and returns the segments after it to the pool. The
-    /// first segment stays, even without bytes.
+    /// Makes the segment with the last of <paramref name="length"/> bytes the tail, and returns the segments after it. The first segment
+    /// stays, even without bytes.
     /// </summary>
-    private void Cut(long length)
+    private MemorySegment? Unlink(long length)
     {
-        FileSegment last = length == 0 ? _head! : Find(length - 1);
-        FileSegment? rest = last.NextSegment;
+        MemorySegment last = length == 0 ? _head! : Find(length - 1);
+        MemorySegment? rest = last.NextSegment;
         last.NextSegment = null;
         SetTail(last, (int)(length - last.RunningIndex));
         _current = null;
-        if (Volatile.Read(ref _copies) == 0)
-        {
-            Return(rest);
-        }
+        return rest;
     }
 
     /// <summary>The segment with the byte at <paramref name="position"/>, which is before the end.</summary>
-    private FileSegment Find(long position)
+    private MemorySegment Find(long position)
     {
         if (position >= _tail!.RunningIndex)
         {
             return _tail;
         }
 
-        FileSegment segment = _current is { } current && current.RunningIndex <= position ? current : _head!;
+        MemorySegment segment = _current is { } current && current.RunningIndex <= position ? current : _head!;
         while (position >= segment.RunningIndex + segment.End)
         {
             segment = segment.NextSegment!;

@@ -1,11 +1,11 @@
-using Pipelines.File.Reading;
-using Pipelines.File.Writing;
-
 namespace Pipelines.File;
 
 /// <content>Copies the content to other streams and to pipes.</content>
 public sealed partial class PooledMemoryStream
 {
+    /// <summary>The maximum number of bytes that a pipe gets between two flushes.</summary>
+    private const int MaxStep = 64 * 1024;
+
     /// <summary>Writes the whole content to a stream, whatever <see cref="Position"/> is.</summary>
     /// <param name="stream">The stream that receives the content.</param>
     /// <exception cref="ObjectDisposedException">This stream was disposed.</exception>
@@ -42,13 +42,12 @@ public sealed partial class PooledMemoryStream
     }
 
     /// <summary>
-    /// Writes the content from <see cref="Position"/> to the end to a pipe, and flushes after each segment. Afterwards
+    /// Writes the content from <see cref="Position"/> to the end to a pipe, and flushes after every 64 KiB at most. Afterwards
     /// <see cref="Position"/> is after the bytes that the pipe has taken, so a second copy repeats nothing.
     /// </summary>
     /// <remarks>
-    /// The copy ends before the end of the content if the pipe's reader has gone, or a flush was canceled or failed. A copy into a
-    /// <see cref="FilePipeWriter"/> is one write with one flush. The system writes large content from the segments themselves, without a
-    /// copy, and has written it when the task completes.
+    /// The copy ends before the end of the content if the pipe's reader has gone, or a flush was canceled or failed. A
+    /// <see cref="FilePipeWriter"/> is flushed with its own guarantee once, at the end.
     /// </remarks>
     /// <param name="destination">The writer that receives the content. It is not completed.</param>
     /// <param name="cancellationToken">Cancels the wait for a flush, and the rest of the copy.</param>
@@ -60,9 +59,9 @@ public sealed partial class PooledMemoryStream
         ArgumentNullException.ThrowIfNull(destination);
         ThrowIfDisposed();
         return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
-            : Place < End ? destination is FilePipeWriter file ? CopyToFileAsync(file, cancellationToken)
-                : CopyToPipeAsync(destination, cancellationToken)
-            : Task.CompletedTask;
+            : Place >= End ? Task.CompletedTask
+            : destination is FilePipeWriter ? StreamPipeExtensions.CopyToAsync(this, destination, cancellationToken)
+            : CopyToPipeAsync(destination, cancellationToken);
     }
 
     private static async Task CopyToStreamAsync(ReadOnlySequence<byte> content, Stream destination, CancellationToken cancellationToken)
@@ -73,45 +72,38 @@ public sealed partial class PooledMemoryStream
         }
     }
 
-    private async Task CopyToFileAsync(FilePipeWriter destination, CancellationToken cancellationToken)
-    {
-        // The memory is not returned to the pool before the copy is over, because the system may use it.
-        Interlocked.Increment(ref _copies);
-        try
-        {
-            long start = Place;
-            long position = start - destination.Taken;
-            try
-            {
-                _ = FilePump.GoesOn(await destination.WriteAsync(Sequence.Slice(start), cancellationToken).ConfigureAwait(false));
-            }
-            finally
-            {
-                // The bytes that the file's writer has taken are written once, so a second copy begins after them. The writer may have
-                // taken more from others meanwhile, so the position is limited.
-                MoveTo(Math.Clamp(position + destination.Taken, start, Math.Max(start, End)));
-            }
-        }
-        finally
-        {
-            if (Interlocked.Decrement(ref _copies) == 0 && _isDisposed)
-            {
-                ReturnAll();
-            }
-        }
-    }
-
     private async Task CopyToPipeAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
         while (Place < End)
         {
             // The pipe has the bytes that it was advanced over, even if the flush fails.
-            MoveTo(Place + FilePump.Write(destination, At(Place, int.MaxValue)));
-            if (!FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false)))
+            MoveTo(Place + WriteStep(destination, At(Place, MaxStep)));
+            FlushResult flush = await destination.FlushAsync(cancellationToken).ConfigureAwait(false);
+            if (flush.IsCanceled)
+            {
+                throw new OperationCanceledException("The flush was canceled.");
+            }
+
+            if (flush.IsCompleted)
             {
                 return;
             }
         }
+    }
+
+    /// <summary>Copies as many bytes as fit into the pipe's memory, advances over them, and returns their number.</summary>
+    private static int WriteStep(PipeWriter destination, ReadOnlySpan<byte> bytes)
+    {
+        Span<byte> room = destination.GetSpan(bytes.Length);
+        int length = Math.Min(bytes.Length, room.Length);
+        if (length == 0)
+        {
+            throw new InvalidOperationException("The destination returned empty memory.");
+        }
+
+        bytes[..length].CopyTo(room);
+        destination.Advance(length);
+        return length;
     }
 
     /// <summary>Returns the content from <see cref="Position"/> to the end, and moves Position to the end.</summary>

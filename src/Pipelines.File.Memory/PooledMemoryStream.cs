@@ -16,25 +16,28 @@ namespace Pipelines.File;
 [SuppressMessage("Naming", "CA1711:Identifiers should not have incorrect suffix", Justification = "It is a Stream.")]
 public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
 {
-    /// <summary>The size of the first segment, bytes: every thread keeps one of this size.</summary>
-    private const int FirstSegmentSize = SegmentPool.ThreadSize;
+    /// <summary>The size of the first segment, bytes.</summary>
+    private const int FirstSegmentSize = 4 * 1024;
+
+    /// <summary>Up to this size, bytes, each segment is as large as all before it.</summary>
+    private const int LargestDoubledSize = 256 * 1024;
 
     /// <summary>
-    /// The maximum size of a segment unless a caller asks for more, bytes. Up to it, each segment is as large as all before it.
+    /// The maximum size of a segment unless a caller asks for more, bytes. Up to it, a segment is a sixteenth of all before it. The pool
+    /// keeps a few dozen arrays of each size, so the content of a hundred MiB needs several sizes to be kept.
     /// </summary>
-    private const int LargestSegmentSize = 256 * 1024;
+    private const int LargestSegmentSize = 4 * 1024 * 1024;
 
     /// <summary>Growth by more than this, bytes, is refused at once if the process cannot have that much memory.</summary>
     private const long MaxUncheckedGrowth = 1 << 30;
 
     // The chain of the bytes from 0 to Length, with no segment after them. Every segment except the tail has its End; that of the tail is
     // given by _index.
-    private FileSegment? _head;
-    private FileSegment? _tail;
+    private MemorySegment? _head;
+    private MemorySegment? _tail;
 
-    // The array of the tail, the index of the tail's first byte in it, and that of the next byte to append. Null and 0 without a tail.
+    // The array of the tail, and the index of the next byte to append. Null and 0 without a tail.
     private byte[]? _array;
-    private int _arrayStart;
     private int _index;
 
     // If Position is Length and there is a tail: the index in _array after the tail's last byte, up to which writes append. Otherwise 0,
@@ -45,10 +48,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     private long _position;
 
     // The segment that was read or overwritten last. The next search begins there.
-    private FileSegment? _current;
-
-    // Interlocked: the number of running copies to files, for which the system reads the segments.
-    private int _copies;
+    private MemorySegment? _current;
 
     private Task<int>? _lastRead;
     private bool _isDisposed;
@@ -114,13 +114,13 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
                 return default;
             }
 
-            _tail!.SetEnd(_index - _arrayStart);
+            _tail!.SetEnd(_index);
             return new ReadOnlySequence<byte>(_head!, 0, _tail, _tail.End);
         }
     }
 
     // Length and Position without a check; 0 after the stream was disposed.
-    private long End => _tail is null ? 0 : _tail.RunningIndex + (_index - _arrayStart);
+    private long End => _tail is null ? 0 : _tail.RunningIndex + (_index);
 
     private long Place => _limit > 0 ? End : _position;
 
@@ -333,15 +333,11 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     protected override void Dispose(bool disposing)
     {
         _isDisposed = true;
-        _limit = _index = _arrayStart = 0;
+        _limit = _index = 0;
         _position = 0;
         _array = null;
         _tail = _current = null;
-        if (Interlocked.CompareExchange(ref _copies, 0, 0) == 0)
-        {
-            ReturnAll();
-        }
-
+        ReturnAll();
         ReturnScratch();
         base.Dispose(disposing);
     }
@@ -350,7 +346,7 @@ public sealed partial class PooledMemoryStream : Stream, IBufferWriter<byte>
     {
         ReturnScratch();
         _position = position;
-        _limit = position == End && _tail is not null ? _arrayStart + _tail.Capacity : 0;
+        _limit = position == End && _tail is not null ? _array!.Length : 0;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

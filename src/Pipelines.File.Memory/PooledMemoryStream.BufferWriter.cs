@@ -7,7 +7,7 @@ public sealed partial class PooledMemoryStream
 {
     // The memory that GetMemory has returned while Position was not Length; else null. Advance copies it to its place, so that bytes that
     // are not advanced over do not overwrite the content.
-    private FileSegment? _scratch;
+    private MemorySegment? _scratch;
 
     /// <summary>
     /// Returns memory for the bytes at <see cref="Position"/>. Write into it, and then call <see cref="Advance"/>. Its initial content is
@@ -19,7 +19,7 @@ public sealed partial class PooledMemoryStream
     public Memory<byte> GetMemory(int sizeHint = 0)
     {
         MakeRoom(sizeHint);
-        return _scratch is null ? new Memory<byte>(_array, _index, _limit - _index) : _scratch.Buffer;
+        return _scratch is null ? new Memory<byte>(_array, _index, _limit - _index) : _scratch.Array;
     }
 
     /// <inheritdoc cref="GetMemory"/>
@@ -79,7 +79,7 @@ public sealed partial class PooledMemoryStream
         ReturnScratch();
         if (Place != End)
         {
-            _scratch = Rent(size);
+            _scratch = MemorySegment.Rent(size, start: 0);
         }
         else if (_limit - _index < size)
         {
@@ -91,7 +91,7 @@ public sealed partial class PooledMemoryStream
     private void AdvanceSlowly(int count)
     {
         ThrowIfDisposed();
-        if ((uint)count > (uint)(_scratch?.Capacity ?? 0))
+        if ((uint)count > (uint)(_scratch?.Array.Length ?? 0))
         {
             throw new ArgumentOutOfRangeException(nameof(count), count, "Negative, or more bytes than the memory that GetMemory returned.");
         }
@@ -99,10 +99,10 @@ public sealed partial class PooledMemoryStream
         if (count > 0)
         {
             // Taken out first: the write would return it to the pool while it reads from it.
-            FileSegment scratch = _scratch!;
+            MemorySegment scratch = _scratch!;
             _scratch = null;
-            WriteSlowly(scratch.Buffer.Span[..count]);
-            Return(scratch);
+            WriteSlowly(scratch.Array.AsSpan(0, count));
+            MemorySegment.Return(scratch);
         }
     }
 
@@ -111,7 +111,7 @@ public sealed partial class PooledMemoryStream
         if (_scratch is { } scratch)
         {
             _scratch = null;
-            Return(scratch);
+            MemorySegment.Return(scratch);
         }
     }
 }

@@ -1,5 +1,3 @@
-using Pipelines.File.IO;
-
 namespace Pipelines.File.Testing;
 
 /// <summary>
@@ -43,14 +41,14 @@ public sealed class TestPipeReader : PipeReader, IDisposable
 
     /// <summary>The maximum number of bytes that one read adds; by default the length of the piece.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public int PieceSize { get; init => field = Option.Within(value, 1, int.MaxValue); } = int.MaxValue;
+    public int PieceSize { get; init => field = AtLeast(value, 1); } = int.MaxValue;
 
     /// <summary>
     /// The maximum number of bytes in one segment of the buffer; 1 puts every byte into a segment of its own. By default every piece is one
     /// segment.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public int SegmentSize { get; init => field = Option.Within(value, 1, int.MaxValue); } = int.MaxValue;
+    public int SegmentSize { get; init => field = AtLeast(value, 1); } = int.MaxValue;
 
     /// <summary>
     /// Whether every piece comes later; <see langword="false"/> by default. A read that needs a piece is then not complete when it returns,
@@ -63,7 +61,7 @@ public sealed class TestPipeReader : PipeReader, IDisposable
     /// <see langword="null"/>, the default, never fails.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The number is negative.</exception>
-    public long? FailsAt { get; init => field = Option.NotNegative(value); }
+    public long? FailsAt { get; init => field = value is { } bytes ? AtLeast(bytes, 0) : null; }
 
     /// <summary>The exception that reading throws at <see cref="FailsAt"/>; an <see cref="IOException"/> by default.</summary>
     public Exception Error { get; init; } = new IOException("The read failed, as the test asked.");
@@ -133,6 +131,13 @@ public sealed class TestPipeReader : PipeReader, IDisposable
 
     /// <summary>Completes the reader.</summary>
     public void Dispose() => Complete();
+
+    private static T AtLeast<T>(T value, T least, [CallerMemberName] string option = "")
+        where T : IComparable<T>
+    {
+        ArgumentOutOfRangeException.ThrowIfLessThan(value, least, option);
+        return value;
+    }
 
     private void WriteNext()
     {
