@@ -4,72 +4,73 @@ namespace Pipelines.File.IO;
 
 /// <summary>
 /// A file that cannot seek, by .NET's blocking calls, which may block as long as the other side likes. So each such file has a thread of
-/// its own, which ends when it has been idle for some seconds. A read reads into memory of the file's own, so a request can be canceled at
-/// once, and its memory returns to its owner; the next request gets the bytes. On Windows CancelSynchronousIo ends a write that is
-/// canceled, and any call when the file is released.
+/// its own, which ends when it has been idle for some seconds. A read fills memory of the file's own: a read that is canceled ends at once,
+/// its memory returns to its owner, and the next read gets the bytes. The call and its thread end when the other side lets them.
 /// </summary>
 internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
 {
-    /// <summary>How long the thread stays idle before it ends, milliseconds.</summary>
     private const int IdleMilliseconds = 5000;
-
-    /// <summary>
-    /// How often canceling a call is tried again if the system has not found it, because it may be on its way into the system. The pauses
-    /// double, from 1 ms on.
-    /// </summary>
-    private const int MostAttempts = 10;
-
     private const int StackBytes = 256 * 1024;
 
     // The capacity of a pipe on Linux, bytes (pipe(7)).
     private const int BufferSize = 64 * 1024;
 
-    // Guards everything below, and the canceled generation of the request. Held only briefly, never during a call.
+    // Guards everything below, and the canceled generation of the request. Never held during a call.
     private readonly object _gate = new();
 
-    // The request that waits for its result, which the thread performs.
+    // The request that waits for the thread.
     private FileRequest? _request;
     private bool _hasThread;
+    private bool _isCalling;
     private bool _isReleased;
 
-    // Whether the thread makes a call, and on Windows the handle of the thread while it does.
-    private bool _isCalling;
-    private SafeFileHandle? _thread;
-
-    // The result of the last call, if no request has taken it yet. The call owns the buffer while it runs.
-    private bool _hasResult;
+    // What a call has read, or its error, if no request has taken it yet. The thread owns the buffer while it reads.
+    private bool _hasRead;
     private Exception? _error;
     private byte[] _buffer = [];
     private int _start;
     private int _end;
 
-    // RandomAccess does not support files that cannot seek. Owned by the thread. Never disposed of: the handle is closed by the file, or
-    // left open.
+    // RandomAccess does not support files that cannot seek. Owned by the thread. Never disposed of: the file closes the handle.
     private FileStream? _stream;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
 
     internal override int MaxBuffersPerOperation => 1;
 
-    // A write may wait for its reader for ever, and cannot always be canceled.
+    // A write waits for its reader, for ever if need be.
     internal override bool EndsWrites => false;
 
     internal override bool TryPerform(FileRequest operation, bool mayWait)
     {
         lock (_gate)
         {
-            return operation.Kind == FileRequestKind.Read && TryGiveLocked(operation);
+            bool isOver = _hasRead && operation.Kind == FileRequestKind.Read;
+            if (isOver)
+            {
+                TakeReadLocked(operation);
+            }
+
+            return isOver;
         }
     }
 
     internal override void Start(FileRequest operation)
     {
-        bool isCanceled;
+        bool isOver;
         bool starts = false;
         lock (_gate)
         {
-            isCanceled = operation.IsCancelWanted;
-            if (!isCanceled)
+            isOver = _hasRead || operation.IsCancelWanted;
+            if (_hasRead)
+            {
+                TakeReadLocked(operation);
+            }
+            else if (isOver)
+            {
+                operation.FinishCanceled();
+            }
+            else
             {
                 _request = operation;
                 starts = !_hasThread;
@@ -78,9 +79,8 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             }
         }
 
-        if (isCanceled)
+        if (isOver)
         {
-            operation.FinishCanceled();
             operation.Complete();
         }
         else if (starts)
@@ -91,7 +91,6 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
     internal override void Cancel(FileRequest operation, int generation)
     {
-        bool isOver;
         lock (_gate)
         {
             if (operation.Generation != generation)
@@ -100,28 +99,18 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             }
 
             operation.CanceledGeneration = generation;
-            if (_request != operation)
+
+            // A write uses the caller's memory until its call returns.
+            if (_request != operation || (_isCalling && operation.Kind != FileRequestKind.Read))
             {
                 return;
             }
 
-            // A write uses the caller's memory until its call returns, and may have transferred its bytes by then.
-            isOver = operation.Kind == FileRequestKind.Read || !(_isCalling || _hasResult);
-            if (isOver)
-            {
-                _request = null;
-                operation.FinishCanceled();
-            }
+            _request = null;
+            operation.FinishCanceled();
         }
 
-        if (isOver)
-        {
-            operation.Complete();
-        }
-        else
-        {
-            GiveUp(attempt: 0);
-        }
+        operation.Complete();
     }
 
     internal override void Release(bool closeHandle)
@@ -132,17 +121,14 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             Monitor.Pulse(_gate);
         }
 
-        GiveUp(attempt: 0);
         base.Release(closeHandle);
     }
 
     private void StartThread()
     {
-        Thread thread =
-            new(static file => ((SequentialFile)file!).Run(), StackBytes) { IsBackground = true, Name = WaitingThreads.ThreadName };
         try
         {
-            thread.UnsafeStart(this);
+            new Thread(Run, StackBytes) { IsBackground = true, Name = WaitingThreads.ThreadName }.UnsafeStart();
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
@@ -153,12 +139,9 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
     private void Run()
     {
-        using SafeFileHandle? thread = OperatingSystem.IsWindows()
-            ? Kernel32.OpenThread(Kernel32.THREAD_TERMINATE, inherits: 0, Kernel32.GetCurrentThreadId()) : null;
         while (true)
         {
             FileRequest? request;
-            bool isOver;
             lock (_gate)
             {
                 if (_request is null && !_isReleased)
@@ -173,114 +156,99 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
                     return;
                 }
 
-                isOver = TryGiveLocked(request);
-                _isCalling = !isOver;
-                _thread = isOver ? null : thread;
+                _isCalling = true;
             }
 
-            if (isOver)
+            bool reads = request.Kind == FileRequestKind.Read;
+            if (reads)
             {
-                request.Complete();
+                Read();
             }
             else
             {
-                Call(request);
+                Perform(request);
             }
+
+            lock (_gate)
+            {
+                // Not the request that the call was made for, if that was canceled meanwhile.
+                request = _request;
+                _request = null;
+                _isCalling = false;
+                _hasRead = reads;
+                if (reads && request is not null)
+                {
+                    TakeReadLocked(request);
+                }
+            }
+
+            request?.Complete();
         }
     }
 
-    private void Call(FileRequest request)
+    private void Read()
     {
-        int moved = 0;
-        Exception? error = null;
         try
         {
-            // The other kinds do nothing: there is nothing to flush, or flushing would wait until the other side has read everything.
-            moved = request.Kind == FileRequestKind.Read ? Read() : request.Kind == FileRequestKind.Write ? Write(request) : 0;
+            _buffer = _buffer.Length == 0 ? new byte[BufferSize] : _buffer;
+            _start = _end = 0;
+            do
+            {
+                // Somebody may have written 0 bytes into a pipe of Windows, which is not its end.
+                _end = Stream(FileAccess.Read).Read(_buffer);
+            }
+            while (_end == 0 && OperatingSystem.IsWindows() && WindowsCalls.IsPipeThatGoesOn(Handle));
         }
         catch (Exception e)
         {
             // Every exception is the result.
-            error = e;
-        }
-
-        lock (_gate)
-        {
-            _isCalling = false;
-            _thread = null;
-            _hasResult = true;
-            _error = error;
-            _start = 0;
-            _end = moved;
+            _error = FileErrors.WithPath(e, Path);
         }
     }
 
-    private int Read()
+    internal override void Perform(FileRequest request)
     {
-        _buffer = _buffer.Length == 0 ? new byte[BufferSize] : _buffer;
-        int read;
-        do
+        if (request.Kind == FileRequestKind.Step)
         {
-            // Somebody may have written 0 bytes into a pipe of Windows, which is not its end.
-            read = Stream(FileAccess.Read).Read(_buffer);
+            request.PerformStep();
+            return;
         }
-        while (read == 0 && OperatingSystem.IsWindows() && WindowsCalls.IsPipeThatGoesOn(Handle));
-        return read;
-    }
 
-    private int Write(FileRequest request)
-    {
-        Stream(FileAccess.Write).Write(request.PinnedBytes);
-        return request.PinnedBytes.Length;
+        try
+        {
+            // There is nothing to sync: that would do nothing, or wait until the other side has read everything.
+            if (request.Kind == FileRequestKind.Write)
+            {
+                Stream(FileAccess.Write).Write(request.PinnedBytes);
+            }
+
+            request.Finish(request.Length);
+        }
+        catch (Exception e)
+        {
+            // Every exception is the result.
+            request.Finish(FileErrors.WithPath(e, Path));
+        }
     }
 
     private FileStream Stream(FileAccess access) => _stream ??= new FileStream(Handle, access, bufferSize: 0, Handle.IsAsync);
 
-    private bool TryGiveLocked(FileRequest request)
+    /// <summary>Gives what was read to a request, which is finished then.</summary>
+    private void TakeReadLocked(FileRequest request)
     {
-        if (!_hasResult)
+        if (_error is not null)
         {
-            return false;
+            request.Finish(_error);
+            _error = null;
         }
-
-        if (_error is not null && request.IsCancelWanted)
-        {
-            request.FinishCanceled();
-        }
-        else if (_error is not null)
-        {
-            request.Finish(FileErrors.WithPath(_error, Path));
-        }
-        else if (request.Kind == FileRequestKind.Read)
+        else
         {
             Span<byte> bytes = _buffer.AsSpan(_start, Math.Min(_end - _start, request.PinnedBytes.Length));
             bytes.CopyTo(request.PinnedBytes);
             _start += bytes.Length;
             request.Finish(bytes.Length);
         }
-        else
-        {
-            request.Finish(_end);
-        }
 
-        _hasResult = _error is null && request.Kind == FileRequestKind.Read && _start < _end;
-        _request = null;
-        return true;
-    }
-
-    /// <summary>Cancels the call that the thread makes, if the system can do that.</summary>
-    private void GiveUp(int attempt)
-    {
-        lock (_gate)
-        {
-            // Under the lock, so that the thread cannot begin another call meanwhile.
-            if (_thread is null || Kernel32.CancelSynchronousIo(_thread) != 0 || attempt == MostAttempts)
-            {
-                return;
-            }
-        }
-
-        _ = Task.Delay(1 << attempt).ContinueWith(_ => GiveUp(attempt + 1), CancellationToken.None, TaskContinuationOptions.None,
-            TaskScheduler.Default);
+        _hasRead = _start < _end;
     }
 }

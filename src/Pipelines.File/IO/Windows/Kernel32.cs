@@ -44,7 +44,6 @@ internal static unsafe partial class Kernel32
     internal const uint FILE_READ_ATTRIBUTES = 0x80;
     internal const int FileStandardInfo = 1;
     internal const int FileIdInfo = 18;
-    internal const uint THREAD_TERMINATE = 1;
 
     /// <summary>FILE_STANDARD_INFO.</summary>
     [StructLayout(LayoutKind.Explicit, Size = 24)]
@@ -126,14 +125,4 @@ internal static unsafe partial class Kernel32
 
     [LibraryImport(Library, EntryPoint = "GetOverlappedResult", SetLastError = true)]
     internal static partial int GetOverlappedResult(nint file, NativeOverlapped* overlapped, uint* transferred, int wait);
-
-    [LibraryImport(Library, EntryPoint = "GetCurrentThreadId")]
-    internal static partial uint GetCurrentThreadId();
-
-    /// <summary>OpenThread. The handle is closed by CloseHandle, as a file's is.</summary>
-    [LibraryImport(Library, EntryPoint = "OpenThread", SetLastError = true)]
-    internal static partial SafeFileHandle OpenThread(uint access, int inherits, uint thread);
-
-    [LibraryImport(Library, EntryPoint = "CancelSynchronousIo", SetLastError = true)]
-    internal static partial int CancelSynchronousIo(SafeFileHandle thread);
 }

@@ -1,6 +1,6 @@
-using Pipelines.File.IO;
+using Pipelines.File.Threading;
 
-namespace Pipelines.File.Threading;
+namespace Pipelines.File.IO;
 
 /// <summary>
 /// Linux: one thread waits until descriptors that can block (FIFOs, terminals, sockets) are ready, so that an idle one holds no thread and
