@@ -20,6 +20,24 @@ internal static class FileErrors
     internal static bool AreDescriptorsShort(IOException error)
         => !OperatingSystem.IsWindows() && error.HResult is Libc.EMFILE or Libc.ENFILE;
 
+    /// <summary>From the errno of open(2), with the types and messages of File.OpenHandle.</summary>
+    internal static Exception OfOpening(int errno, in FileToOpen file)
+    {
+        string path = file.Path;
+        return errno switch
+        {
+            Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
+            Libc.ENOENT when file.Mode != FileMode.Open && file.Mode != FileMode.Truncate
+                || !Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
+                => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
+            Libc.ENOENT => new FileNotFoundException($"Could not find file '{path}'.", path),
+            Libc.EEXIST => new IOException($"The file '{path}' already exists.", errno),
+            _ when errno == Libc.ENAMETOOLONG
+                => new PathTooLongException($"The path '{path}' is too long, or a component of the specified path is too long."),
+            _ => FromErrno(errno, path),
+        };
+    }
+
     /// <summary>
     /// From GetLastError. <see cref="Exception.HResult"/> is HRESULT_FROM_WIN32 of it, as in the runtime's own exceptions.
     /// </summary>

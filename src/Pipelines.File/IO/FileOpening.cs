@@ -24,16 +24,16 @@ internal static class FileOpening
         }
 
         FileToOpen file = given.WithFullPath();
-        if (IsLinux && LinuxOpening.TryOpen(file) is { } own)
-        {
-            return own;
-        }
-
-        FileStatus before = default;
-        bool isMissing = file.Mode == FileMode.CreateNew
-            || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
         try
         {
+            if (LinuxOpening.Opens(file))
+            {
+                return LinuxOpening.Open(file);
+            }
+
+            FileStatus before = default;
+            bool isMissing = file.Mode == FileMode.CreateNew
+                || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
             OpenedFile opened = OperatingSystem.IsWindows() ? OpenWindows(file) : OpenUnix(file);
 
             // Another process may have made or removed the file in between, so the identity decides: the file is new unless it is the one

@@ -11,9 +11,6 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
     : IWaitingCall
     where T : class
 {
-    // Owned by the waiting thread, as fifo is.
-    private bool _isFifo;
-
     // Interlocked: whoever exchanges it for null completes the wait.
     private PendingResult<T>? _pending;
 
@@ -50,9 +47,18 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
         Exception? error = null;
         try
         {
-            if (Volatile.Read(ref _pending) is not null && !TryOpen(out opened))
+            if (Volatile.Read(ref _pending) is not null)
             {
-                return;
+                OpenedFile? side = null;
+                if (fifo is { IsForFifo: true } && (side = fifo.TryOpen()) is null)
+                {
+                    // Tried again soon. Not by a timer: if a timer needs another thread and no descriptor is left for it, the runtime ends
+                    // the process.
+                    DescriptorPoller.Shared.QueueLater(this);
+                    return;
+                }
+
+                opened = open(side);
             }
         }
         catch (Exception e)
@@ -69,30 +75,6 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
         {
             close(opened);
         }
-    }
-
-    /// <summary>
-    /// Tries to open the file. Returns <see langword="false"/> if the other side of the FIFO is missing: it is tried again soon.
-    /// </summary>
-    private bool TryOpen(out T? opened)
-    {
-        opened = null;
-        if (fifo is null || !(_isFifo = _isFifo || fifo.IsForFifo))
-        {
-            opened = open(null);
-            return true;
-        }
-
-        OpenedFile? side = fifo.TryOpen(out bool isForOrdinaryWay);
-        if (side is not null || isForOrdinaryWay)
-        {
-            opened = open(side);
-            return true;
-        }
-
-        // Not by a timer: if a timer needs another thread and no descriptor is left for it, the runtime ends the process.
-        DescriptorPoller.Shared.QueueLater(this);
-        return false;
     }
 
     private PendingResult<T>? Take() => Interlocked.Exchange(ref _pending, null);

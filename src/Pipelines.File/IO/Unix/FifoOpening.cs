@@ -12,7 +12,8 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     // The reading side, open and without a writer yet.
     private SafeFileHandle? _handle;
 
-    internal bool IsForFifo => IsFifo(file.Path);
+    /// <summary>Whether the path means a FIFO, or meant one that is half open.</summary>
+    internal bool IsForFifo => _handle is not null || IsFifo(file.Path);
 
     /// <summary>
     /// Returns an opening for a path that may be a FIFO's; <see langword="null"/> on other systems than Linux. Options for files (sync of
@@ -22,44 +23,26 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
         => FileOpening.IsLinux ? new FifoOpening(file) : null;
 
     /// <summary>Whether the path is a FIFO's. <see langword="false"/> on any error: the ordinary way of opening reports it.</summary>
-    internal static bool IsFifo(string path) => TypeOf(path) == Libc.S_IFIFO;
-
-    /// <summary>The file type bits of stat(2); 0 on any error.</summary>
-    internal static int TypeOf(string path)
+    internal static bool IsFifo(string path)
     {
         Libc.FileStatus status;
-        return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 ? status.Mode & Libc.S_IFMT : 0;
+        return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 && (status.Mode & Libc.S_IFMT) == Libc.S_IFIFO;
     }
 
     /// <summary>
-    /// Tries to open the FIFO. Returns the open file, which the caller owns, or <see langword="null"/> if the other side is missing; with
-    /// <paramref name="isForOrdinaryWay"/> because opening failed, or the path is no FIFO any more.
+    /// Tries to open the FIFO. Returns the open file, which the caller owns; <see langword="null"/> if the other side is missing, or the
+    /// path means something else by now.
     /// </summary>
-    /// <exception cref="IOException">Another process has it open exclusively, or no descriptor is left.</exception>
+    /// <exception cref="IOException">Another process has it open exclusively, or the system refuses to open it.</exception>
     /// <exception cref="NotSupportedException"><see cref="FileOptions.DeleteOnClose"/> is set.</exception>
-    internal OpenedFile? TryOpen(out bool isForOrdinaryWay)
+    internal OpenedFile? TryOpen()
     {
-        if ((file.Options & FileOptions.DeleteOnClose) != 0)
-        {
-            throw new NotSupportedException(
-                $"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{file.Path}'");
-        }
-
-        isForOrdinaryWay = false;
         if (_handle is null)
         {
             int descriptor = Open(out int errno);
-            if (errno is Libc.EMFILE or Libc.ENFILE)
-            {
-                // Not left to the ordinary way: with a descriptor that has become free meanwhile it would block until the other side is
-                // open.
-                throw FileErrors.FromErrno(errno, file.Path);
-            }
-
             if (descriptor < 0)
             {
-                isForOrdinaryWay = errno is not (Libc.ENXIO or Libc.EINTR);
-                return null;
+                return errno is Libc.ENXIO or Libc.ENOENT or Libc.EINTR ? null : throw FileErrors.OfOpening(errno, file);
             }
 
             _handle = new SafeFileHandle(descriptor, ownsHandle: true);
@@ -67,7 +50,6 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
             {
                 // The name means another file now, which this opening would neither truncate nor append to.
                 Dispose();
-                isForOrdinaryWay = true;
                 return null;
             }
 
@@ -100,6 +82,12 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 
     private int Open(out int errno)
     {
+        if ((file.Options & FileOptions.DeleteOnClose) != 0)
+        {
+            throw new NotSupportedException(
+                $"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{file.Path}'");
+        }
+
         int closedOnExec = (file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
         int descriptor = Libc.Open(file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
         errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;

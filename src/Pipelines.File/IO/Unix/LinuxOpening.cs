@@ -15,25 +15,18 @@ internal static unsafe class LinuxOpening
             | FileOptions.Encrypted;
 
     /// <summary>
-    /// Tries to open the file. Returns <see langword="null"/> if the arguments do not fit together or a call has failed: File.OpenHandle
-    /// decides then, and throws the documented exceptions.
+    /// Whether this class opens such a file. Otherwise File.OpenHandle does, or says that the arguments do not fit together.
     /// </summary>
-    /// <exception cref="IOException">Another process has it open exclusively.</exception>
-    /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
-    internal static OpenedFile? TryOpen(in FileToOpen file)
-    {
-        bool isPlain = (file.Options & ~AnyOption) == 0
+    internal static bool Opens(in FileToOpen file)
+        => FileOpening.IsLinux && (file.Options & ~AnyOption) == 0
             && (file.PreallocationSize == 0 || file.Mode is FileMode.Create or FileMode.CreateNew)
             && (file.Access == FileAccess.Read ? file.Mode == FileMode.Open
                 : file.Access == FileAccess.Write && file.Mode is >= FileMode.CreateNew and <= FileMode.Append);
-        bool isMade = false;
-        FileStatus before = default;
-        SafeFileHandle? handle = isPlain ? TryCall(file, out isMade, out before) : null;
-        if (handle is null)
-        {
-            return null;
-        }
 
+    /// <summary>Opens the file, with the exceptions of File.OpenHandle.</summary>
+    internal static OpenedFile Open(in FileToOpen file)
+    {
+        SafeFileHandle handle = Call(file, out bool isMade, out FileStatus before);
         try
         {
             FileProperties properties = FileProperties.Of(handle, file.Path);
@@ -48,25 +41,23 @@ internal static unsafe class LinuxOpening
 
             // Files that are not regular cannot be truncated, and need not be.
             bool empties = !isMade && file.Mode is FileMode.Create or FileMode.Truncate;
-            bool isReady = (!empties || !properties.IsRegular || Libc.FTruncate(handle, 0) == 0)
-                && (file.PreallocationSize == 0 || TryAllocate(handle, file));
-            if (isReady)
+            if (empties && properties.IsRegular && Libc.FTruncate(handle, 0) != 0)
             {
-                Advise(handle, file, properties);
-                OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, appends: file.Mode == FileMode.Append,
-                    known: empties ? properties.Emptied : properties);
-                opened.IsNew = isNew;
-                return opened;
+                throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), file.Path);
             }
+
+            Allocate(handle, file);
+            Advise(handle, file, properties);
+            OpenedFile opened = FileOpening.Choose(file.Backend, handle, file.Path, appends: file.Mode == FileMode.Append,
+                known: empties ? properties.Emptied : properties);
+            opened.IsNew = isNew;
+            return opened;
         }
         catch
         {
             handle.Dispose();
             throw;
         }
-
-        handle.Dispose();
-        return null;
     }
 
     /// <summary>
@@ -74,46 +65,55 @@ internal static unsafe class LinuxOpening
     /// bytes for a replacement, allocate them and begin to write them to the device in close(2) (ext4(5), auto_da_alloc), which takes a
     /// quarter of the time of a 100 MiB file. Append opens with O_APPEND: an append-only file (chattr(1), +a) cannot be opened without it.
     /// </summary>
-    private static SafeFileHandle? TryCall(in FileToOpen file, out bool isMade, out FileStatus before)
+    private static SafeFileHandle Call(in FileToOpen file, out bool isMade, out FileStatus before)
     {
         before = default;
-        uint permissions = file.CreateMode is { } given ? (uint)given : Libc.NewFileMode;
         int flags = (file.Access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY)
             | ((file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0)
             | ((file.Options & FileOptions.WriteThrough) != 0 ? Libc.O_SYNC : 0)
             | (file.Mode == FileMode.Append ? Libc.O_APPEND : 0);
+        int errno = Libc.EEXIST;
         int descriptor = -1;
-        bool isNext = file.Mode is not (FileMode.Create or FileMode.CreateNew);
-        if (!isNext)
+        if (file.Mode is FileMode.Create or FileMode.CreateNew)
         {
-            descriptor = Libc.Open(file.Path, flags | Libc.O_CREAT | Libc.O_EXCL, permissions);
-            isNext = descriptor < 0 && file.Mode == FileMode.Create && Marshal.GetLastPInvokeError() == Libc.EEXIST;
+            descriptor = Call(file, flags | Libc.O_CREAT | Libc.O_EXCL, out errno);
         }
 
         isMade = descriptor >= 0;
-        if (isNext)
+        if (!isMade && errno == Libc.EEXIST && file.Mode != FileMode.CreateNew)
         {
             _ = file.MayMake ? FileStatus.OfName(file.Path, out before) : NameMeaning.Unknown;
-            descriptor = Libc.Open(file.Path, flags | (file.MayMake ? Libc.O_CREAT : 0), permissions);
+            descriptor = Call(file, flags | (file.MayMake ? Libc.O_CREAT : 0), out errno);
         }
 
-        return descriptor < 0 ? null : new SafeFileHandle(descriptor, ownsHandle: true);
+        return descriptor >= 0 ? new SafeFileHandle(descriptor, ownsHandle: true) : throw FileErrors.OfOpening(errno, file);
+    }
+
+    private static int Call(in FileToOpen file, int flags, out int errno)
+    {
+        int descriptor;
+        do
+        {
+            descriptor = Libc.Open(file.Path, flags, file.CreateMode is { } given ? (uint)given : Libc.NewFileMode);
+            errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
+        }
+        while (errno == Libc.EINTR);
+        return descriptor;
     }
 
     /// <summary>
     /// Reserves space, and keeps the length. As in the runtime only a lack of space is an error, which also removes the file; any other
     /// error means that the file system cannot reserve space.
     /// </summary>
-    private static bool TryAllocate(SafeFileHandle handle, in FileToOpen file)
+    private static void Allocate(SafeFileHandle handle, in FileToOpen file)
     {
-        if (Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) == 0
-            || Marshal.GetLastPInvokeError() is not (Libc.ENOSPC or Libc.EFBIG))
+        if (file.PreallocationSize > 0 && Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) != 0
+            && Marshal.GetLastPInvokeError() is int errno and (Libc.ENOSPC or Libc.EFBIG))
         {
-            return true;
+            _ = Libc.Unlink(file.Path);
+            throw new IOException($"Failed to create '{file.Path}' with allocation size '{file.PreallocationSize}' because the "
+                + (errno == Libc.ENOSPC ? "disk was full." : "file was too large."));
         }
-
-        _ = Libc.Unlink(file.Path);
-        return false;
     }
 
     /// <summary>
