@@ -280,7 +280,7 @@ public static class BinarySequenceReaderExtensions
         /// </param>
         /// <returns>Whether a string was there; <see langword="false"/> also if the length is invalid.</returns>
         public bool TryReadString([NotNullWhen(true)] out string? value)
-            => reader.TryReadString(int.MaxValue, out value) == OperationStatus.Done;
+            => reader.ReadString(int.MaxValue, out value) == OperationStatus.Done;
 
         /// <summary>
         /// Reads a string in the format of <see cref="BinaryWriter"/>, and distinguishes bytes that are not a string from bytes that have
@@ -295,7 +295,7 @@ public static class BinarySequenceReaderExtensions
         /// are there; <see cref="OperationStatus.InvalidData"/> if the length is invalid or more than <paramref name="maxBytes"/>.
         /// </returns>
         /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxBytes"/> is negative.</exception>
-        public OperationStatus TryReadString(int maxBytes, out string? value)
+        public OperationStatus ReadString(int maxBytes, out string? value)
         {
             ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
             value = null;

@@ -3,9 +3,9 @@ using Pipelines.File.IO;
 namespace Pipelines.File;
 
 /// <summary>
-/// How a <see cref="FilePipeReader"/> reads. An instance is immutable, and any number of readers may share it. An option throws
-/// <see cref="ArgumentOutOfRangeException"/> when it is set to a value that is out of range. Options that do not fit together throw when a
-/// reader is created.
+/// How a <see cref="FilePipeReader"/> reads. An instance is immutable, and any number of readers may share it. When a reader is
+/// created, a value that is out of range throws <see cref="ArgumentOutOfRangeException"/>, and options that do not fit together throw
+/// <see cref="ArgumentException"/>.
 /// </summary>
 /// <example>
 /// <code>
@@ -15,7 +15,7 @@ namespace Pipelines.File;
 /// await using FilePipeReader reader = FilePipeReader.Create("data.bin", options);
 /// </code>
 /// </example>
-public sealed record FilePipeReaderOptions
+public sealed class FilePipeReaderOptions
 {
     /// <summary>The default of <see cref="BufferSize"/>, bytes.</summary>
     internal const int DefaultBufferSize = 64 * 1024;
@@ -26,6 +26,8 @@ public sealed record FilePipeReaderOptions
     private const int DefaultFollowMilliseconds = 250;
 
     private readonly FileShare? _share;
+    private long _offset;
+    private long? _length;
 
     internal static FilePipeReaderOptions Default { get; } = new();
 
@@ -38,16 +40,24 @@ public sealed record FilePipeReaderOptions
     /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, so a segment has up to 262,144 bytes even
     /// if the option is smaller.
     /// </remarks>
-    public int BufferSize { get; init => field = Option.Within(value, 1, MaxBufferSize); } = DefaultBufferSize;
+    public int BufferSize { get; init; } = DefaultBufferSize;
 
     /// <summary>
     /// The file offset of the first byte to read, in bytes; 0 by default. Any other value throws <see cref="NotSupportedException"/> if the
     /// file cannot seek.
     /// </summary>
-    public long Offset { get; init => field = Option.NotNegative(value); }
+    public long Offset
+    {
+        get => _offset;
+        init => _offset = value;
+    }
 
     /// <summary>The maximum number of bytes to read; <see langword="null"/>, the default, reads to the end of the file.</summary>
-    public long? Length { get; init => field = Option.NotNegative(value); }
+    public long? Length
+    {
+        get => _length;
+        init => _length = value;
+    }
 
     /// <summary>
     /// Whether a handle that you passed stays open when the reader is completed; <see langword="false"/> by default. The reader always
@@ -70,13 +80,13 @@ public sealed record FilePipeReaderOptions
     /// while your program works on the bytes that it has. A read that has begun is finished. So up to 262,144 bytes more may be buffered,
     /// or <see cref="BufferSize"/> if that is larger. A copy into a <see cref="PipeWriter"/> does not read ahead.
     /// </summary>
-    public long PauseReadAheadThreshold { get; init => field = Option.NotNegative(value); }
+    public long PauseReadAheadThreshold { get; init; }
 
     /// <summary>
     /// The number of buffered bytes at which reading ahead resumes; 0, the default, means half of <see cref="PauseReadAheadThreshold"/>. It
     /// must not exceed that threshold.
     /// </summary>
-    public long ResumeReadAheadThreshold { get; init => field = Option.NotNegative(value); }
+    public long ResumeReadAheadThreshold { get; init; }
 
     /// <summary>
     /// Whether the reader waits for more at the end of the file, instead of completing; <see langword="false"/> by default. It completes,
@@ -98,11 +108,7 @@ public sealed record FilePipeReaderOptions
     /// is left (/proc/sys/fs/inotify/max_user_watches), and on systems other than Linux. 250 ms by default; 1 ms to 1 day. On Linux the
     /// reader notices growth at once. It checks the name every four intervals, and so notices that a folder above the file was renamed.
     /// </summary>
-    public TimeSpan FollowInterval
-    {
-        get;
-        init => field = Option.Within(value, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1));
-    } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
+    public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
 
     /// <summary>
     /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
@@ -113,7 +119,7 @@ public sealed record FilePipeReaderOptions
     public FileShare Share
     {
         get => _share ?? (Follow ? FileShare.ReadWrite | FileShare.Delete : FileShare.Read);
-        init => _share = Option.Known(value);
+        init => _share = value;
     }
 
     /// <summary>
@@ -121,29 +127,45 @@ public sealed record FilePipeReaderOptions
     /// nothing, because the library chooses how it opens the file. The option cannot be set for a handle. FILE_FLAG_NO_BUFFERING
     /// (0x20000000) throws <see cref="NotSupportedException"/> on Windows.
     /// </summary>
-    public FileOptions FileOptions { get; init => field = Option.Known(value); }
+    public FileOptions FileOptions { get; init; }
 
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that is read once,
     /// <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than Linux.
     /// </summary>
-    public FileCaching Caching { get; init => field = Option.Defined(value); }
+    public FileCaching Caching { get; init; }
 
     /// <summary>
     /// The back end that reads the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this system
     /// does not have throws <see cref="PlatformNotSupportedException"/> when the file is opened.
     /// </summary>
-    public FilePipeBackend Backend { get; init => field = Option.Defined(value); }
+    public FilePipeBackend Backend { get; init; }
 
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeReadAheadThreshold == 0 ? PauseReadAheadThreshold / 2 : ResumeReadAheadThreshold;
 
     /// <summary>Copies these options for another part of the file.</summary>
-    internal FilePipeReaderOptions With(long offset, long? length) => this with { Offset = offset, Length = length };
+    internal FilePipeReaderOptions With(long offset, long? length)
+    {
+        FilePipeReaderOptions copy = (FilePipeReaderOptions)MemberwiseClone();
+        copy._offset = offset;
+        copy._length = length;
+        return copy;
+    }
 
-    /// <exception cref="ArgumentException">Two options do not fit together.</exception>
+    /// <exception cref="ArgumentException">A value is out of range, or two options do not fit together.</exception>
     internal void Validate()
     {
+        Option.RequireWithin(BufferSize, 1, MaxBufferSize, nameof(BufferSize));
+        Option.RequireNotNegative(Offset, nameof(Offset));
+        Option.RequireNotNegative(Length, nameof(Length));
+        Option.RequireNotNegative(PauseReadAheadThreshold, nameof(PauseReadAheadThreshold));
+        Option.RequireNotNegative(ResumeReadAheadThreshold, nameof(ResumeReadAheadThreshold));
+        Option.RequireWithin(FollowInterval, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1), nameof(FollowInterval));
+        Option.RequireKnown(Share, nameof(Share));
+        Option.RequireKnown(FileOptions, nameof(FileOptions));
+        Option.RequireDefined(Caching, nameof(Caching));
+        Option.RequireDefined(Backend, nameof(Backend));
         if (Length > long.MaxValue - Offset)
         {
             throw new ArgumentOutOfRangeException(nameof(Length), Length,

@@ -3,9 +3,9 @@ using Pipelines.File.IO;
 namespace Pipelines.File;
 
 /// <summary>
-/// How a <see cref="FilePipeWriter"/> writes. An instance is immutable, and any number of writers may share it. An option throws
-/// <see cref="ArgumentOutOfRangeException"/> when it is set to a value that is out of range. Options that contradict each other throw when
-/// a writer is created.
+/// How a <see cref="FilePipeWriter"/> writes. An instance is immutable, and any number of writers may share it. When a writer is
+/// created, a value that is out of range throws <see cref="ArgumentOutOfRangeException"/>, and options that contradict each other throw
+/// <see cref="ArgumentException"/>.
 /// </summary>
 /// <example>
 /// <code>
@@ -17,7 +17,7 @@ namespace Pipelines.File;
 /// await writer.CompleteAsync();
 /// </code>
 /// </example>
-public sealed record FilePipeWriterOptions
+public sealed class FilePipeWriterOptions
 {
     /// <summary>The default of <see cref="MinimumBufferSize"/>, bytes.</summary>
     internal const int DefaultMinimumBufferSize = 64 * 1024;
@@ -39,31 +39,27 @@ public sealed record FilePipeWriterOptions
     /// FILE_APPEND_DATA). The bytes of one flush, up to 65,536, go out in one write; small flushes share writes of up to 4,096 bytes. A
     /// process that is killed may leave a part of a write.
     /// </remarks>
-    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileMode"/>.</exception>
-    public FileMode Mode { get; init => field = Option.Defined(value); } = FileMode.Create;
+    public FileMode Mode { get; init; } = FileMode.Create;
 
     /// <summary>
     /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
     /// <see cref="FileShare.Read"/>. Windows enforces it. On Linux and macOS it is a lock that only .NET programs respect, and only
     /// <see cref="FileShare.None"/> keeps them out. It cannot be set for a handle.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileShare"/>.</exception>
-    public FileShare Share { get; init => field = Option.Known(value); } = FileShare.Read;
+    public FileShare Share { get; init; } = FileShare.Read;
 
     /// <summary>
     /// Hints for a file that is opened by path; <see cref="FileOptions.None"/> by default. <see cref="FileOptions.Asynchronous"/> changes
     /// nothing, because the library chooses how it opens the file. The option cannot be set for a handle. FILE_FLAG_NO_BUFFERING
     /// (0x20000000) throws <see cref="NotSupportedException"/> on Windows.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value has bits that are not <see cref="System.IO.FileOptions"/>.</exception>
-    public FileOptions FileOptions { get; init => field = Option.Known(value); }
+    public FileOptions FileOptions { get; init; }
 
     /// <summary>
     /// The number of bytes to reserve on the device for a file that is created by path; 0, the default, reserves none. The reserved space
     /// does not change the final length of the file. The option cannot be set for a handle.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long PreallocationSize { get; init => field = Option.NotNegative(value); }
+    public long PreallocationSize { get; init; }
 
     /// <summary>
     /// Whether the file appears under its name, whole, only when <see cref="FilePipeWriter.CompleteAsync"/> is called;
@@ -97,8 +93,7 @@ public sealed record FilePipeWriterOptions
     /// <see cref="FileMode.OpenOrCreate"/> or <see cref="FileMode.CreateNew"/> as the <see cref="Mode"/>, and throws
     /// <see cref="NotSupportedException"/> if the file cannot seek.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long? Offset { get; init => field = Option.NotNegative(value); }
+    public long? Offset { get; init; }
 
     /// <summary>
     /// Whether the file is cut at <see cref="Offset"/> when it is opened, so that no old bytes remain after the new ones;
@@ -111,31 +106,15 @@ public sealed record FilePipeWriterOptions
     /// <summary>
     /// The Unix permissions of a file that is created by path, reduced by the umask; <see langword="null"/>, the default, means 0666. An
     /// existing file keeps its permissions, also with <see cref="Replace"/>. The option cannot be set for a handle, or with a mode that
-    /// does not create files.
+    /// does not create files, and throws <see cref="PlatformNotSupportedException"/> on Windows.
     /// </summary>
-    /// <exception cref="PlatformNotSupportedException">The system is Windows.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">The value has bits that are not <see cref="UnixFileMode"/>.</exception>
-    public UnixFileMode? UnixCreateMode
-    {
-        get;
-        init
-        {
-            if (value is not null && OperatingSystem.IsWindows())
-            {
-                throw new PlatformNotSupportedException("Windows has no Unix permissions.");
-            }
-
-            field = ((int?)value & ~0xFFF) is null or 0 ? value
-                : throw new ArgumentOutOfRangeException(nameof(UnixCreateMode), value, "Not a UnixFileMode.");
-        }
-    }
+    public UnixFileMode? UnixCreateMode { get; init; }
 
     /// <summary>
     /// The minimum size of a new piece of memory, in bytes: 1 to 1 GiB; 65,536 by default. A larger sizeHint of
     /// <see cref="FilePipeWriter.GetMemory"/> gets a larger piece.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is out of that range.</exception>
-    public int MinimumBufferSize { get; init => field = Option.Within(value, 1, MaxMinimumBufferSize); } = DefaultMinimumBufferSize;
+    public int MinimumBufferSize { get; init; } = DefaultMinimumBufferSize;
 
     /// <summary>
     /// The pool that memory comes from; <see langword="null"/>, the default, is the library's own pool, which pins its memory once and
@@ -157,15 +136,13 @@ public sealed record FilePipeWriterOptions
     /// The number of flushed bytes in memory at which <see cref="FilePipeWriter.FlushAsync(CancellationToken)"/> begins to wait; 1 MiB by
     /// default. 0 makes every flush wait until its bytes are written, as <see cref="FlushGuarantee.Written"/> does.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long PauseWriterThreshold { get; init => field = Option.NotNegative(value); } = DefaultPauseWriterThreshold;
+    public long PauseWriterThreshold { get; init; } = DefaultPauseWriterThreshold;
 
     /// <summary>
     /// The number of flushed bytes in memory at which a flush that had to wait completes; 0, the default, means half of
     /// <see cref="PauseWriterThreshold"/>. It must not exceed that threshold.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long ResumeWriterThreshold { get; init => field = Option.NotNegative(value); }
+    public long ResumeWriterThreshold { get; init; }
 
     /// <summary>
     /// What is true of the bytes when a flush has completed; <see cref="FlushGuarantee.WriteBehind"/> by default. With
@@ -173,16 +150,14 @@ public sealed record FilePipeWriterOptions
     /// <see cref="FilePipeWriter.CompleteAsync"/> has completed, and a flush is <see cref="FlushGuarantee.WriteBehind"/>: nothing of an
     /// unfinished file survives a crash.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="Pipelines.File.FlushGuarantee"/>.</exception>
-    public FlushGuarantee FlushGuarantee { get; init => field = Option.Defined(value); }
+    public FlushGuarantee FlushGuarantee { get; init; }
 
     /// <summary>
     /// What the page cache of the system keeps of the file; <see cref="FileCaching.Keep"/> by default. For a large file that nobody reads
     /// soon, <see cref="FileCaching.DropBehind"/> leaves the cache to other files. It is a hint, and has no effect on systems other than
     /// Linux.
     /// </summary>
-    /// <exception cref="ArgumentOutOfRangeException">The value is not a <see cref="FileCaching"/>.</exception>
-    public FileCaching Caching { get; init => field = Option.Defined(value); }
+    public FileCaching Caching { get; init; }
 
     /// <summary>
     /// The back end that writes the file; <see cref="FilePipeBackend.Auto"/>, the default, chooses the best one. A back end that this
@@ -204,6 +179,18 @@ public sealed record FilePipeWriterOptions
 
     private void ValidateBoth()
     {
+        Option.RequireDefined(Mode, nameof(Mode));
+        Option.RequireKnown(Share, nameof(Share));
+        Option.RequireKnown(FileOptions, nameof(FileOptions));
+        Option.RequireNotNegative(PreallocationSize, nameof(PreallocationSize));
+        Option.RequireNotNegative(Offset, nameof(Offset));
+        Option.RequireKnown(UnixCreateMode, nameof(UnixCreateMode));
+        Option.RequireWithin(MinimumBufferSize, 1, MaxMinimumBufferSize, nameof(MinimumBufferSize));
+        Option.RequireNotNegative(PauseWriterThreshold, nameof(PauseWriterThreshold));
+        Option.RequireNotNegative(ResumeWriterThreshold, nameof(ResumeWriterThreshold));
+        Option.RequireDefined(FlushGuarantee, nameof(FlushGuarantee));
+        Option.RequireDefined(Caching, nameof(Caching));
+        Option.RequireDefined(Backend, nameof(Backend));
         if (ResumeWriterThreshold > PauseWriterThreshold)
         {
             throw new ArgumentOutOfRangeException(

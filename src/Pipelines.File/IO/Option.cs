@@ -1,9 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>
-/// Checks of options. The check of one option is made when it is set, returns the value, and throws
-/// <see cref="ArgumentOutOfRangeException"/> with the option's name.
-/// </summary>
+/// <summary>Checks of options, made when a reader or a writer is created. They throw with the option's name.</summary>
 internal static class Option
 {
     /// <summary>
@@ -11,34 +8,67 @@ internal static class Option
     /// </summary>
     internal const FileOptions NoBuffering = (FileOptions)0x20000000;
 
-    internal static T Within<T>(T value, T least, T most, [CallerMemberName] string option = "")
+    internal static long NotNegative(long value, [CallerMemberName] string option = "")
+    {
+        RequireNotNegative(value, option);
+        return value;
+    }
+
+    /// <exception cref="ArgumentOutOfRangeException">The value is out of range.</exception>
+    internal static void RequireWithin<T>(T value, T least, T most, string option)
         where T : IComparable<T>
     {
         ArgumentOutOfRangeException.ThrowIfLessThan(value, least, option);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(value, most, option);
-        return value;
     }
 
-    internal static long NotNegative(long value, [CallerMemberName] string option = "") => Within(value, 0, long.MaxValue, option);
+    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
+    internal static void RequireNotNegative(long? value, string option)
+        => ArgumentOutOfRangeException.ThrowIfNegative(value.GetValueOrDefault(), option);
 
-    internal static long? NotNegative(long? value, [CallerMemberName] string option = "")
-    {
-        _ = NotNegative(value ?? 0, option);
-        return value;
-    }
-
-    internal static T Defined<T>(T value, [CallerMemberName] string option = "")
+    /// <exception cref="ArgumentOutOfRangeException">The value is not one of its type.</exception>
+    internal static void RequireDefined<T>(T value, string option)
         where T : struct, Enum
-        => Enum.IsDefined(value) ? value : throw Unknown(value, option);
+    {
+        if (!Enum.IsDefined(value))
+        {
+            throw Unknown(value, option);
+        }
+    }
 
-    internal static FileShare Known(FileShare value, [CallerMemberName] string option = "")
-        => (value & ~(FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable)) == 0 ? value : throw Unknown(value, option);
+    /// <exception cref="ArgumentOutOfRangeException">The value has bits that its type does not name.</exception>
+    internal static void RequireKnown(FileShare value, string option)
+    {
+        if ((value & ~(FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable)) != 0)
+        {
+            throw Unknown(value, option);
+        }
+    }
 
-    internal static FileOptions Known(FileOptions value, [CallerMemberName] string option = "")
+    /// <inheritdoc cref="RequireKnown(FileShare, string)"/>
+    internal static void RequireKnown(FileOptions value, string option)
     {
         const FileOptions known = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess
             | FileOptions.DeleteOnClose | FileOptions.SequentialScan | FileOptions.Encrypted | NoBuffering;
-        return (value & ~known) == 0 ? value : throw Unknown(value, option);
+        if ((value & ~known) != 0)
+        {
+            throw Unknown(value, option);
+        }
+    }
+
+    /// <inheritdoc cref="RequireKnown(FileShare, string)"/>
+    /// <exception cref="PlatformNotSupportedException">The system is Windows.</exception>
+    internal static void RequireKnown(UnixFileMode? value, string option)
+    {
+        if (value is not null && OperatingSystem.IsWindows())
+        {
+            throw new PlatformNotSupportedException("Windows has no Unix permissions.");
+        }
+
+        if (((int)value.GetValueOrDefault() & ~0xFFF) != 0)
+        {
+            throw Unknown(value.GetValueOrDefault(), option);
+        }
     }
 
     /// <summary>

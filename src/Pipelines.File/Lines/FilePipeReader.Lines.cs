@@ -51,7 +51,7 @@ public sealed partial class FilePipeReader
     /// </remarks>
     /// <param name="path">The path of the file, absolute or relative to the current directory at the time of the call.</param>
     /// <param name="body">What to do with one part, for example a loop over <c>reader.ReadLineBatchesAsync()</c>.</param>
-    /// <param name="degree">
+    /// <param name="maxDegreeOfParallelism">
     /// The maximum number of parts, all of which are read at once; <see cref="Environment.ProcessorCount"/> for work that waits for
     /// nothing. There are fewer if lines are longer than a part, and none for an empty file.
     /// </param>
@@ -67,7 +67,7 @@ public sealed partial class FilePipeReader
     /// <paramref name="path"/> is empty or <see langword="null"/>, or an option is set that cannot be set.
     /// </exception>
     /// <exception cref="ArgumentOutOfRangeException">
-    /// <paramref name="degree"/> is less than 1, or two options do not fit together.
+    /// <paramref name="maxDegreeOfParallelism"/> is less than 1, or two options do not fit together.
     /// </exception>
     /// <exception cref="NotSupportedException">The file cannot seek, or has no length: a pipe, a device, a file of /proc.</exception>
     /// <exception cref="IOException">
@@ -78,14 +78,14 @@ public sealed partial class FilePipeReader
     public static Task ForEachPartitionAsync(
         string path,
         Func<FilePipeReader, CancellationToken, Task> body,
-        int degree,
+        int maxDegreeOfParallelism,
         FilePipeReaderOptions? options = null,
         byte separator = (byte)'\n',
         CancellationToken cancellationToken = default)
     {
         string fullPath = Validate(path, ref options);
         ArgumentNullException.ThrowIfNull(body);
-        ArgumentOutOfRangeException.ThrowIfLessThan(degree, 1);
+        ArgumentOutOfRangeException.ThrowIfLessThan(maxDegreeOfParallelism, 1);
         return options.Length is not null || options.Follow || options.LeaveOpen || options.Backend == FilePipeBackend.Overlapped
             ? throw new ArgumentException(
                 "Length, Follow, LeaveOpen and FilePipeBackend.Overlapped cannot be set for a file that is read in parts.", nameof(options))
@@ -94,7 +94,7 @@ public sealed partial class FilePipeReader
         async Task RunAsync()
         {
             using PartitionedFile file = await PendingOpen<PartitionedFile>.StartAsync(
-                fifo: null, _ => PartitionedFile.Open(fullPath, degree, options, separator), static opened => opened.Dispose(),
+                fifo: null, _ => PartitionedFile.Open(fullPath, maxDegreeOfParallelism, options, separator), static opened => opened.Dispose(),
                     cancellationToken).ConfigureAwait(false);
             await file.ForEachAsync(options, body, cancellationToken).ConfigureAwait(false);
         }

@@ -1,3 +1,5 @@
+using System.Buffers;
+using System.Reflection;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
@@ -73,6 +75,65 @@ public sealed class OptionTests : IDisposable
         await writer.WriteAsync(new byte[] { 9 }, TestContext.Current.CancellationToken);
         await writer.CompleteAsync();
         Assert.Equal(mode == FileMode.CreateNew ? [0, 0, 9] : [1, 2, 9, 4], File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task Create_ValueThatIsWrongByItself_ThrowsAndLeavesTheFileAlone()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        foreach ((string name, FilePipeReaderOptions options) in new (string, FilePipeReaderOptions)[]
+        {
+            ("BufferSize", new() { BufferSize = 0 }),
+            ("BufferSize", new() { BufferSize = int.MaxValue }),
+            ("Offset", new() { Offset = -1 }),
+            ("Length", new() { Length = -1 }),
+            ("PauseReadAheadThreshold", new() { PauseReadAheadThreshold = -1 }),
+            ("ResumeReadAheadThreshold", new() { ResumeReadAheadThreshold = -1 }),
+            ("FollowInterval", new() { FollowInterval = TimeSpan.Zero }),
+            ("Share", new() { Share = (FileShare)64 }),
+            ("FileOptions", new() { FileOptions = (FileOptions)1 }),
+            ("Caching", new() { Caching = (FileCaching)99 }),
+            ("Backend", new() { Backend = (FilePipeBackend)99 }),
+        })
+        {
+            Assert.Throws<ArgumentOutOfRangeException>(name, () => FilePipeReader.Create(path, options));
+            await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+                name, async () => await FilePipeReader.OpenAsync(path, options, TestContext.Current.CancellationToken));
+        }
+
+        foreach ((string name, FilePipeWriterOptions options) in new (string, FilePipeWriterOptions)[]
+        {
+            ("Mode", new() { Mode = 0 }),
+            ("Share", new() { Share = (FileShare)64 }),
+            ("FileOptions", new() { FileOptions = (FileOptions)1 }),
+            ("PreallocationSize", new() { PreallocationSize = -1 }),
+            ("Offset", new() { Offset = -1 }),
+            ("MinimumBufferSize", new() { MinimumBufferSize = 0 }),
+            ("PauseWriterThreshold", new() { PauseWriterThreshold = -1 }),
+            ("ResumeWriterThreshold", new() { ResumeWriterThreshold = -1 }),
+            ("FlushGuarantee", new() { FlushGuarantee = (FlushGuarantee)3 }),
+            ("Caching", new() { Caching = (FileCaching)99 }),
+            ("Backend", new() { Backend = (FilePipeBackend)99 }),
+        })
+        {
+            Assert.Throws<ArgumentOutOfRangeException>(name, () => FilePipeWriter.Create(path, options));
+            await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+                name, async () => await FilePipeWriter.OpenAsync(path, options, TestContext.Current.CancellationToken));
+        }
+
+        Assert.Equal([1, 2, 3], await File.ReadAllBytesAsync(path, TestContext.Current.CancellationToken));
+    }
+
+    [Fact]
+    public void With_AnotherPart_KeepsEverythingElse()
+    {
+        FilePipeReaderOptions options = new() { Follow = true, BufferSize = 1000, Pool = MemoryPool<byte>.Shared, Offset = 1 };
+        FilePipeReaderOptions part = options.With(7, 0);
+        Assert.Equal((7L, (long?)0L, 1L, (long?)null), (part.Offset, part.Length, options.Offset, options.Length));
+        foreach (PropertyInfo property in typeof(FilePipeReaderOptions).GetProperties().Where(p => p.Name is not ("Offset" or "Length")))
+        {
+            Assert.Equal(property.GetValue(options), property.GetValue(part));
+        }
     }
 
     [Fact]

@@ -143,21 +143,4 @@ public sealed class SegmentTests : IDisposable
         Assert.Equal(0, pool.Rented);
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await pending);
     }
-
-    [Fact]
-    public void Options_OutOfRange_ThrowWhenTheyAreSet()
-    {
-        Assert.Throws<ArgumentOutOfRangeException>("BufferSize", () => new FilePipeReaderOptions { BufferSize = 0 });
-        Assert.Throws<ArgumentOutOfRangeException>("BufferSize", () => new FilePipeReaderOptions { BufferSize = int.MaxValue });
-        Assert.Throws<ArgumentOutOfRangeException>("Offset", () => new FilePipeReaderOptions { Offset = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>("Length", () => new FilePipeReaderOptions { Length = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>(
-            "PauseReadAheadThreshold", () => new FilePipeReaderOptions { PauseReadAheadThreshold = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>(
-            "ResumeReadAheadThreshold", () => new FilePipeReaderOptions { ResumeReadAheadThreshold = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>("FollowInterval", () => new FilePipeReaderOptions { FollowInterval = TimeSpan.Zero });
-        Assert.Throws<ArgumentOutOfRangeException>("Share", () => new FilePipeReaderOptions { Share = (FileShare)64 });
-        Assert.Throws<ArgumentOutOfRangeException>("FileOptions", () => new FilePipeReaderOptions { FileOptions = (FileOptions)1 });
-        Assert.Throws<ArgumentOutOfRangeException>("Backend", () => new FilePipeReaderOptions { Backend = (FilePipeBackend)99 });
-    }
 }

@@ -167,10 +167,10 @@ public sealed class ReadRecordsTests : IDisposable
     [InlineData(new byte[] { 10 }, OperationStatus.NeedMoreData, null)]
     [InlineData(new byte[] { 0xFF, 0xFF, 0xFF, 0xFF, 0x0F }, OperationStatus.InvalidData, null)]
     [InlineData(new byte[] { 0x80, 0x80, 0x80, 0x80, 0x80 }, OperationStatus.InvalidData, null)]
-    public void TryReadString_WithALimit_TellsWhatIsMissingFromWhatIsWrong(byte[] bytes, OperationStatus expected, string? value)
+    public void ReadString_WithALimit_TellsWhatIsMissingFromWhatIsWrong(byte[] bytes, OperationStatus expected, string? value)
     {
         SequenceReader<byte> reader = new(new ReadOnlySequence<byte>(bytes));
-        Assert.Equal(expected, reader.TryReadString(maxBytes: 10, out string? read));
+        Assert.Equal(expected, reader.ReadString(maxBytes: 10, out string? read));
         Assert.Equal(value, read);
         Assert.Equal(expected == OperationStatus.Done ? bytes.Length : 0, reader.Consumed);
     }
@@ -195,7 +195,7 @@ public sealed class ReadRecordsTests : IDisposable
             return OperationStatus.NeedMoreData;
         }
 
-        OperationStatus status = reader.TryReadString(maxBytes: 100, out string? name);
+        OperationStatus status = reader.ReadString(maxBytes: 100, out string? name);
         record = (id, name!);
         return status;
     }

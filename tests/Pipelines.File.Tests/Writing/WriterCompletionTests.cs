@@ -430,20 +430,6 @@ public sealed class WriterCompletionTests : IDisposable
     }
 
     [Fact]
-    public void Options_ValueThatIsWrongByItself_ThrowsWhereItIsSet()
-    {
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Mode = 0 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Share = (FileShare)64 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { FileOptions = (FileOptions)1 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { PreallocationSize = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Offset = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { MinimumBufferSize = 0 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { PauseWriterThreshold = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { ResumeWriterThreshold = -1 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { FlushGuarantee = (FlushGuarantee)3 });
-    }
-
-    [Fact]
     public void OpenStandardOutput_Replace_IsRefused()
         => Assert.Equal(nameof(FilePipeWriterOptions.Replace),
             Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(new() { Replace = true })).ParamName);
