@@ -13,7 +13,8 @@ internal sealed class DefaultRead : ReadWay
 
     internal static ReadWay OfLibrary { get; } = new DefaultRead("FilePipeReader", static path => FilePipeReader.Create(path));
 
-    internal static ReadWay OfPipeReader { get; } = new DefaultRead("PipeReader.Create", static path => PipeReader.Create(File.OpenRead(path)));
+    internal static ReadWay OfPipeReader { get; } = new DefaultRead(
+        "PipeReader.Create", static path => PipeReader.Create(File.OpenRead(path)));
 
     internal override ValueTask<long> ReadAsync<TWork>(ReadCase point)
         => PipeReading.ReadToEndAsync<TWork>(_open(point.File.Path), point);

@@ -50,7 +50,10 @@ internal sealed class ReportPage(
         }
 
         _page.Table(
-            ["question", "figures are", "this library", "by hand", "ready made in .NET", "others", "ratio to the best alternative (below 1: faster)", "points lost"],
+            [
+                "question", "figures are", "this library", "by hand", "ready made in .NET", "others",
+                "ratio to the best alternative (below 1: faster)", "points lost",
+            ],
             headlines.Select(line => (IReadOnlyList<string>)
             [
                 line.Question,

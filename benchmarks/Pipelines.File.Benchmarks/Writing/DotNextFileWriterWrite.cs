@@ -3,7 +3,9 @@ using Microsoft.Win32.SafeHandles;
 
 namespace FilePipelinesBenchmarks.Writing;
 
-/// <summary>DotNext.IO: FileWriter, a buffer over the handle, with a buffer of one piece (at least its own least) and no flush between.</summary>
+/// <summary>
+/// DotNext.IO: FileWriter, a buffer over the handle, with a buffer of one piece (at least its own least) and no flush between.
+/// </summary>
 internal sealed class DotNextFileWriterWrite() : WriteWay("DotNext FileWriter")
 {
     internal override async ValueTask<long> WriteAsync(WriteCase point)

@@ -10,7 +10,11 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 /// somebody who tunes a program compares.
 /// </summary>
 internal sealed class BestSettingChapter(ReportScale scale)
-    : GridChapter([Reading(scale, 4, 12), Reading(scale, 128, 30), Defaults(scale), Writing(scale, preallocate: false), Writing(scale, preallocate: true)])
+    : GridChapter(
+    [
+        Reading(scale, 4, 12), Reading(scale, 128, 30), Defaults(scale), Writing(scale, preallocate: false),
+        Writing(scale, preallocate: true),
+    ])
 {
     private const long MiB = 1024 * 1024;
     private const string NoSetting = "as it comes";
@@ -28,10 +32,10 @@ internal sealed class BestSettingChapter(ReportScale scale)
 
     internal override void Write(Page page)
     {
-        page.Paragraph("The grids below compare all ways at one buffer size. `FilePipeReader` fills many segments with one call, so it takes "
-            + "nearly the same time whatever the size of its segments, and the others gain from larger buffers. Here every way is measured "
-            + $"with buffers of {string.Join(", ", s_settings.Select(size => SizeText.Of(size)))}, and its best setting is compared with the "
-            + "best settings of the others. CPU time is that of all cores together.");
+        page.Paragraph("The grids below compare all ways at one buffer size. `FilePipeReader` fills many segments with one call, so it "
+            + "takes nearly the same time whatever the size of its segments, and the others gain from larger buffers. Here every way is "
+            + $"measured with buffers of {string.Join(", ", s_settings.Select(size => SizeText.Of(size)))}, and its best setting is compared with "
+            + "the best settings of the others. CPU time is that of all cores together.");
         foreach (SectionResult result in Grids)
         {
             Measured[] rows = [.. result.Points[0].Rows];
@@ -106,8 +110,8 @@ internal sealed class BestSettingChapter(ReportScale scale)
             IsWarm = preallocate,
         };
 
-    private const string Reason = "**Best settings.** With its best buffer every way makes few calls, and the copy between the page cache and "
-        + "the buffer is nearly all of the time. What differs is how much of it stays in the processor's cache.";
+    private const string Reason = "**Best settings.** With its best buffer every way makes few calls, and the copy between the page cache "
+        + "and the buffer is nearly all of the time. What differs is how much of it stays in the processor's cache.";
 
     private static IReadOnlyList<Candidate> ReadCandidates(IntegerFile file, ReportScale scale)
     {

@@ -1,0 +1,345 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using System.IO.Pipelines;
+using System.Security.Cryptography;
+using System.Text;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// Entries in files, one a file, with no index: the name of a file is a hash of its key, in one of 4,096 folders. So nothing has to be read
+/// at the start, nothing is held in memory, and processes that share a folder need not tell each other anything.
+/// </summary>
+/// <remarks>
+/// <para>A file appears whole (<see cref="FilePipeWriterOptions.Replace"/>) and is never changed, so whoever has opened it reads one entry,
+/// also while another process replaces or removes it. It is not synced: after a power failure its checksum tells whether it is
+/// whole.</para>
+/// <para>Its time of last change is when it expires, and its time of last access when it was last read, so that
+/// <see cref="FileCacheSweep"/> need not open it. The absolute expiration that the entry itself holds decides; of a sliding
+/// one there is only that time.</para>
+/// <para>A tag is removed by giving it a new random generation, in a file of its own. An entry remembers the generations of its tags and is
+/// none any more when one of them is another one.</para>
+/// </remarks>
+internal sealed class FileCache : IDisposable
+{
+    // Access times are only as exact as eviction needs: a hit need not write each time.
+    private static readonly TimeSpan s_accessExactness = TimeSpan.FromMinutes(1);
+
+    private readonly string _folder;
+    private readonly string _tags;
+    private readonly FileCacheMetrics _metrics;
+    private readonly FileCacheSweep _sweep;
+
+    internal FileCache(FileCacheOptions options, TimeProvider time, FileCacheMetrics metrics)
+    {
+        _folder = Path.GetFullPath(options.Folder);
+        _tags = Path.Combine(_folder, "tags");
+        _metrics = metrics;
+        Time = time;
+        MakeFolder(_folder);
+        MakeFolder(_tags);
+        _sweep = new FileCacheSweep(_folder, options.MaxSize, time, metrics);
+    }
+
+    internal TimeProvider Time { get; }
+
+    /// <summary>Ends a look through the folder; entries stay.</summary>
+    public void Dispose() => _sweep.Dispose();
+
+    /// <summary>The entry's body in memory that <paramref name="use"/> may read until it returns; false where there is none.</summary>
+    internal async ValueTask<bool> TryGetAsync<TState>(
+        string key, TState state, Action<TState, ReadOnlySequence<byte>> use, CancellationToken cancellationToken)
+    {
+        string path = PathOf(key);
+        FilePipeReader reader;
+        try
+        {
+            reader = await FilePipeReader.OpenAsync(path, s_readerOptions, cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is FileNotFoundException or DirectoryNotFoundException)
+        {
+            _metrics.Miss();
+            return false;
+        }
+
+        try
+        {
+            int length = (int)Math.Min(reader.Length ?? 0, int.MaxValue - 1);
+            ReadResult result = await reader.ReadAtLeastAsync(Math.Max(length, 1), cancellationToken).ConfigureAwait(false);
+            bool found = Use(path, key, result.Buffer, state, use);
+            reader.AdvanceTo(result.Buffer.End);
+            return found;
+        }
+        finally
+        {
+            await reader.CompleteAsync().ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>The same, and blocks.</summary>
+    internal bool TryGet<TState>(string key, TState state, Action<TState, ReadOnlySequence<byte>> use)
+    {
+        string path = PathOf(key);
+        byte[] rented = [];
+        try
+        {
+            using SafeFileHandle handle = System.IO.File.OpenHandle(path);
+            int length = checked((int)RandomAccess.GetLength(handle));
+            rented = ArrayPool<byte>.Shared.Rent(length);
+            int read = 0;
+            for (int count; read < length && (count = RandomAccess.Read(handle, rented.AsSpan(read, length - read), read)) > 0;)
+            {
+                read += count;
+            }
+
+            return Use(path, key, new ReadOnlySequence<byte>(rented, 0, read), state, use);
+        }
+        catch (Exception exception) when (exception is FileNotFoundException or DirectoryNotFoundException)
+        {
+            _metrics.Miss();
+            return false;
+        }
+        finally
+        {
+            ArrayPool<byte>.Shared.Return(rented);
+        }
+    }
+
+    /// <summary>Stores an entry, in the place of one with the same key.</summary>
+    internal async ValueTask SetAsync(
+        string key, ReadOnlySequence<byte> body, ReadOnlyMemory<string> tags, DateTime expires, TimeSpan sliding,
+        CancellationToken cancellationToken)
+    {
+        string path = PathOf(key);
+        byte[] head = MakeHead(key, body, tags.Span, expires, sliding);
+        try
+        {
+            await WriteAsync(path, head, body, cancellationToken).ConfigureAwait(false);
+        }
+        catch (DirectoryNotFoundException)
+        {
+            MakeFolder(Path.GetDirectoryName(path)!);
+            await WriteAsync(path, head, body, cancellationToken).ConfigureAwait(false);
+        }
+
+        Stored(path, expires, sliding, head.Length + body.Length);
+    }
+
+    /// <summary>The same, and blocks.</summary>
+    internal void Set(string key, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding)
+    {
+        string path = PathOf(key);
+        byte[] head = MakeHead(key, body, [], expires, sliding);
+        MakeFolder(Path.GetDirectoryName(path)!);
+        using (FilePipeWriter writer = FilePipeWriter.Create(path, s_writerOptions))
+        {
+            writer.Write(head);
+            foreach (ReadOnlyMemory<byte> segment in body)
+            {
+                writer.Write(segment.Span);
+            }
+
+            writer.Complete();
+        }
+
+        Stored(path, expires, sliding, head.Length + body.Length);
+    }
+
+    /// <summary>Removes the entry, if there is one.</summary>
+    internal void Remove(string key)
+    {
+        try
+        {
+            System.IO.File.Delete(PathOf(key));
+        }
+        catch (DirectoryNotFoundException)
+        {
+        }
+    }
+
+    /// <summary>Makes every entry with that tag none. Its space is free when the folder is looked through or it is asked for.</summary>
+    internal async ValueTask EvictByTagAsync(string tag, CancellationToken cancellationToken)
+    {
+        await WriteAsync(TagPathOf(tag), RandomNumberGenerator.GetBytes(sizeof(long)), default, cancellationToken).ConfigureAwait(false);
+    }
+
+    private static readonly FilePipeReaderOptions s_readerOptions = new();
+
+    private static readonly FilePipeWriterOptions s_writerOptions = new() { Replace = true };
+
+    private static async ValueTask WriteAsync(
+        string path, byte[] head, ReadOnlySequence<byte> body, CancellationToken cancellationToken)
+    {
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, s_writerOptions, cancellationToken).ConfigureAwait(false);
+        await using (writer.ConfigureAwait(false))
+        {
+            await writer.WriteAsync(head, cancellationToken).ConfigureAwait(false);
+            foreach (ReadOnlyMemory<byte> segment in body)
+            {
+                await writer.WriteAsync(segment, cancellationToken).ConfigureAwait(false);
+            }
+
+            await writer.CompleteAsync().ConfigureAwait(false);
+        }
+    }
+
+    private bool Use<TState>(
+        string path, string key, ReadOnlySequence<byte> file, TState state, Action<TState, ReadOnlySequence<byte>> use)
+    {
+        FileCacheEntry? entry = FileCacheEntry.Parse(file);
+        if (entry is null)
+        {
+            _metrics.Damaged();
+            _metrics.Miss();
+            TryDelete(path);
+            return false;
+        }
+
+        // Another key with the same hash has its place; the next one that is stored takes it.
+        if (entry.Key != key)
+        {
+            _metrics.Miss();
+            return false;
+        }
+
+        if (!IsCurrent(path, entry))
+        {
+            _metrics.Evicted();
+            _metrics.Miss();
+            TryDelete(path);
+            return false;
+        }
+
+        _metrics.Hit();
+        use(state, entry.Body);
+        return true;
+    }
+
+    // An entry that is removed here may just have been replaced by a new one: a miss, and no wrong answer.
+    private bool IsCurrent(string path, FileCacheEntry entry)
+    {
+        DateTime now = Time.GetUtcNow().UtcDateTime;
+        if (entry.Expires <= now || (entry.Sliding > TimeSpan.Zero && System.IO.File.GetLastWriteTimeUtc(path) <= now))
+        {
+            return false;
+        }
+
+        foreach ((string tag, long generation) in entry.Tags)
+        {
+            if (GenerationOf(tag) != generation)
+            {
+                return false;
+            }
+        }
+
+        // The system notes the access itself where a volume is mounted that way.
+        if (entry.Sliding > TimeSpan.Zero)
+        {
+            TrySetTimes(path, now, EndOf(entry.Expires, entry.Sliding, now));
+        }
+        else if (now - System.IO.File.GetLastAccessTimeUtc(path) > s_accessExactness)
+        {
+            TrySetTimes(path, now, expires: null);
+        }
+
+        return true;
+    }
+
+    private byte[] MakeHead(
+        string key, ReadOnlySequence<byte> body, ReadOnlySpan<string> tags, DateTime expires, TimeSpan sliding)
+    {
+        (string, long)[] generations = new (string, long)[tags.Length];
+        for (int i = 0; i < tags.Length; i++)
+        {
+            generations[i] = (tags[i], GenerationOf(tags[i]));
+        }
+
+        return FileCacheEntry.MakeHead(key, generations, expires, sliding, body);
+    }
+
+    private void Stored(string path, DateTime expires, TimeSpan sliding, long length)
+    {
+        DateTime now = Time.GetUtcNow().UtcDateTime;
+        TrySetTimes(path, now, EndOf(expires, sliding, now));
+        _sweep.Stored(length);
+    }
+
+    // A sliding expiration begins again with each access.
+    private static DateTime EndOf(DateTime expires, TimeSpan sliding, DateTime now)
+        => sliding > TimeSpan.Zero && sliding < expires - now ? now + sliding : expires;
+
+    // 0 is that of a tag that was never removed.
+    private long GenerationOf(string tag)
+    {
+        try
+        {
+            using SafeFileHandle handle = System.IO.File.OpenHandle(TagPathOf(tag));
+            Span<byte> generation = stackalloc byte[sizeof(long)];
+            return RandomAccess.Read(handle, generation, 0) == sizeof(long) ? BinaryPrimitives.ReadInt64LittleEndian(generation) : -1;
+        }
+        catch (FileNotFoundException)
+        {
+            return 0;
+        }
+    }
+
+    // A name with nothing of the key in it: keys are made of what clients send.
+    private string PathOf(string key)
+    {
+        string name = NameOf(key);
+        return Path.Combine(_folder, name[..3], name);
+    }
+
+    private string TagPathOf(string tag) => Path.Combine(_tags, NameOf(tag));
+
+    private static string NameOf(string text)
+    {
+        Span<byte> hash = stackalloc byte[SHA256.HashSizeInBytes];
+        SHA256.HashData(Encoding.UTF8.GetBytes(text), hash);
+        return Convert.ToHexStringLower(hash[..16]);
+    }
+
+    private static void MakeFolder(string path)
+    {
+        if (OperatingSystem.IsWindows())
+        {
+            Directory.CreateDirectory(path);
+        }
+        else
+        {
+            Directory.CreateDirectory(path, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+        }
+    }
+
+    // A file that another process has removed or replaced meanwhile has no times that matter.
+    private static void TrySetTimes(string path, DateTime accessed, DateTime? expires)
+    {
+        try
+        {
+            System.IO.File.SetLastAccessTimeUtc(path, accessed);
+            if (expires is { } last)
+            {
+                System.IO.File.SetLastWriteTimeUtc(path, last < s_latest ? last : s_latest);
+            }
+        }
+        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
+        {
+        }
+    }
+
+    // The last moment that every file system can store (ext4 with inodes of 128 bytes: 2038-01-19).
+    private static readonly DateTime s_latest = new(2038, 1, 1, 0, 0, 0, DateTimeKind.Utc);
+
+    // Whoever asks next finds it again, and may remove it then.
+    private static void TryDelete(string path)
+    {
+        try
+        {
+            System.IO.File.Delete(path);
+        }
+        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
+        {
+        }
+    }
+}

@@ -1,0 +1,150 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using System.Numerics;
+using System.Text;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// What a file of the cache holds. Numbers are little-endian:
+/// 4 bytes "PFC1"; 4 bytes CRC-32C of all that follows; 8 when it expires, in ticks of UTC (Int64.MaxValue: never); 8 sliding expiration in
+/// ticks (0: none); 4 length of the key; 4 number of tags; 8 length of the body; the key in UTF-8; for each tag 8 bytes generation, 4 bytes
+/// length, UTF-8; the body.
+/// </summary>
+internal sealed class FileCacheEntry
+{
+    internal const int FixedLength = 40;
+
+    // Longer heads are no entry: nothing reasonable has them, and a damaged length must not make anybody allocate.
+    private const int MaxHeadLength = 1 << 20;
+    private const int ChecksumEnd = 8;
+    private const uint Magic = 0x31434650;
+
+    private FileCacheEntry(
+        string key, (string Tag, long Generation)[] tags, DateTime expires, TimeSpan sliding, ReadOnlySequence<byte> body)
+    {
+        Key = key;
+        Tags = tags;
+        Expires = expires;
+        Sliding = sliding;
+        Body = body;
+    }
+
+    internal string Key { get; }
+
+    internal (string Tag, long Generation)[] Tags { get; }
+
+    internal DateTime Expires { get; }
+
+    /// <summary>Zero: none.</summary>
+    internal TimeSpan Sliding { get; }
+
+    internal ReadOnlySequence<byte> Body { get; }
+
+    /// <summary>Everything in front of the body, with the checksum over both.</summary>
+    internal static byte[] MakeHead(
+        string key, ReadOnlySpan<(string Tag, long Generation)> tags, DateTime expires, TimeSpan sliding, ReadOnlySequence<byte> body)
+    {
+        int length = FixedLength + Encoding.UTF8.GetByteCount(key);
+        foreach ((string tag, _) in tags)
+        {
+            length += 12 + Encoding.UTF8.GetByteCount(tag);
+        }
+
+        if (length > MaxHeadLength)
+        {
+            throw new ArgumentException($"The key and the tags of an entry take at most {MaxHeadLength - FixedLength} bytes together.");
+        }
+
+        byte[] head = new byte[length];
+        BinaryPrimitives.WriteUInt32LittleEndian(head, Magic);
+        BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(8), expires.Ticks);
+        BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(16), sliding.Ticks);
+        BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(24), Encoding.UTF8.GetByteCount(key));
+        BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(28), tags.Length);
+        BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(32), body.Length);
+        int position = FixedLength + Encoding.UTF8.GetBytes(key, head.AsSpan(FixedLength));
+        foreach ((string tag, long generation) in tags)
+        {
+            BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(position), generation);
+            int written = Encoding.UTF8.GetBytes(tag, head.AsSpan(position + 12));
+            BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(position + 8), written);
+            position += 12 + written;
+        }
+
+        uint checksum = Append(uint.MaxValue, head.AsSpan(ChecksumEnd));
+        foreach (ReadOnlyMemory<byte> segment in body)
+        {
+            checksum = Append(checksum, segment.Span);
+        }
+
+        BinaryPrimitives.WriteUInt32LittleEndian(head.AsSpan(4), ~checksum);
+        return head;
+    }
+
+    /// <summary>The entry that is the whole of a file; <see langword="null"/> if that is none, or damaged.</summary>
+    internal static FileCacheEntry? Parse(ReadOnlySequence<byte> file)
+    {
+        if (file.Length < FixedLength)
+        {
+            return null;
+        }
+
+        Span<byte> head = stackalloc byte[FixedLength];
+        file.Slice(0, FixedLength).CopyTo(head);
+        int keyLength = BinaryPrimitives.ReadInt32LittleEndian(head[24..]);
+        int tagCount = BinaryPrimitives.ReadInt32LittleEndian(head[28..]);
+        long bodyLength = BinaryPrimitives.ReadInt64LittleEndian(head[32..]);
+        long headLength = file.Length - bodyLength;
+        if (BinaryPrimitives.ReadUInt32LittleEndian(head) != Magic || bodyLength < 0 || headLength is < FixedLength or > MaxHeadLength
+            || keyLength < 0 || FixedLength + (long)keyLength > headLength
+            || BinaryPrimitives.ReadUInt32LittleEndian(head[4..]) != ChecksumOf(file.Slice(ChecksumEnd)))
+        {
+            return null;
+        }
+
+        byte[] text = file.Slice(FixedLength, headLength - FixedLength).ToArray();
+        (string, long)[] tags = tagCount is >= 0 && tagCount <= text.Length / 12 ? new (string, long)[tagCount] : [];
+        int position = keyLength;
+        for (int i = 0; i < tags.Length; i++)
+        {
+            int length = BinaryPrimitives.ReadInt32LittleEndian(text.AsSpan(position + 8));
+            tags[i] = (Encoding.UTF8.GetString(text, position + 12, length), BinaryPrimitives.ReadInt64LittleEndian(text.AsSpan(position)));
+            position += 12 + length;
+        }
+
+        return new FileCacheEntry(
+            Encoding.UTF8.GetString(text, 0, keyLength),
+            tags,
+            new DateTime(BinaryPrimitives.ReadInt64LittleEndian(head[8..]), DateTimeKind.Utc),
+            new TimeSpan(BinaryPrimitives.ReadInt64LittleEndian(head[16..])),
+            file.Slice(headLength));
+    }
+
+    private static uint ChecksumOf(ReadOnlySequence<byte> bytes)
+    {
+        uint checksum = uint.MaxValue;
+        foreach (ReadOnlyMemory<byte> segment in bytes)
+        {
+            checksum = Append(checksum, segment.Span);
+        }
+
+        return ~checksum;
+    }
+
+    private static uint Append(uint checksum, ReadOnlySpan<byte> bytes)
+    {
+        while (bytes.Length >= sizeof(ulong))
+        {
+            checksum = BitOperations.Crc32C(checksum, BinaryPrimitives.ReadUInt64LittleEndian(bytes));
+            bytes = bytes[sizeof(ulong)..];
+        }
+
+        foreach (byte value in bytes)
+        {
+            checksum = BitOperations.Crc32C(checksum, value);
+        }
+
+        return checksum;
+    }
+}

@@ -1,0 +1,30 @@
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>Where a cache on disk keeps its entries, and how many bytes it may take.</summary>
+public sealed class FileCacheOptions
+{
+    /// <summary>The least <see cref="MaxSize"/>, bytes: 1 MiB.</summary>
+    internal const long LeastMaxSize = 1024 * 1024;
+
+    /// <summary>
+    /// The folder of the entries; it is made if it does not exist, readable only by the user that makes it. Required. The folder must hold
+    /// nothing else. Several processes may share it, also with different <see cref="MaxSize"/>: the least one is then kept.
+    /// </summary>
+    public string Folder { get; set; } = string.Empty;
+
+    /// <summary>
+    /// The number of bytes that all entries may occupy, in whole blocks of 4,096 bytes; 1 GiB by default, at least 1 MiB. When it is
+    /// reached, the entries that were not read for the longest time are removed, roughly in that order, until a tenth is free. A process
+    /// looks after every twentieth that it has stored itself, so the folder may be larger by a twentieth for each process, and for as long
+    /// as it takes to look at all files (some seconds for a million).
+    /// </summary>
+    public long MaxSize { get; set; } = 1L << 30;
+
+    /// <exception cref="ArgumentException"><see cref="Folder"/> is empty.</exception>
+    /// <exception cref="ArgumentOutOfRangeException"><see cref="MaxSize"/> is out of its range.</exception>
+    internal void Validate()
+    {
+        ArgumentException.ThrowIfNullOrEmpty(Folder);
+        ArgumentOutOfRangeException.ThrowIfLessThan(MaxSize, LeastMaxSize);
+    }
+}

@@ -1,0 +1,173 @@
+using System.IO.Enumeration;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// Looks through the folder of a cache now and then, on a thread of its own: removes what has expired, and what was not read for the
+/// longest time where there are too many bytes. Of the processes that share a folder one looks at a time.
+/// </summary>
+internal sealed class FileCacheSweep : IDisposable
+{
+    /// <summary>Of <c>MaxSize</c>, after so much was stored the folder is looked through again.</summary>
+    private const int StoredShare = 20;
+
+    private const int Block = 4096;
+
+    private static readonly TimeSpan s_interval = TimeSpan.FromHours(1);
+
+    // A temporary name of a writer that was killed, on a file system that has no files without a name.
+    private static readonly TimeSpan s_abandoned = TimeSpan.FromHours(1);
+
+    private readonly string _folder;
+    private readonly long _maxSize;
+    private readonly TimeProvider _time;
+    private readonly FileCacheMetrics _metrics;
+    private readonly ITimer _timer;
+    private readonly CancellationTokenSource _stop = new();
+
+    // Interlocked: bytes since the last look, and whether a look is under way.
+    private long _stored;
+    private int _isLooking;
+
+    internal FileCacheSweep(string folder, long maxSize, TimeProvider time, FileCacheMetrics metrics)
+    {
+        _folder = folder;
+        _maxSize = maxSize;
+        _time = time;
+        _metrics = metrics;
+        _timer = time.CreateTimer(static sweep => ((FileCacheSweep)sweep!).Begin(), this, TimeSpan.FromSeconds(1), s_interval);
+    }
+
+    public void Dispose()
+    {
+        _timer.Dispose();
+        _stop.Cancel();
+    }
+
+    /// <summary>Counts what was stored, and begins a look where that is enough.</summary>
+    internal void Stored(long bytes)
+    {
+        if (Interlocked.Add(ref _stored, OnDisk(bytes)) > _maxSize / StoredShare)
+        {
+            Begin();
+        }
+    }
+
+    private void Begin()
+    {
+        if (_stop.IsCancellationRequested || Interlocked.Exchange(ref _isLooking, 1) == 1)
+        {
+            return;
+        }
+
+        Interlocked.Exchange(ref _stored, 0);
+        new Thread(Look) { IsBackground = true, Name = "Pipelines.File cache" }.Start();
+    }
+
+    private void Look()
+    {
+        try
+        {
+            // The lock ends with the handle, also if the process is killed.
+            using FileStream alone = new(
+                Path.Combine(_folder, "lock"), FileMode.OpenOrCreate, FileAccess.Write, FileShare.None, bufferSize: 0);
+            RemoveExpiredAndOldest();
+        }
+        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
+        {
+            // Another process looks, or the folder is gone: the next look tries again.
+        }
+        catch (OperationCanceledException)
+        {
+            // The application ends.
+        }
+        finally
+        {
+            Volatile.Write(ref _isLooking, 0);
+        }
+    }
+
+    private void RemoveExpiredAndOldest()
+    {
+        DateTime now = _time.GetUtcNow().UtcDateTime;
+
+        // Bytes by the time since the last access, eight classes for each power of two of seconds.
+        long[] bytesByAge = new long[8 * 64];
+        long total = 0;
+        foreach (Seen file in Files())
+        {
+            if (!file.IsEntry)
+            {
+                if (now - file.Changed > s_abandoned)
+                {
+                    System.IO.File.Delete(file.Path);
+                }
+            }
+            else if (file.Changed <= now)
+            {
+                System.IO.File.Delete(file.Path);
+                _metrics.Evicted();
+            }
+            else
+            {
+                bytesByAge[AgeClass(now - file.Accessed)] += file.Bytes;
+                total += file.Bytes;
+            }
+        }
+
+        _metrics.Bytes(total);
+        if (total <= _maxSize)
+        {
+            return;
+        }
+
+        int oldest = bytesByAge.Length;
+        for (long left = total; left > _maxSize / 10 * 9; left -= bytesByAge[oldest])
+        {
+            oldest--;
+        }
+
+        // Of the class that the limit lies in only as much goes as has to.
+        long excess = total - (_maxSize / 10 * 9);
+        foreach (Seen file in Files())
+        {
+            int age = file.IsEntry ? AgeClass(now - file.Accessed) : -1;
+            if (age > oldest || (age == oldest && excess > 0))
+            {
+                System.IO.File.Delete(file.Path);
+                _metrics.Evicted();
+                total -= file.Bytes;
+                excess -= file.Bytes;
+            }
+        }
+
+        _metrics.Bytes(total);
+    }
+
+    private IEnumerable<Seen> Files()
+    {
+        foreach (string folder in Directory.EnumerateDirectories(_folder, "???"))
+        {
+            FileSystemEnumerable<Seen> files = new(folder, static (ref FileSystemEntry entry) => new Seen(
+                entry.ToFullPath(), entry.FileName.Length == 32 && !entry.FileName.Contains('.'), OnDisk(entry.Length),
+                entry.LastAccessTimeUtc.UtcDateTime, entry.LastWriteTimeUtc.UtcDateTime), s_everything);
+            foreach (Seen file in files)
+            {
+                _stop.Token.ThrowIfCancellationRequested();
+                yield return file;
+            }
+        }
+    }
+
+    private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = FileAttributes.Directory };
+
+    private static int AgeClass(TimeSpan age)
+    {
+        double seconds = Math.Max(1, age.TotalSeconds);
+        return Math.Min((int)(Math.Log2(seconds) * 8), (8 * 64) - 1);
+    }
+
+    private static long OnDisk(long bytes) => (bytes + Block - 1) / Block * Block;
+
+    private readonly record struct Seen(string Path, bool IsEntry, long Bytes, DateTime Accessed, DateTime Changed);
+}
