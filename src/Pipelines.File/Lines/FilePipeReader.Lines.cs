@@ -94,8 +94,8 @@ public sealed partial class FilePipeReader
         async Task RunAsync()
         {
             using PartitionedFile file = await PendingOpen<PartitionedFile>.StartAsync(
-                fifo: null, _ => PartitionedFile.Open(fullPath, maxDegreeOfParallelism, options, separator), static opened => opened.Dispose(),
-                    cancellationToken).ConfigureAwait(false);
+                fifo: null, _ => PartitionedFile.Open(fullPath, maxDegreeOfParallelism, options, separator),
+                static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
             await file.ForEachAsync(options, body, cancellationToken).ConfigureAwait(false);
         }
     }

@@ -157,8 +157,8 @@ public sealed class OpeningTests : IDisposable
             OperatingSystem.IsLinux(), "Elsewhere the runtime opens the file, or OverlappedOpening, which has tests of its own.");
         string[] situations =
         [
-            "missing", "file", "read-only", "folder", "link", "dangling", "missing folder/f", "file/f", "file/", "missing/", "locked", "shared",
-            new('n', 300),
+            "missing", "file", "read-only", "folder", "link", "dangling", "missing folder/f", "file/f", "file/", "missing/", "locked",
+            "shared", new('n', 300),
         ];
         (FileShare Share, FileOptions Options, long PreallocationSize)[] ways =
         [

@@ -39,8 +39,8 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// <see cref="Sync"/>, made again after EINTR. EINVAL is success for what is no regular file: a FIFO, a terminal or a socket has nothing
-    /// to sync. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
+    /// <see cref="Sync"/>, made again after EINTR. EINVAL is success for what is no regular file: a FIFO, a terminal or a socket has
+    /// nothing to sync. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
     {
