@@ -2,10 +2,11 @@ using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
 using System.Globalization;
 using System.Text;
+using Pipelines.File;
 
 namespace FileServerSample;
 
-/// <summary>What the instruments of the meter "Pipelines.File" tell, all of which are observable, as Prometheus reads it.</summary>
+/// <summary>What the instruments of the meter "Pipelines.File" tell that are observable, as Prometheus reads it.</summary>
 internal sealed class CounterTable : IDisposable
 {
     private readonly MeterListener _listener = new();
@@ -15,7 +16,7 @@ internal sealed class CounterTable : IDisposable
     {
         _listener.InstrumentPublished = (instrument, listener) =>
         {
-            if (instrument.Meter.Name == "Pipelines.File")
+            if (instrument.Meter.Name == FilePipeMeter.Name && instrument.IsObservable)
             {
                 listener.EnableMeasurementEvents(
                     instrument, _instruments.GetOrAdd(instrument, static _ => new ConcurrentDictionary<string, double>()));

@@ -21,41 +21,47 @@ internal static partial class FilePipeMetrics
 
     private static class Instruments
     {
-        internal static readonly Meter Meter = new("Pipelines.File");
+        internal static readonly Meter Meter = new(FilePipeMeter.Name, FilePipeMeter.Version);
 
         static Instruments()
         {
-            Counter("reads.inline", "{read}", "Reads that finished on the caller's thread", ReadsInline);
-            Counter("reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait", ReadsHandedOver);
-            Counter("bytes_read", "By", "Bytes read from files", BytesRead);
-            Counter("writes", "{write}", "Write calls", Writes);
-            Counter("bytes_written", "By", "Bytes written to files", BytesWritten);
-            Counter("flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's",
+            Counter(FilePipeMeter.ReadsInline, "{read}", "Reads that finished on the caller's thread", ReadsInline);
+            Counter(FilePipeMeter.ReadsHandedOver, "{read}", "Reads that were handed to the back end because they had to wait",
+                ReadsHandedOver);
+            Counter(FilePipeMeter.BytesRead, "By", "Bytes read from files", BytesRead);
+            Counter(FilePipeMeter.Writes, "{write}", "Write calls", Writes);
+            Counter(FilePipeMeter.BytesWritten, "By", "Bytes written to files", BytesWritten);
+            Counter(FilePipeMeter.FlushesCoalesced, "{flush}", "Flushes whose bytes went out in a write together with another flush's",
                 FlushesCoalesced);
-            Counter("flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold", FlushesPaused);
-            Counter("syncs", "{sync}", "fdatasync or FlushFileBuffers calls", Syncs);
-            Counter("pool.allocated", "By", "Memory that was allocated because the pool had none of its size", PoolAllocated);
-            Counter("pool.released", "By",
+            Counter(FilePipeMeter.FlushesPaused, "{flush}", "Flushes that had to wait because of PauseWriterThreshold", FlushesPaused);
+            Counter(FilePipeMeter.Syncs, "{sync}", "fdatasync or FlushFileBuffers calls", Syncs);
+            Counter(FilePipeMeter.PoolAllocated, "By", "Memory that was allocated because the pool had none of its size", PoolAllocated);
+            Counter(FilePipeMeter.PoolReleased, "By",
                 "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short", PoolReleased);
-            Meter.CreateObservableCounter("pipelines.file.fallbacks", ObserveFallbacks, "{call}",
+            Meter.CreateObservableCounter(FilePipeMeter.Fallbacks, ObserveFallbacks, "{call}",
                 "System calls that a file or system does not support, and what they answered");
-            Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}",
+            Meter.CreateObservableCounter(FilePipeMeter.WaitingCalls, WaitsByKind, "{call}",
                 "Calls that a thread of the library's own has performed");
-            Meter.CreateObservableCounter("pipelines.file.waiting.time", WaitTimeByKind, "s",
-                "How long these calls took, the wait for the thread included");
-            Level("pool.retained", "By", "Memory that the pool keeps and nobody uses", static () => SegmentPool.Shared.RetainedBytes);
-            Level("waiting.threads", "{thread}", "Threads of the library's own for calls that wait",
+            Level(FilePipeMeter.PoolRetained, "By", "Memory that the pool keeps and nobody uses",
+                static () => SegmentPool.Shared.RetainedBytes);
+            Level(FilePipeMeter.WaitingThreads, "{thread}", "Threads of the library's own for calls that wait",
                 static () => WaitingThreads.Shared.ThreadCount);
-            Level("waiting.queued", "{call}", "Calls that wait for one of these threads", static () => WaitingThreads.Shared.QueuedCount);
-            Level("waiting.under_way", "{call}", "Calls that one of these threads performs",
+            Level(FilePipeMeter.WaitingQueued, "{call}", "Calls that wait for one of these threads",
+                static () => WaitingThreads.Shared.QueuedCount);
+            Level(FilePipeMeter.WaitingUnderWay, "{call}", "Calls that one of these threads performs",
                 static () => WaitingThreads.Shared.UnderWayCount);
+
+            // The last one, because a thread that records a duration waits until this is over.
+            Volatile.Write(ref s_durations, Meter.CreateHistogram<double>(FilePipeMeter.WaitingDuration, "s",
+                "How long these calls took, the wait for the thread included", tags: null,
+                new InstrumentAdvice<double> { HistogramBucketBoundaries = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10] }));
         }
 
         private static void Counter(string name, string unit, string description, Count count)
-            => Meter.CreateObservableCounter("pipelines.file." + name, () => count.Value, unit, description);
+            => Meter.CreateObservableCounter(name, () => count.Value, unit, description);
 
         private static void Level(string name, string unit, string description, Func<long> observe)
-            => Meter.CreateObservableUpDownCounter("pipelines.file." + name, observe, unit, description);
+            => Meter.CreateObservableUpDownCounter(name, observe, unit, description);
 
         private static IEnumerable<Measurement<long>> ObserveFallbacks()
             => Fallbacks.Counts.Select(static fallback => new Measurement<long>(
@@ -65,10 +71,6 @@ internal static partial class FilePipeMetrics
         private static IEnumerable<Measurement<long>> WaitsByKind()
             => Enum.GetValues<WaitKind>().Select(static kind => new Measurement<long>(Volatile.Read(ref s_waits[(int)kind]), Tag(kind)));
 
-        private static IEnumerable<Measurement<double>> WaitTimeByKind()
-            => Enum.GetValues<WaitKind>().Select(
-                static kind => new Measurement<double>((double)Volatile.Read(ref s_waitTicks[(int)kind]) / Stopwatch.Frequency, Tag(kind)));
-
-        private static KeyValuePair<string, object?> Tag(WaitKind kind) => new("kind", kind.ToString().ToLowerInvariant());
+        internal static KeyValuePair<string, object?> Tag(WaitKind kind) => new("kind", kind.ToString().ToLowerInvariant());
     }
 }

@@ -40,8 +40,7 @@ internal sealed class FileWatch(FollowedFile file)
 /// </remarks>
 internal static unsafe class FileWatches
 {
-    /// <summary>Linux keeps at most 15 characters of a thread's name.</summary>
-    internal const string ThreadName = "File watches";
+    internal const string ThreadName = "Pipelines.File watches";
 
     private const uint NextChange = Libc.IN_MODIFY | Libc.IN_ATTRIB | Libc.IN_MOVE_SELF | Libc.IN_DELETE_SELF | Libc.IN_ONESHOT;
     private const int BufferSize = 8 * 1024;

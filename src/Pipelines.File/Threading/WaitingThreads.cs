@@ -15,8 +15,8 @@ namespace Pipelines.File.Threading;
 /// </remarks>
 internal sealed class WaitingThreads
 {
-    /// <summary>The prefix of the threads' names; with the number at most the 15 characters that Linux keeps.</summary>
-    internal const string ThreadName = "File waiting";
+    /// <summary>The prefix of the threads' names. A debugger shows the number behind it, too; Linux keeps 15 characters.</summary>
+    internal const string ThreadName = "Pipelines.File";
 
     /// <summary>The AppContext value that sets the limit, a number; also in runtimeconfig.json.</summary>
     internal const string LimitSwitch = "Pipelines.File.WaitingThreads";
@@ -224,7 +224,7 @@ internal sealed class WaitingThreads
         Thread thread = new(called => Run((WaitingThread)called!), StackBytes)
         {
             IsBackground = true,
-            Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {number % 100}"),
+            Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {number}"),
         };
         try
         {

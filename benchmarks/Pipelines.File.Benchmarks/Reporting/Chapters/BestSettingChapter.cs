@@ -34,8 +34,8 @@ internal sealed class BestSettingChapter(ReportScale scale)
     {
         page.Paragraph("The grids below compare all ways at one buffer size. `FilePipeReader` fills many segments with one call, so it "
             + "takes nearly the same time whatever the size of its segments, and the others gain from larger buffers. Here every way is "
-            + $"measured with buffers of {string.Join(", ", s_settings.Select(size => SizeText.Of(size)))}, and its best setting is compared with "
-            + "the best settings of the others. CPU time is that of all cores together.");
+            + $"measured with buffers of {string.Join(", ", s_settings.Select(size => SizeText.Of(size)))}, and its best setting is "
+            + "compared with the best settings of the others. CPU time is that of all cores together.");
         foreach (SectionResult result in Grids)
         {
             Measured[] rows = [.. result.Points[0].Rows];

@@ -13,7 +13,7 @@ namespace Pipelines.File.IO;
 internal sealed unsafe class DescriptorPoller
 {
     /// <summary>The thread's name. Linux keeps 15 characters.</summary>
-    internal const string ThreadName = "File pipe poll";
+    internal const string ThreadName = "Pipelines.File poll";
 
     private const int StackBytes = 256 * 1024;
     private const int MaxEvents = 64;

@@ -178,7 +178,7 @@ public sealed class OverlappedFileTests : IDisposable
         using MemoryStream content = new();
         await reader.CopyToAsync(content, _stop);
         Assert.Equal(Pattern.Bytes(600_000), content.ToArray());
-        Assert.All(calls.Transfers, transfer => Assert.StartsWith("File waiting", transfer.Thread.Name, StringComparison.Ordinal));
+        Assert.All(calls.Transfers, transfer => Assert.StartsWith("Pipelines.File", transfer.Thread.Name, StringComparison.Ordinal));
         await reader.CompleteAsync();
         calls.CloseSecond();
     }
