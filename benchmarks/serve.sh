@@ -2,6 +2,7 @@
 # Serves files by Kestrel without and with app.UseFilePipelines() and by nginx where it is installed: all up at once, measured in turns by wrk.
 #     bash benchmarks/serve.sh [ROUNDS [SECONDS [CASE...]]]           3 rounds of 2 s for each case and server by default
 #     bash benchmarks/serve.sh ceiling [ROUNDS [SECONDS [CASE...]]]   what Kestrel allows: the bytes out of memory, and other settings of its sockets
+#     bash benchmarks/serve.sh cache [ROUNDS [SECONDS [CASE...]]]     the output cache: entries in memory, in files (AddFileOutputCache), and in Redis where redis-server is installed
 #     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
 # A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own.
 set -euo pipefail
@@ -102,7 +103,11 @@ if [ "${1:-}" = slow ]; then
 fi
 
 mode=files
-if [ "${1:-}" = ceiling ]; then
+baseline=plain
+if [ "${1:-}" = cache ]; then
+    mode=cache baseline=memory
+    shift
+elif [ "${1:-}" = ceiling ]; then
     mode=ceiling
     shift
 fi
@@ -111,6 +116,10 @@ cases=("${@:3}")
 if [ $mode = ceiling ]; then
     ((${#cases[@]} > 0)) || cases=(1024 65536 1048576)
     names=(plain kept nofile array plain_inline kept_inline plain_noqueue kept_noqueue)
+elif [ $mode = cache ]; then
+    ((${#cases[@]} > 0)) || cases=(1024 65536 4194304)
+    names=(memory files)
+    ! command -v redis-server >/dev/null || names+=(redis)
 else
     ((${#cases[@]} > 0)) || cases=(1024 16384 65536 1048576 104857600 1024x10000 16384x10000)
     names=(plain opens kept)
@@ -130,6 +139,12 @@ chmod -R a+rX "$work"
 for name in "${names[@]}"; do
     case $name in
         kept) kestrel kept pipelines ;;
+        files) kestrel files "files=$work/entries" ;;
+        redis)
+            port store
+            start store redis-server --port "$port_store" --save '' --appendonly no --dir "$work" >"$work/redis.log"
+            ready "$port_store"
+            kestrel redis "redis=$port_store" ;;
         kept_*) kestrel "$name" "pipelines,${name#kept_}" ;;
         plain_*) kestrel "$name" "plain,${name#plain_}" ;;
         *) kestrel "$name" "$name" ;;
@@ -210,9 +225,9 @@ column() {
     awk -v what="$1" -v name="$2" -v field="$3" '$1 == what && $2 == name { print $field }' "$work/results"
 }
 
-# ratio CASE NAME FIELD: to plain Kestrel in the same round.
+# ratio CASE NAME FIELD: to plain Kestrel, or to the cache in memory, in the same round.
 ratio() {
-    paste <(column "$1" "$2" "$3") <(column "$1" plain "$3") | awk '{ print $1 / $2 }' | median
+    paste <(column "$1" "$2" "$3") <(column "$1" $baseline "$3") | awk '{ print $1 / $2 }' | median
 }
 
 # size_text BYTES
@@ -223,12 +238,15 @@ size_text() {
 printf 'Measured on %s at commit `%s`.\n\n' "$(date -u +%F)" "$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'not known')"
 printf 'Load of the machine before: %s\n\n' "$load"
 printf '%s, wrk -t 1 -c %d, %d rounds of %d s\n\n' "$(machine)" $connections "$rounds" "$seconds"
-printf '| file | server | requests/s | against plain Kestrel | server CPU us a request | s per GB | per GB against plain | p99 ms |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n'
+printf '| file | server | requests/s | against the first | server CPU us a request | s per GB | per GB against the first | p99 ms |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n'
 for case in "${cases[@]}"; do
     what_size=$(size_text "${case%x*}")
     [[ $case != *x* ]] || what_size="$what_size, ${case#*x} files"
     for name in "${names[@]}"; do
         case $name in
+            memory) what='output cache in memory' ;;
+            files) what='output cache in files, AddFileOutputCache' ;;
+            redis) what='output cache in Redis' ;;
             plain) what='Kestrel, UseStaticFiles' ;;
             opens) what='with UseFilePipelines, MaxOpenFiles 0' ;;
             kept) what='with UseFilePipelines' ;;

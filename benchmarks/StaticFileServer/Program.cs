@@ -8,7 +8,7 @@ using StaticFileServer;
 //     StaticFileServer ROOT PORT WAY[,WAY...]
 // plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the
 // bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling.
-// noqueue: IOQueueCount 0. segment=BYTES: SegmentSize.
+// noqueue: IOQueueCount 0. segment=BYTES: SegmentSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
 string root = Path.GetFullPath(args[0]);
 int port = int.Parse(args[1], CultureInfo.InvariantCulture);
 string[] ways = args[2].Split(',');
@@ -21,10 +21,37 @@ builder.Services.Configure<SocketTransportOptions>(sockets =>
     sockets.UnsafePreferInlineScheduling = ways.Contains("inline");
     sockets.IOQueueCount = ways.Contains("noqueue") ? 0 : sockets.IOQueueCount;
 });
+
+string? folder = ValueOf("files");
+string? redis = ValueOf("redis");
+bool isCached = ways.Contains("memory") || folder is not null || redis is not null;
+if (isCached)
+{
+    builder.Services.AddOutputCache(options => options.SizeLimit = 1 << 30);
+}
+
+if (folder is not null)
+{
+    builder.Services.AddFileOutputCache(options => options.Folder = folder);
+}
+else if (redis is not null)
+{
+    builder.Services.AddStackExchangeRedisOutputCache(options => options.Configuration = $"127.0.0.1:{redis}");
+}
+
 WebApplication app = builder.Build();
+if (isCached)
+{
+    app.UseOutputCache();
+    app.MapGet("/{name}.bin", (string name) => Results.Bytes(File.ReadAllBytes(Path.Combine(root, Path.GetFileName(name) + ".bin"))))
+        .CacheOutput(policy => policy.Expire(TimeSpan.FromHours(1)));
+    app.Run();
+    return;
+}
+
 if (ways.Contains("pipelines") || ways.Contains("opens"))
 {
-    string? segment = ways.FirstOrDefault(way => way.StartsWith("segment=", StringComparison.Ordinal))?["segment=".Length..];
+    string? segment = ValueOf("segment");
     app.UseFilePipelines(options =>
     {
         options.MaxOpenFiles = ways.Contains("opens") ? 0 : options.MaxOpenFiles;
@@ -64,3 +91,6 @@ if (ways.Contains("nofile") || ways.Contains("array"))
 
 app.UseStaticFiles(new StaticFileOptions { FileProvider = new PhysicalFileProvider(root), ServeUnknownFileTypes = true });
 app.Run();
+
+string? ValueOf(string name)
+    => ways.FirstOrDefault(way => way.StartsWith(name + "=", StringComparison.Ordinal))?[(name.Length + 1)..];

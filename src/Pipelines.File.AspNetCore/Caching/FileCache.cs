@@ -55,7 +55,8 @@ internal sealed class FileCache : IDisposable
         FilePipeReader reader;
         try
         {
-            reader = await FilePipeReader.OpenAsync(path, s_readerOptions, cancellationToken).ConfigureAwait(false);
+            // Opening takes less than the way to another thread and back where the system has the folder in memory, which is nearly always.
+            reader = FilePipeReader.Create(path, s_readerOptions);
         }
         catch (Exception exception) when (exception is FileNotFoundException or DirectoryNotFoundException)
         {
