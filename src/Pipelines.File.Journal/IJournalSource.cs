@@ -1,0 +1,18 @@
+namespace Pipelines.File;
+
+/// <summary>Where a <see cref="JournalCursor"/> learns what there is to read: from the journal itself, or from its folder.</summary>
+internal interface IJournalSource
+{
+    /// <summary>The segments, in order.</summary>
+    SegmentFile[] Segments { get; }
+
+    /// <summary>
+    /// The number of the first record that is not committed; <see langword="null"/> if only the records themselves tell.
+    /// </summary>
+    long? Limit { get; }
+
+    /// <summary>
+    /// Waits until there may be more than the records before <paramref name="sequence"/>. <see langword="false"/>: there will never be.
+    /// </summary>
+    ValueTask<bool> WaitAsync(long sequence, CancellationToken cancellationToken);
+}

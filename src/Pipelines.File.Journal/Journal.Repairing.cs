@@ -1,0 +1,108 @@
+using System.Globalization;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File;
+
+/// <content>Looks at a journal, and mends one.</content>
+public sealed partial class Journal
+{
+    /// <summary>Reads and checks every record. Changes nothing, and may run while a process writes the journal.</summary>
+    /// <param name="folder">The journal's folder.</param>
+    /// <param name="progress">Told how far it has come; called by several threads.</param>
+    /// <param name="cancellationToken">Ends it.</param>
+    /// <exception cref="InvalidJournalException">The journal is damaged in a way that no crash explains.</exception>
+    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <exception cref="IOException">A file cannot be read.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    public static async ValueTask<JournalSummary> VerifyAsync(
+        string folder, IProgress<JournalProgress>? progress = null, CancellationToken cancellationToken = default)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(folder);
+        return Summary(await JournalState.ReadAsync(Path.GetFullPath(folder), verifyAll: true, progress, cancellationToken)
+            .ConfigureAwait(false));
+    }
+
+    /// <summary>
+    /// Cuts a damaged journal before the first record that cannot be read, so that it can be opened again. The segments are copied or moved
+    /// into a folder beside the journal first: <see cref="JournalRepair.SavedIn"/>.
+    /// </summary>
+    /// <param name="folder">The journal's folder.</param>
+    /// <param name="progress">Told how far it has come; called by several threads, and from the beginning after each cut.</param>
+    /// <param name="cancellationToken">Ends it.</param>
+    /// <exception cref="IOException">A process writes the journal, or a file cannot be read or written.</exception>
+    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    public static async ValueTask<JournalRepair> RepairAsync(
+        string folder, IProgress<JournalProgress>? progress = null, CancellationToken cancellationToken = default)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(folder);
+        folder = Path.GetFullPath(folder);
+        using SafeFileHandle fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
+        InvalidJournalException? damage = null;
+        string? saved = null;
+        long cut = 0;
+        while (true)
+        {
+            try
+            {
+                JournalState state = await JournalState.ReadAsync(folder, verifyAll: true, progress, cancellationToken).ConfigureAwait(false);
+                return new JournalRepair(Summary(state), damage, cut, saved);
+            }
+            catch (InvalidJournalException e)
+            {
+                damage ??= e;
+                if (saved is null)
+                {
+                    string time = DateTime.UtcNow.ToString("yyyyMMdd-HHmmss-fff", CultureInfo.InvariantCulture);
+                    JournalFolder.Make(saved = Path.TrimEndingDirectorySeparator(folder) + ".damaged-" + time);
+                }
+
+                cut += Cut(folder, e, saved);
+            }
+        }
+    }
+
+    private static JournalSummary Summary(JournalState state)
+        => state.Last is not { } last ? new JournalSummary(0, 0, 0, 0, 0)
+            : new JournalSummary(
+                state.Segments.Count, state.Segments[0].File.First, last.Next,
+                last.End - JournalFormat.HeaderLength + state.Segments.SkipLast(1)
+                    .Sum(static segment => new FileInfo(segment.File.Path).Length - JournalFormat.HeaderLength),
+                state.Tail.Length);
+
+    /// <summary>Cuts off the damaged segment at the damage, and moves all later ones away. Returns how many bytes that were.</summary>
+    private static long Cut(string folder, InvalidJournalException damage, string saved)
+    {
+        long cut = 0;
+        foreach (SegmentFile segment in SegmentFile.In(folder).Reverse())
+        {
+            string copy = Path.Combine(saved, Path.GetFileName(segment.Path));
+            bool isDamaged = segment.Path == damage.Path;
+            long kept = isDamaged && damage.Offset >= JournalFormat.HeaderLength ? damage.Offset : 0;
+            long length = new FileInfo(segment.Path).Length;
+            System.IO.File.Copy(segment.Path, copy, overwrite: true);
+            SegmentFile.Sync(copy);
+            JournalFolder.Sync(saved);
+            cut += length - kept;
+            if (kept > 0)
+            {
+                using SafeFileHandle handle = System.IO.File.OpenHandle(
+                    segment.Path, FileMode.Open, FileAccess.ReadWrite, SegmentFile.Share);
+                RandomAccess.SetLength(handle, kept);
+                RandomAccess.FlushToDisk(handle);
+            }
+            else
+            {
+                System.IO.File.Delete(segment.Path);
+                JournalFolder.Sync(folder);
+            }
+
+            if (isDamaged)
+            {
+                break;
+            }
+        }
+
+        return cut;
+    }
+}

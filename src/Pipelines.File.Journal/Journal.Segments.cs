@@ -1,0 +1,158 @@
+using System.Diagnostics.CodeAnalysis;
+
+namespace Pipelines.File;
+
+/// <content>Begins segments, makes them ahead, and removes old ones.</content>
+public sealed partial class Journal
+{
+    // While the next segment begins, no record is taken; due until somebody has started that.
+    private bool _isRolling;
+    private bool _isRollDue;
+    private Task _rolling = Task.CompletedTask;
+
+    // Held while segments are removed, which threads of the pool do.
+    private readonly Lock _removing = new();
+
+    private bool BeginsSegmentLocked()
+    {
+        bool isDue = _isRollDue;
+        _isRollDue = false;
+        return isDue;
+    }
+
+    /// <summary>Whether to make the next segment: the current one is half full, so it is worth it.</summary>
+    private bool PreparesLocked()
+        => _options.PreallocateSegments && _prepared is null && !_isRolling && _error is null && _active.End > _options.SegmentSize / 2;
+
+    private void GoOn(bool begins, bool prepares)
+    {
+        if (!begins && !prepares)
+        {
+            return;
+        }
+
+        lock (_gate)
+        {
+            if (prepares && _prepared is null && !_isRolling && _closing is null)
+            {
+                _prepared = new PreparedSegment(_folder, _options.SegmentSize);
+            }
+
+            if (begins)
+            {
+                _rolling = Task.Run(BeginSegmentAsync);
+            }
+        }
+    }
+
+    /// <summary>
+    /// Begins the next segment. The records of the old one are on the device before, so that a reader who sees the new one knows that the
+    /// old one is whole.
+    /// </summary>
+    [SuppressMessage("Design", "CA1031:Do not catch general exception types", Justification = "The journal has failed and keeps the error.")]
+    private async Task BeginSegmentAsync()
+    {
+        try
+        {
+            SegmentWriter old = _active;
+            await old.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
+            SegmentHeader header = new(_id, _next, old.File.First, DateTimeOffset.UtcNow, _crc);
+            PreparedSegment? prepared;
+            lock (_gate)
+            {
+                prepared = _prepared;
+                _prepared = null;
+            }
+
+            SegmentWriter next = await SegmentWriter.CreateAsync(_folder, header, prepared, _options.FlushGuarantee).ConfigureAwait(false);
+            lock (_gate)
+            {
+                _active = next;
+                _segments = [.. _segments, next.File];
+                _began[header.First] = header.Created;
+                _isRolling = false;
+            }
+
+            Release();
+            await old.CompleteAsync().ConfigureAwait(false);
+            Retain();
+        }
+        catch (Exception e)
+        {
+            Fail(e);
+        }
+    }
+
+    /// <summary>Completes when every append that waited was taken, or has failed, and no segment is begun.</summary>
+    private async Task DrainAsync()
+    {
+        while (true)
+        {
+            Task rolling;
+            lock (_gate)
+            {
+                if (_queue.Count == 0 && _rolling.IsCompleted && !_isRollDue)
+                {
+                    return;
+                }
+
+                rolling = _rolling;
+            }
+
+            await rolling.ConfigureAwait(false);
+            await Task.Delay(1).ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>Removes the segments that the options do not want any more.</summary>
+    private void Retain()
+    {
+        if (_options.RetainAge is { } age)
+        {
+            DateTimeOffset oldest = DateTimeOffset.UtcNow - age;
+            RemoveWhile((_, next) => BeganBefore(next.First, oldest), CancellationToken.None);
+        }
+
+        if (_options.RetainBytes is { } most)
+        {
+            long bytes = _segments.Sum(static segment => new FileInfo(segment.Path).Length);
+            RemoveWhile(
+                (segment, _) =>
+                {
+                    bool isMore = bytes > most;
+                    bytes -= isMore ? new FileInfo(segment.Path).Length : 0;
+                    return isMore;
+                },
+                CancellationToken.None);
+        }
+    }
+
+    private bool BeganBefore(long first, DateTimeOffset time)
+    {
+        lock (_gate)
+        {
+            return _began[first] < time;
+        }
+    }
+
+    /// <summary>Removes the oldest segments, as long as the condition holds of the oldest and the next one.</summary>
+    private void RemoveWhile(Func<SegmentFile, SegmentFile, bool> isOld, CancellationToken cancellationToken)
+    {
+        lock (_removing)
+        {
+            while (_segments is [var oldest, var next, ..] && isOld(oldest, next))
+            {
+                cancellationToken.ThrowIfCancellationRequested();
+                System.IO.File.Delete(oldest.Path);
+
+                // One after the other on the device, too: a gap between two segments would be damage.
+                JournalFolder.Sync(_folder);
+                lock (_gate)
+                {
+                    _segments = _segments[1..];
+                    _began.Remove(oldest.First);
+                }
+            }
+        }
+    }
+}

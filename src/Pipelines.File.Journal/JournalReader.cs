@@ -1,0 +1,63 @@
+namespace Pipelines.File;
+
+/// <summary>
+/// Reads the journal in a folder, also while another process writes it. It returns only records that are on the device: a later record says
+/// so, or else the reader syncs the file itself.
+/// </summary>
+/// <example>
+/// <code>
+/// using Pipelines.File;
+///
+/// await foreach (JournalBatch batch in JournalReader.Open("events").ReadAsync(follow: true))
+/// {
+///     foreach (JournalRecord record in batch)
+///     {
+///         Console.WriteLine(record.Sequence);
+///     }
+/// }
+/// </code>
+/// </example>
+public sealed class JournalReader
+{
+    private static readonly TimeSpan s_defaultInterval = TimeSpan.FromMilliseconds(10);
+
+    private readonly string _folder;
+    private readonly TimeSpan _interval;
+
+    private JournalReader(string folder, TimeSpan interval)
+    {
+        _folder = folder;
+        _interval = interval;
+    }
+
+    /// <summary>Returns a reader for the journal in a folder. Nothing is opened yet.</summary>
+    /// <param name="folder">The folder. It may be empty as yet.</param>
+    /// <param name="followInterval">
+    /// How often a reader that follows looks for new records; <see langword="null"/> means every 10 milliseconds. No thread is held between.
+    /// </param>
+    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="followInterval"/> is not longer than 0.</exception>
+    public static JournalReader Open(string folder, TimeSpan? followInterval = null)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(folder);
+        TimeSpan interval = followInterval ?? s_defaultInterval;
+        ArgumentOutOfRangeException.ThrowIfLessThanOrEqual(interval, TimeSpan.Zero, nameof(followInterval));
+        folder = Path.GetFullPath(folder);
+        return Directory.Exists(folder) ? new JournalReader(folder, interval)
+            : throw new DirectoryNotFoundException($"There is no such folder: '{folder}'");
+    }
+
+    /// <summary>Reads records in order, in batches.</summary>
+    /// <param name="from">The sequence number of the first record; if it was removed, the oldest record that there is.</param>
+    /// <param name="follow">Whether to wait at the end for more, without a thread and without an end.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="from"/> is negative.</exception>
+    /// <exception cref="InvalidJournalException">A record that was on the device is damaged.</exception>
+    /// <exception cref="IOException">A file cannot be read, or records were removed before they were read.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    public IAsyncEnumerable<JournalBatch> ReadAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(from);
+        return new JournalCursor(new FolderSource(_folder, _interval), from, follow).ReadAsync(cancellationToken);
+    }
+}

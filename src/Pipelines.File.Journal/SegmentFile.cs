@@ -1,0 +1,40 @@
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File;
+
+/// <summary>A segment by its name.</summary>
+/// <param name="First">The number of its first record.</param>
+/// <param name="Path">The file.</param>
+internal sealed record SegmentFile(long First, string Path)
+{
+    /// <summary>Segments may be read, written and removed while they are open.</summary>
+    internal const FileShare Share = FileShare.ReadWrite | FileShare.Delete;
+
+    /// <summary>The segments of a folder, in order.</summary>
+    internal static SegmentFile[] In(string folder)
+    {
+        List<SegmentFile> segments = [];
+        foreach (string path in Directory.EnumerateFiles(folder, "*" + JournalFormat.Extension))
+        {
+            if (JournalFormat.TryParseName(System.IO.Path.GetFileName(path), out long first))
+            {
+                segments.Add(new SegmentFile(first, path));
+            }
+        }
+
+        segments.Sort(static (a, b) => a.First.CompareTo(b.First));
+        return [.. segments];
+    }
+
+    internal static SafeFileHandle OpenToRead(string path)
+        => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
+
+    /// <summary>Puts what the system has of the file on the device. A process that only reads may do so, too (fsync(2)).</summary>
+    internal static void Sync(string path)
+    {
+        // FlushFileBuffers asks for a handle that may write.
+        FileAccess access = OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read;
+        using SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, access, Share);
+        RandomAccess.FlushToDisk(handle);
+    }
+}

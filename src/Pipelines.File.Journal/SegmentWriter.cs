@@ -1,0 +1,153 @@
+using System.Buffers;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File;
+
+/// <summary>The segment that is written. The journal's lock guards it, until the journal has taken it away to finish it.</summary>
+internal sealed class SegmentWriter
+{
+    // The file is filled with zeros this many bytes ahead: a sync of blocks that the file has already writes the data alone.
+    private const int Step = 1024 * 1024;
+
+    // A longer record goes through memory of the writer's in pieces.
+    private const int MostAtOnce = 64 * 1024;
+
+    private static readonly byte[] s_zeros = new byte[Step];
+
+    // The writer's: it closes the file when no call uses it any more.
+    private readonly SafeFileHandle _handle;
+    private readonly FilePipeWriter _writer;
+    private readonly uint _seed;
+
+    private SegmentWriter(SafeFileHandle handle, string path, SegmentHeader header, long end, long zeroed, FlushGuarantee guarantee)
+    {
+        _handle = handle;
+        _seed = header.Seed;
+        File = new SegmentFile(header.First, path);
+        Header = header;
+        End = end;
+        Zeroed = zeroed;
+        _writer = FilePipeWriter.Create(
+            handle, new FilePipeWriterOptions { Offset = end, FlushGuarantee = guarantee });
+    }
+
+    internal SegmentFile File { get; }
+
+    internal SegmentHeader Header { get; }
+
+    /// <summary>The file offset behind the last record.</summary>
+    internal long End { get; private set; }
+
+    /// <summary>Up to this file offset there are blocks, which have zeros behind <see cref="End"/>.</summary>
+    internal long Zeroed { get; private set; }
+
+    /// <summary>Goes on behind the last record of a segment that recovery has looked at.</summary>
+    internal static SegmentWriter Open(SegmentState state, FlushGuarantee guarantee)
+    {
+        SafeFileHandle handle = System.IO.File.OpenHandle(state.File.Path, FileMode.Open, FileAccess.ReadWrite, SegmentFile.Share);
+        try
+        {
+            return new SegmentWriter(handle, state.File.Path, state.Header, state.End, RandomAccess.GetLength(handle), guarantee);
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Makes a new segment. It gets its name when its header is on the device, and the name is on the device when this completes.</summary>
+    /// <param name="folder">The journal's.</param>
+    /// <param name="header">What the segment begins with.</param>
+    /// <param name="prepared">A file with zeros; <see langword="null"/> if there is none.</param>
+    /// <param name="guarantee">Of the records.</param>
+    internal static async ValueTask<SegmentWriter> CreateAsync(
+        string folder, SegmentHeader header, PreparedSegment? prepared, FlushGuarantee guarantee)
+    {
+        string next = Path.Combine(folder, JournalFormat.NextName);
+        string path = Path.Combine(folder, JournalFormat.NameOf(header.First));
+        (SafeFileHandle? handle, long zeroed) = prepared is null ? default : await prepared.TakeAsync().ConfigureAwait(false);
+        handle ??= System.IO.File.OpenHandle(next, FileMode.CreateNew, FileAccess.ReadWrite, SegmentFile.Share);
+        SegmentWriter? segment = null;
+        try
+        {
+            segment = new SegmentWriter(handle, path, header, 0, Math.Max(zeroed, JournalFormat.HeaderLength), guarantee)
+            {
+                End = JournalFormat.HeaderLength,
+            };
+            segment._writer.Write(header.ToBytes());
+            await segment._writer.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
+
+            // Nobody else makes a segment, so there is no file of that name.
+            System.IO.File.Move(next, path, overwrite: true);
+            JournalFolder.Sync(folder);
+            return segment;
+        }
+        catch
+        {
+            if (segment is null)
+            {
+                handle.Dispose();
+            }
+            else
+            {
+                segment.Abort();
+            }
+
+            System.IO.File.Delete(next);
+            throw;
+        }
+    }
+
+    /// <summary>Whether a record of this size, with its header, still belongs here. A segment has one record at least.</summary>
+    internal bool HasRoom(long size, long segmentSize) => End == JournalFormat.HeaderLength || End + size <= segmentSize;
+
+    /// <summary>Adds a record, or with <paramref name="isStatement"/> a statement. The caller flushes it.</summary>
+    /// <param name="record">The bytes.</param>
+    /// <param name="crc">Their CRC, going on from the journal's seed.</param>
+    /// <param name="isStatement">Whether it is a statement, which has no bytes.</param>
+    /// <param name="previous">The CRC of the record before.</param>
+    /// <param name="uncommitted">How many records before it may not be on the device.</param>
+    /// <param name="sequence">Its number.</param>
+    /// <returns>The CRC of the record.</returns>
+    internal uint Write(ReadOnlySpan<byte> record, uint crc, bool isStatement, uint previous, uint uncommitted, long sequence)
+    {
+        int size = (int)JournalFormat.SizeOf(record.Length);
+        while (End + size > Zeroed)
+        {
+            RandomAccess.Write(_handle, s_zeros, Zeroed);
+            Zeroed += Step;
+        }
+
+        int atOnce = Math.Min(size, MostAtOnce);
+        Span<byte> room = _writer.GetSpan(atOnce)[..atOnce];
+        uint link = RecordHeader.Write(room, crc, record.Length, isStatement, previous, uncommitted, sequence);
+        int copied = Math.Min(record.Length, atOnce - RecordHeader.Length);
+        record[..copied].CopyTo(room[RecordHeader.Length..]);
+        room[(RecordHeader.Length + copied)..].Clear();
+        _writer.Advance(atOnce);
+        if (size > atOnce)
+        {
+            _writer.Write(record[copied..]);
+            _writer.Write(s_zeros.AsSpan(0, size - RecordHeader.Length - record.Length));
+        }
+
+        End += size;
+        return link;
+    }
+
+    internal uint WriteStatement(uint previous, long sequence)
+        => Write([], _seed, isStatement: true, previous, uncommitted: 0, sequence);
+
+    internal ValueTask<System.IO.Pipelines.FlushResult> FlushAsync(FlushGuarantee guarantee) => _writer.FlushAsync(guarantee);
+
+    /// <summary>Ends a segment whose records are on the device: it gets the length that they have.</summary>
+    internal ValueTask CompleteAsync()
+    {
+        RandomAccess.SetLength(_handle, End);
+        return _writer.CompleteAsync();
+    }
+
+    /// <summary>Gives up what is not written.</summary>
+    internal void Abort() => _writer.Abort();
+}
