@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using Pipelines.File;
 
 namespace JournalSample;
 

@@ -5,13 +5,17 @@ using JournalSample;
 using Pipelines.File;
 using Spectre.Console;
 
-// dotnet run -c Release --project samples/Journal -- bench --producers 64    --help tells more
+// dotnet run -c Release --project samples/Journal -- verify FOLDER    --help tells more
 const string Usage = """
-    usage: Journal append FILE    every line of standard input is a record; says how many are on the device
-           Journal follow FILE    as append, and writes every record as a line when the file has it
-           Journal read FILE      writes every record as a line, up to the first torn one
-           Journal bench [--producers N] [--seconds N] [--size BYTES] [--file FILE]
-                                  commits a second, and how long half of them and 99 of 100 took at most (64 producers, 5 s, 512 bytes, a temporary file)
+    usage: Journal append FOLDER      every line of standard input is a record; says how many are on the device
+           Journal dump FOLDER [FROM] writes every record as a line, from record number FROM on
+           Journal follow FOLDER      the same, and waits for more, also while another process appends
+           Journal verify FOLDER      reads and checks everything; changes nothing
+           Journal repair FOLDER      cuts the journal before the first damage, and keeps the segments as they were in a folder beside it
+           Journal bench [--producers N] [--seconds N] [--size BYTES] [--folder FOLDER]
+                                      commits a second, and how long half of them and 99 of 100 took at most (64 producers, 5 s, 512 bytes, a
+                                      temporary folder)
+    exit status: 0 as asked, 1 the journal is damaged, 2 it cannot be done
     """;
 if (args is ["-h" or "--help"])
 {
@@ -19,18 +23,37 @@ if (args is ["-h" or "--help"])
     return 0;
 }
 
+using CancellationTokenSource interrupted = new();
+Console.CancelKeyPress += (_, e) =>
+{
+    e.Cancel = true;
+    interrupted.Cancel();
+};
 try
 {
     return args switch
     {
-        ["append", string path] => await AppendAsync(path, isFollowed: false),
-        ["follow", string path] => await AppendAsync(path, isFollowed: true),
-        ["read", string path] => await ReadAsync(path),
+        ["append", string folder] => await AppendAsync(folder),
+        ["dump", string folder] => await DumpAsync(folder, from: 0, follow: false, interrupted.Token),
+        ["dump", string folder, string from] when long.TryParse(from, NumberStyles.None, CultureInfo.InvariantCulture, out long first)
+            => await DumpAsync(folder, first, follow: false, interrupted.Token),
+        ["follow", string folder] => await DumpAsync(folder, from: 0, follow: true, interrupted.Token),
+        ["verify", string folder] => await VerifyAsync(folder, interrupted.Token),
+        ["repair", string folder] => await RepairAsync(folder, interrupted.Token),
         ["bench", .. string[] options] => await BenchAsync(options),
-        _ => Refuse("Journal: append FILE, follow FILE, read FILE or bench? --help tells more."),
+        _ => Refuse("Journal: append, dump, follow, verify, repair or bench? --help tells more."),
     };
 }
-catch (Exception e) when (e is IOException or UnauthorizedAccessException or InvalidDataException or NotSupportedException)
+catch (InvalidJournalException e)
+{
+    Console.Error.WriteLine($"Journal: {e.Message}");
+    return 1;
+}
+catch (OperationCanceledException)
+{
+    return 130;
+}
+catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
 {
     return Refuse($"Journal: {e.Message}");
 }
@@ -41,135 +64,103 @@ static int Refuse(string why)
     return 2;
 }
 
-static async Task<int> AppendAsync(string path, bool isFollowed)
+static IAnsiConsole StandardError() => AnsiConsole.Create(new AnsiConsoleSettings { Out = new AnsiConsoleOutput(Console.Error) });
+
+static async Task<int> AppendAsync(string folder)
 {
     // Lines wait for the device together, this many at a time.
     const int MostWaiting = 1024;
-
-    // Who follows reads each byte once, so zeros must not stand where records are to come.
-    await using Journal journal = isFollowed ? await Journal.OpenAsync(path, step: 0) : await Journal.OpenAsync(path);
-    using FilePipeReader? followed = isFollowed
-        ? FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true, Share = FileShare.ReadWrite }) : null;
-    using CancellationTokenSource isAllWritten = new();
-    Task following = followed is null ? Task.CompletedTask : FollowAsync(followed, path, isAllWritten.Token);
-    if (journal.Cut > 0)
+    await using Journal journal = await Journal.OpenAsync(folder);
+    if (journal.CutBytes > 0)
     {
-        Console.Error.WriteLine($"Journal: {journal.Cut:N0} bytes behind the last of {journal.Recovered:N0} whole records were cut off.");
+        Console.Error.WriteLine($"Journal: {journal.CutBytes:N0} bytes behind the last whole record were cut off.");
     }
 
     long appended = 0;
-    Queue<Task<FlushResult>> waiting = new(MostWaiting);
-    await AnsiConsole.Create(new AnsiConsoleSettings { Out = new AnsiConsoleOutput(Console.Error) }).Status()
-        .StartAsync("Appending", async status =>
+    long before = journal.NextSequence;
+    Queue<Task<long>> waiting = new(MostWaiting);
+    await StandardError().Status().StartAsync("Appending", async status =>
+    {
+        PipeReader input = PipeReader.Create(Console.OpenStandardInput());
+        await foreach (LineBatch batch in input.ReadLineBatchesAsync())
         {
-            PipeReader input = PipeReader.Create(Console.OpenStandardInput());
-            while (true)
+            foreach (ReadOnlySpan<byte> line in batch)
             {
-                ReadResult result = await input.ReadAsync();
-                ReadOnlySequence<byte> buffer = result.Buffer;
-                while (TryTakeLine(ref buffer, result.IsCompleted, out ReadOnlySequence<byte> line))
-                {
-                    waiting.Enqueue(journal.AppendAsync(line.IsSingleSegment ? line.FirstSpan : line.ToArray()).AsTask());
-                    appended++;
-                    if (waiting.Count == MostWaiting)
-                    {
-                        await waiting.Dequeue();
-                        status.Status($"{appended - waiting.Count:N0} records on the device");
-                    }
-                }
-
-                input.AdvanceTo(buffer.Start, buffer.End);
-                if (result.IsCompleted)
-                {
-                    break;
-                }
+                waiting.Enqueue(journal.AppendAsync(line.ToArray()).AsTask());
+                appended++;
             }
 
-            while (waiting.TryDequeue(out Task<FlushResult>? last))
+            while (waiting.Count > MostWaiting)
             {
-                await last;
+                await waiting.Dequeue();
             }
-        });
-    await isAllWritten.CancelAsync();
-    followed?.CancelPendingRead();
-    await following;
-    Console.WriteLine($"{appended:N0} records appended, behind {journal.Recovered:N0}");
+
+            status.Status($"{appended - waiting.Count:N0} records on the device");
+        }
+
+        while (waiting.TryDequeue(out Task<long>? last))
+        {
+            await last;
+        }
+    });
+    Console.WriteLine($"{appended:N0} records appended, behind {before:N0}");
     return 0;
 }
 
-// The records as the file gets them, which may be a moment before they are on the device.
-static async Task FollowAsync(FilePipeReader file, string path, CancellationToken isAllWritten)
+static async Task<int> DumpAsync(string folder, long from, bool follow, CancellationToken interrupted)
 {
-    JournalReader reader = new(file);
-    PipeWriter output = PipeWriter.Create(Console.OpenStandardOutput(), new StreamPipeWriterOptions(leaveOpen: true));
-    while (!isAllWritten.IsCancellationRequested || reader.End < new FileInfo(path).Length)
-    {
-        if (await reader.ReadAsync() is { } record)
-        {
-            WriteLine(output, record);
-            await output.FlushAsync(CancellationToken.None);
-        }
-        else if (!isAllWritten.IsCancellationRequested)
-        {
-            throw new IOException($"The journal was taken away while it was written: '{path}'");
-        }
-    }
-}
-
-static bool TryTakeLine(ref ReadOnlySequence<byte> buffer, bool isLast, out ReadOnlySequence<byte> line)
-{
-    if (buffer.PositionOf((byte)'\n') is SequencePosition end)
-    {
-        line = buffer.Slice(0, end);
-        buffer = buffer.Slice(buffer.GetPosition(1, end));
-        return true;
-    }
-
-    line = buffer;
-    bool isLine = isLast && !buffer.IsEmpty;
-    buffer = isLine ? buffer.Slice(buffer.End) : buffer;
-    return isLine;
-}
-
-static async Task<int> ReadAsync(string path)
-{
-    FilePipeReader file = FilePipeReader.Create(path, new FilePipeReaderOptions { Share = FileShare.ReadWrite });
-    await using JournalReader reader = new(file);
     PipeWriter output = PipeWriter.Create(Console.OpenStandardOutput());
-    long records = 0;
-    while (await reader.ReadAsync() is { } record)
+    await foreach (JournalBatch batch in JournalReader.Open(folder).ReadAsync(from, follow, interrupted))
     {
-        WriteLine(output, record);
-        records++;
-        if (output.UnflushedBytes > 65536)
+        foreach (JournalRecord record in batch)
         {
-            await output.FlushAsync();
+            output.Write(record.Span);
+            output.Write("\n"u8);
         }
+
+        await output.FlushAsync(interrupted);
     }
 
     await output.CompleteAsync();
-    long behind = new FileInfo(path).Length - reader.End;
-    Console.Error.WriteLine(
-        $"{records:N0} records{(behind > 0 ? $"; {behind:N0} bytes behind the last are torn, or were preallocated" : string.Empty)}");
     return 0;
 }
 
-static void WriteLine(PipeWriter output, ReadOnlySequence<byte> record)
+static async Task<int> VerifyAsync(string folder, CancellationToken interrupted)
 {
-    foreach (ReadOnlyMemory<byte> part in record)
-    {
-        output.Write(part.Span);
-    }
-
-    output.Write("\n"u8);
+    JournalSummary summary = await WithProgressAsync("Verifying", progress => Journal.VerifyAsync(folder, progress, interrupted).AsTask());
+    Console.WriteLine(
+        $"whole: records {summary.FirstSequence} to {summary.NextSequence - 1}, {summary.Bytes:N0} bytes in {summary.Segments:N0} segments"
+        + (summary.TornBytes > 0 ? $"; {summary.TornBytes:N0} bytes behind the last record are torn, and opening cuts them off" : ""));
+    return 0;
 }
+
+static async Task<int> RepairAsync(string folder, CancellationToken interrupted)
+{
+    JournalRepair repair = await WithProgressAsync("Repairing", progress => Journal.RepairAsync(folder, progress, interrupted).AsTask());
+    Console.WriteLine(repair.Damage is { } damage
+        ? $"{damage.Message}\n{repair.CutBytes:N0} bytes were cut off; all of them are in {repair.SavedIn}"
+        : "Nothing was damaged.");
+    Console.WriteLine($"records {repair.Summary.FirstSequence} to {repair.Summary.NextSequence - 1} are whole");
+    return 0;
+}
+
+static Task<T> WithProgressAsync<T>(string what, Func<IProgress<JournalProgress>, Task<T>> runAsync)
+    => StandardError().Progress().StartAsync(context =>
+    {
+        ProgressTask task = context.AddTask(what);
+        return runAsync(new Progress<JournalProgress>(progress =>
+        {
+            task.MaxValue = Math.Max(progress.TotalBytes, 1);
+            task.Value = progress.Bytes;
+        }));
+    });
 
 static async Task<int> BenchAsync(string[] options)
 {
     int producers = 64;
     double seconds = 5;
     int size = 512;
-    string? path = null;
+    string? folder = null;
     for (int i = 0; i < options.Length; i += 2)
     {
         string? value = i + 1 < options.Length ? options[i + 1] : null;
@@ -177,8 +168,8 @@ static async Task<int> BenchAsync(string[] options)
         {
             "--producers" => int.TryParse(value, CultureInfo.InvariantCulture, out producers) && producers > 0,
             "--seconds" => double.TryParse(value, CultureInfo.InvariantCulture, out seconds) && seconds > 0,
-            "--size" => int.TryParse(value, CultureInfo.InvariantCulture, out size) && size is >= 0 and <= JournalRecord.MaxLength,
-            "--file" => (path = value) is not null,
+            "--size" => int.TryParse(value, CultureInfo.InvariantCulture, out size) && size is >= 0 and <= 16 * 1024 * 1024,
+            "--folder" => (folder = value) is not null,
             _ => false,
         };
         if (!isKnown)
@@ -187,12 +178,12 @@ static async Task<int> BenchAsync(string[] options)
         }
     }
 
-    bool isTemporary = path is null;
-    path ??= Path.Join(Path.GetTempPath(), $"journal-{Guid.NewGuid():N}");
+    bool isTemporary = folder is null;
+    folder ??= Path.Join(Path.GetTempPath(), $"journal-{Guid.NewGuid():N}");
     try
     {
         TimeSpan[] latencies;
-        await using (Journal journal = await Journal.OpenAsync(path))
+        await using (Journal journal = await Journal.OpenAsync(folder))
         {
             latencies = await AnsiConsole.Status().StartAsync($"{producers} producers, {size} bytes a record, {seconds} s", _ =>
                 JournalBench.RunAsync(journal, producers, size, TimeSpan.FromSeconds(seconds)));
@@ -208,7 +199,7 @@ static async Task<int> BenchAsync(string[] options)
     {
         if (isTemporary)
         {
-            File.Delete(path);
+            Directory.Delete(folder, recursive: true);
         }
     }
 }

@@ -4,7 +4,6 @@ using System.Diagnostics.Metrics;
 using System.Globalization;
 using System.IO.Pipelines;
 using FilePipelinesChild;
-using JournalSample;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Diagnostics;
@@ -15,6 +14,8 @@ using Pipelines.File.Threading;
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
 // forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is
 //                                     killed
+// journal FOLDER PRODUCERS           appends to a journal with several producers, and says what is acknowledged, until it is killed
+// journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
 // read PATH BUFFER                   reads the file and checks the pattern
 // copy [BYTES]                       copies standard input, or its first BYTES, to standard output
 // lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
@@ -50,6 +51,8 @@ try
             args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
             new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "forever" => await GoOnAsync(args[1]),
+        "journal" => await JournalCommands.AppendAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
+        "journalread" => await JournalCommands.ReadAsync(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
         "lines" => await LinesAsync(
@@ -247,8 +250,8 @@ static async Task<int> GoOnAsync(string folder)
 {
     string path = Path.Combine(folder, "file");
     await using Journal journal = await Journal.OpenAsync(Path.Combine(folder, "journal"));
-    Console.WriteLine($"recovered {journal.Recovered}");
-    int first = (int)journal.Recovered;
+    int first = (int)journal.NextSequence;
+    Console.WriteLine($"recovered {first}");
     for (int number = first; ; number++)
     {
         FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { Replace = true });

@@ -1,6 +1,6 @@
 using FilePipelinesBenchmarks.Interop;
-using JournalSample;
 using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
 
 namespace FilePipelinesBenchmarks.Durable;
 
@@ -91,7 +91,7 @@ internal static partial class CommitWays
         }
     }
 
-    private sealed class JournalCommits() : CommitWay("FilePipeWriter, samples/Journal", CommitFile.Growing)
+    private sealed class JournalCommits() : CommitWay("Pipelines.File.Journal", CommitFile.Growing)
     {
         private Journal _journal = null!;
 

@@ -3,7 +3,6 @@ using System.Buffers.Binary;
 using System.Globalization;
 using System.IO.Pipelines;
 using FilePipelinesChild;
-using JournalSample;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
@@ -89,14 +88,14 @@ public sealed class CrashTests : IDisposable
     {
         const int Producers = 6;
         const int RecordsEach = 40;
-        File.WriteAllBytes(_path, JournalRecord.Magic);
+        File.WriteAllBytes(_path, CrashJournalRecord.Magic);
         SafeFileHandle handle = File.OpenHandle(_path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-        calls.Know(handle, _path, JournalRecord.Magic.ToArray());
+        calls.Know(handle, _path, CrashJournalRecord.Magic.ToArray());
         int before = calls.Calls.Count;
         FilePipeWriter Write(FilePipeWriterOptions options)
             => FilePipeWriter.Create(
                 new UnixFile(handle, _path, FileProperties.Of(handle, _path), calls), options, leaveOpen: true, isOpenedByPath: false);
-        await using (Journal journal = new(handle, Write, JournalRecord.Magic.Length, JournalRecord.FirstSeed, step: 8192))
+        await using (CrashJournal journal = new(handle, Write, CrashJournalRecord.Magic.Length, CrashJournalRecord.FirstSeed, step: 8192))
         {
             await Task.WhenAll(Enumerable.Range(0, Producers).Select(producer => Task.Run(
                 async () =>
@@ -266,7 +265,7 @@ public sealed class CrashTests : IDisposable
     private static async Task<List<long>> RecoverAsync(byte[] content)
     {
         List<long> ids = [];
-        await using JournalReader reader = new(PipeReader.Create(new ReadOnlySequence<byte>(content)));
+        await using CrashJournalReader reader = new(PipeReader.Create(new ReadOnlySequence<byte>(content)));
         while (await reader.ReadAsync() is { } record)
         {
             byte[] bytes = record.ToArray();

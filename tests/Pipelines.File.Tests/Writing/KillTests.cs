@@ -2,7 +2,6 @@ using System.Buffers;
 using System.Diagnostics;
 using System.Globalization;
 using FilePipelinesChild;
-using JournalSample;
 using Pipelines.File;
 
 namespace FilePipelinesTests;
@@ -80,11 +79,14 @@ public sealed class KillTests : IDisposable
     private async Task<int> RecoverAsync()
     {
         int records = 0;
-        await using JournalReader reader = new(FilePipeReader.Create(_folder.File("journal")));
-        while (await reader.ReadAsync() is { } record)
+        await using Journal journal = await Journal.OpenAsync(_folder.File("journal"), cancellationToken: _stop);
+        await foreach (JournalBatch batch in journal.ReadAsync(cancellationToken: _stop))
         {
-            Assert.True(record.ToArray().AsSpan().SequenceEqual(Pattern.Version(records)), $"Record {records} is another.");
-            records++;
+            foreach (JournalRecord record in batch)
+            {
+                Assert.True(record.Span.SequenceEqual(Pattern.Version(records)), $"Record {records} is another.");
+                records++;
+            }
         }
 
         return records;

@@ -3,14 +3,14 @@ using System.IO.Pipelines;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace JournalSample;
+namespace FilePipelinesTests;
 
 /// <summary>
 /// An append-only journal. Any number of producers append at once, and each waits until its record is on the device: one sync serves all
 /// that wait for one. What <see cref="AppendAsync"/> has completed survives a power failure; what it has not may be there or not, but never
 /// half, and never with a gap before it.
 /// </summary>
-internal sealed class Journal : IAsyncDisposable
+internal sealed class CrashJournal : IAsyncDisposable
 {
     /// <summary>
     /// The file is filled with zeros this many bytes ahead, so that a commit changes blocks that the file has already: a sync of those
@@ -36,7 +36,7 @@ internal sealed class Journal : IAsyncDisposable
     /// <param name="step">
     /// How many bytes are preallocated at a time; 0 for a file that only grows, which can be followed while it is written.
     /// </param>
-    internal Journal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
+    internal CrashJournal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
     {
         _zeros = new byte[step];
         _file = file;
@@ -58,14 +58,14 @@ internal sealed class Journal : IAsyncDisposable
     /// <param name="step">As the constructor's.</param>
     /// <exception cref="InvalidDataException">The file is no journal. It is left as it is.</exception>
     /// <exception cref="IOException">It cannot be opened, read or cut; or another process has it open.</exception>
-    internal static async Task<Journal> OpenAsync(string path, int step = DefaultStep)
+    internal static async Task<CrashJournal> OpenAsync(string path, int step = DefaultStep)
     {
         if (!File.Exists(path))
         {
             // Whole from the start: there is never a journal without its first bytes.
             FilePipeWriter empty = FilePipeWriter.Create(
                 path, new FilePipeWriterOptions { Mode = FileMode.CreateNew, Replace = true, FlushGuarantee = FlushGuarantee.Durable });
-            empty.Write(JournalRecord.Magic);
+            empty.Write(CrashJournalRecord.Magic);
             await empty.CompleteAsync();
         }
 
@@ -73,7 +73,7 @@ internal sealed class Journal : IAsyncDisposable
         try
         {
             long records = 0;
-            JournalReader reader = new(FilePipeReader.Create(file, new FilePipeReaderOptions { LeaveOpen = true }));
+            CrashJournalReader reader = new(FilePipeReader.Create(file, new FilePipeReaderOptions { LeaveOpen = true }));
             await using (reader)
             {
                 while (await reader.ReadAsync() is not null)
@@ -90,7 +90,7 @@ internal sealed class Journal : IAsyncDisposable
                 RandomAccess.FlushToDisk(file);
             }
 
-            return new Journal(file, options => FilePipeWriter.Create(file, options), reader.End, reader.Seed, step)
+            return new CrashJournal(file, options => FilePipeWriter.Create(file, options), reader.End, reader.Seed, step)
             {
                 Recovered = records,
                 Cut = cut,
@@ -112,16 +112,16 @@ internal sealed class Journal : IAsyncDisposable
     /// </exception>
     internal ValueTask<FlushResult> AppendAsync(ReadOnlySpan<byte> record)
     {
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(record.Length, JournalRecord.MaxLength);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(record.Length, CrashJournalRecord.MaxLength);
         lock (_lock)
         {
-            _end += JournalRecord.HeaderLength + record.Length;
+            _end += CrashJournalRecord.HeaderLength + record.Length;
             while (_end > _preallocated)
             {
                 Preallocate();
             }
 
-            JournalRecord.Write(_writer, record, ref _seed);
+            CrashJournalRecord.Write(_writer, record, ref _seed);
             return _writer.FlushAsync(FlushGuarantee.Durable);
         }
     }

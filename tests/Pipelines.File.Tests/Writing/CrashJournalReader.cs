@@ -1,12 +1,12 @@
 using System.Buffers;
 using System.IO.Pipelines;
 
-namespace JournalSample;
+namespace FilePipelinesTests;
 
 /// <summary>The records of a journal, from its beginning to its end or to the first torn one.</summary>
-internal sealed class JournalReader(PipeReader input) : IAsyncDisposable
+internal sealed class CrashJournalReader(PipeReader input) : IAsyncDisposable
 {
-    private uint _seed = JournalRecord.FirstSeed;
+    private uint _seed = CrashJournalRecord.FirstSeed;
     private ReadOnlySequence<byte> _buffer;
     private bool _isStarted;
 
@@ -27,9 +27,9 @@ internal sealed class JournalReader(PipeReader input) : IAsyncDisposable
 
         while (true)
         {
-            if (JournalRecord.TryRead(ref _buffer, ref _seed, out ReadOnlySequence<byte> record, out long needed))
+            if (CrashJournalRecord.TryRead(ref _buffer, ref _seed, out ReadOnlySequence<byte> record, out long needed))
             {
-                End += JournalRecord.HeaderLength + record.Length;
+                End += CrashJournalRecord.HeaderLength + record.Length;
                 return record;
             }
 
@@ -45,14 +45,14 @@ internal sealed class JournalReader(PipeReader input) : IAsyncDisposable
     private async ValueTask StartAsync()
     {
         _isStarted = true;
-        _buffer = (await input.ReadAtLeastAsync(JournalRecord.Magic.Length)).Buffer;
-        if (_buffer.Length < JournalRecord.Magic.Length
-            || !_buffer.Slice(0, JournalRecord.Magic.Length).ToArray().AsSpan().SequenceEqual(JournalRecord.Magic))
+        _buffer = (await input.ReadAtLeastAsync(CrashJournalRecord.Magic.Length)).Buffer;
+        if (_buffer.Length < CrashJournalRecord.Magic.Length
+            || !_buffer.Slice(0, CrashJournalRecord.Magic.Length).ToArray().AsSpan().SequenceEqual(CrashJournalRecord.Magic))
         {
             throw new InvalidDataException("This is no journal: it does not begin as one.");
         }
 
-        End = JournalRecord.Magic.Length;
+        End = CrashJournalRecord.Magic.Length;
         _buffer = _buffer.Slice(End);
     }
 

@@ -2,13 +2,13 @@ using System.Buffers;
 using System.Buffers.Binary;
 using System.Numerics;
 
-namespace JournalSample;
+namespace FilePipelinesTests;
 
 /// <summary>
 /// The form of a record: its length (4 bytes, little-endian), a CRC-32C (4 bytes), its bytes. The CRC goes on from the one of the record
 /// before, so that an old record behind a torn one is no continuation of a new one in its place.
 /// </summary>
-internal static class JournalRecord
+internal static class CrashJournalRecord
 {
     internal const int HeaderLength = 8;
 

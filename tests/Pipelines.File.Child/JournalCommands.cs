@@ -1,0 +1,79 @@
+using System.Buffers.Binary;
+using Pipelines.File;
+
+namespace FilePipelinesChild;
+
+/// <summary>The commands that append to a journal and read one.</summary>
+public static class JournalCommands
+{
+    /// <summary>The length of a record that says that the journal is over.</summary>
+    public const int LastLength = 1;
+
+    private const int MostBytes = 3000;
+
+    /// <summary>The record that a producer appends: its number, how many it has appended before, and bytes that tell both.</summary>
+    public static byte[] RecordOf(int producer, int count)
+    {
+        byte[] record = new byte[8 + ((producer * 7919) + (count * 104_729)) % MostBytes];
+        BinaryPrimitives.WriteInt32LittleEndian(record, producer);
+        BinaryPrimitives.WriteInt32LittleEndian(record.AsSpan(4), count);
+        Pattern.Fill(record.AsSpan(8), (producer * 1_000_003L) + count);
+        return record;
+    }
+
+    /// <summary>Appends until it is killed, and says "SEQUENCE PRODUCER COUNT" of each record that is acknowledged.</summary>
+    internal static async Task<int> AppendAsync(string folder, int producers)
+    {
+        // Small segments, so that many are begun.
+        JournalOptions options = new() { SegmentSize = 64 * 1024 };
+        await using Journal journal = await Journal.OpenAsync(folder, options);
+        Console.WriteLine($"opened {journal.NextSequence} {journal.CutBytes}");
+        int begin = (int)journal.NextSequence;
+        await Task.WhenAll(Enumerable.Range(0, producers).Select(producer => Task.Run(async () =>
+        {
+            for (int count = begin; ; count++)
+            {
+                long sequence = await journal.AppendAsync(RecordOf(producer, count));
+                lock (options)
+                {
+                    Console.Out.Write($"{sequence} {producer} {count}\n");
+                }
+            }
+        })));
+        return 0;
+    }
+
+    /// <summary>Says "SEQUENCE PRODUCER COUNT" of each record, until one is of <see cref="LastLength"/>.</summary>
+    internal static async Task<int> ReadAsync(string folder)
+    {
+        long next = 0;
+        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadAsync(follow: true))
+        {
+            foreach (JournalRecord record in batch)
+            {
+                if (record.Sequence != next++)
+                {
+                    Console.WriteLine($"record {record.Sequence} follows record {next - 2}");
+                    return 4;
+                }
+
+                if (record.Span.Length == LastLength)
+                {
+                    return 0;
+                }
+
+                int producer = BinaryPrimitives.ReadInt32LittleEndian(record.Span);
+                int count = BinaryPrimitives.ReadInt32LittleEndian(record.Span[4..]);
+                if (!record.Span.SequenceEqual(RecordOf(producer, count)))
+                {
+                    Console.WriteLine($"record {record.Sequence} is not as it was appended");
+                    return 4;
+                }
+
+                Console.Out.Write($"{record.Sequence} {producer} {count}\n");
+            }
+        }
+
+        return 0;
+    }
+}
