@@ -76,4 +76,16 @@ public static class JournalCommands
 
         return 0;
     }
+
+    internal static async Task<int> CountAsync(string folder)
+    {
+        int records = 0;
+        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadAsync())
+        {
+            records += batch.Count;
+        }
+
+        Console.WriteLine($"{records} records");
+        return 0;
+    }
 }

@@ -16,6 +16,7 @@ using Pipelines.File.Threading;
 //                                     killed
 // journal FOLDER PRODUCERS           appends to a journal with several producers, and says what is acknowledged, until it is killed
 // journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
+// journalcount FOLDER                says how many records a journal has
 // read PATH BUFFER                   reads the file and checks the pattern
 // copy [BYTES]                       copies standard input, or its first BYTES, to standard output
 // lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
@@ -53,6 +54,7 @@ try
         "forever" => await GoOnAsync(args[1]),
         "journal" => await JournalCommands.AppendAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "journalread" => await JournalCommands.ReadAsync(args[1]),
+        "journalcount" => await JournalCommands.CountAsync(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
         "lines" => await LinesAsync(

@@ -1,0 +1,158 @@
+using System.Diagnostics;
+using System.Globalization;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+public sealed class JournalReaderTests : IDisposable
+{
+    private static readonly JournalOptions s_small = new() { SegmentSize = 16 * 1024 };
+
+    private readonly TempFolder _temp = new();
+    private readonly string _folder;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public JournalReaderTests() => _folder = _temp.File("journal");
+
+    public void Dispose() => _temp.Dispose();
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_FromAnyNumber_BeginsThere(bool isByFolder)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 150);
+        for (long from = 0; from <= 150; from += 7)
+        {
+            Assert.Equal(150, await Journaled.ReadAsync(Read(journal, isByFolder, from, follow: false), from));
+        }
+
+        Assert.Equal(1000, await Journaled.ReadAsync(Read(journal, isByFolder, 1000, follow: false), 1000));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_Follow_GetsEveryRecordOnceAndInOrder(bool isByFolder)
+    {
+        const int Records = 1500;
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        using CancellationTokenSource over = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+        Task<long>[] readers = [.. Enumerable.Range(0, 3).Select(_ => Task.Run(async () =>
+        {
+            long next = 0;
+            await foreach (JournalBatch batch in Read(journal, isByFolder, 0, follow: true).WithCancellation(over.Token))
+            {
+                foreach (JournalRecord record in batch)
+                {
+                    Assert.Equal(next, record.Sequence);
+                    Assert.True(record.Span.SequenceEqual(Journaled.Record(next)));
+                    next++;
+                }
+
+                if (next == Records)
+                {
+                    break;
+                }
+            }
+
+            return next;
+        }))];
+        for (int i = 0; i < Records / 10; i++)
+        {
+            await Task.WhenAll(Enumerable.Range(i * 10, 10).Select(n => journal.AppendAsync(Journaled.Record(n), _stop).AsTask()));
+        }
+
+        Assert.All(await Task.WhenAll(readers), next => Assert.Equal(Records, next));
+    }
+
+    [Fact]
+    public async Task ReadAsync_FollowedJournalIsClosed_EndsAfterTheLastRecord()
+    {
+        Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        Task<long> reader = Journaled.ReadAsync(journal.ReadAsync(follow: true, cancellationToken: _stop));
+        await Journaled.AppendAsync(journal, 100);
+        await journal.DisposeAsync();
+        Assert.Equal(100, await reader);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_FollowCanceled_ThrowsAtOnce(bool isByFolder)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        using CancellationTokenSource over = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+        Task<long> reader = Journaled.ReadAsync(
+            isByFolder ? JournalReader.Open(_folder).ReadAsync(0, true, over.Token) : journal.ReadAsync(0, true, over.Token));
+        await Journaled.AppendAsync(journal, 3);
+        await over.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => reader);
+    }
+
+    [Fact]
+    public async Task ReadAsync_RecordsAreRemovedBeforeTheyAreRead_Throws()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 200);
+        foreach (bool isByFolder in new[] { false, true })
+        {
+            await using IAsyncEnumerator<JournalBatch> reader = Read(journal, isByFolder, journal.FirstSequence, false).GetAsyncEnumerator(_stop);
+            Assert.True(await reader.MoveNextAsync());
+            await journal.TrimBeforeAsync(journal.FirstSequence + 100, _stop);
+            await Assert.ThrowsAsync<IOException>(async () =>
+            {
+                while (await reader.MoveNextAsync())
+                {
+                }
+            });
+        }
+    }
+
+    [Fact]
+    public async Task Open_WithoutAJournal_WaitsForOne()
+    {
+        Assert.Throws<DirectoryNotFoundException>(() => JournalReader.Open(_folder));
+        Directory.CreateDirectory(_folder);
+        Assert.Equal(0, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        await using IAsyncEnumerator<JournalBatch> reader = JournalReader.Open(_folder).ReadAsync(0, true, _stop).GetAsyncEnumerator(_stop);
+        ValueTask<bool> first = reader.MoveNextAsync();
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 1);
+        Assert.True(await first);
+        Assert.Equal((0, 1), (reader.Current.FirstSequence, reader.Current.Count));
+    }
+
+    [Fact]
+    public async Task ReadAsync_OtherJournalCopiedWhileItIsWritten_SealedSegmentsAreWhole()
+    {
+        string copy = Directory.CreateDirectory(_temp.File("copy")).FullName;
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 200);
+        string[] sealedSegments = Journaled.Segments(_folder)[..^1];
+        Array.ForEach(sealedSegments, path => File.Copy(path, Path.Combine(copy, Path.GetFileName(path))));
+        long next = await Journaled.ReadAsync(JournalReader.Open(copy).ReadAsync(cancellationToken: _stop));
+        Assert.Equal(long.Parse(Path.GetFileNameWithoutExtension(Journaled.Segments(_folder)[^1]), CultureInfo.InvariantCulture), next);
+        await using Journal restored = await Journal.OpenAsync(copy, s_small, _stop);
+        Assert.Equal((next, 0), (restored.NextSequence, restored.CutBytes));
+    }
+
+    /// <summary>Records that nothing proves are shown after a sync by the reader: strace shows it.</summary>
+    [Fact]
+    public async Task ReadAsync_RecordsThatNobodyHasSynced_AreSyncedBeforeTheyAreShown()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        await using Journal journal = await Journal.OpenAsync(_folder, new() { FlushGuarantee = FlushGuarantee.Written }, _stop);
+        await Journaled.AppendAsync(journal, 20);
+        string calls = _temp.File("calls");
+        (int status, string output, _) = await ChildProcess.RunAsync(
+            $"strace -f -qq -e trace=fsync,fdatasync -o '{calls}' " + ChildProcess.Command("journalcount", _folder));
+        Assert.Equal((0, "20 records"), (status, output.Trim()));
+        Assert.Contains("fsync(", await File.ReadAllTextAsync(calls, _stop), StringComparison.Ordinal);
+    }
+
+    private IAsyncEnumerable<JournalBatch> Read(Journal journal, bool isByFolder, long from, bool follow)
+        => isByFolder ? JournalReader.Open(_folder, TimeSpan.FromMilliseconds(2)).ReadAsync(from, follow, _stop)
+            : journal.ReadAsync(from, follow, _stop);
+}

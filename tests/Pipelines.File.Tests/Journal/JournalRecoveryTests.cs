@@ -1,0 +1,253 @@
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+public sealed class JournalRecoveryTests : IDisposable
+{
+    private const int HeaderLength = 4096;
+
+    private static readonly JournalOptions s_small = new() { SegmentSize = 16 * 1024 };
+
+    private readonly TempFolder _temp = new();
+    private readonly string _folder;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public JournalRecoveryTests() => _folder = _temp.File("journal");
+
+    public void Dispose() => _temp.Dispose();
+
+    [Fact]
+    public async Task OpenAsync_EveryTruncation_GivesAPrefixAndTellsWhatItCut()
+    {
+        await Journaled.MakeAsync(_folder, 6);
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        byte[] whole = await File.ReadAllBytesAsync(segment, _stop);
+        long before = -1;
+        for (int length = HeaderLength; length <= whole.Length; length += 5)
+        {
+            await File.WriteAllBytesAsync(segment, whole[..length], _stop);
+            await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
+            long next = await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop));
+            Assert.Equal(journal.NextSequence, next);
+            Assert.InRange(next, Math.Max(before, 0), 6);
+            Assert.True(journal.CutBytes < 800, $"{journal.CutBytes} bytes were cut of {length}");
+            before = next;
+        }
+
+        Assert.Equal(6, before);
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(100)]
+    [InlineData(5000)]
+    public async Task OpenAsync_GarbageBehindTheEnd_IsCutAndTold(int length)
+    {
+        await Journaled.MakeAsync(_folder, 50);
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        byte[] garbage = new byte[length];
+        new Random(length).NextBytes(garbage);
+        garbage[^1] = 1;
+        await File.AppendAllBytesAsync(segment, garbage, _stop);
+        Assert.Equal(length, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).TornBytes);
+        Assert.Equal(50, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        await using (Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop))
+        {
+            Assert.Equal((50, length), (journal.NextSequence, journal.CutBytes));
+            await Journaled.AppendAsync(journal, 10);
+        }
+
+        await using Journal again = await Journal.OpenAsync(_folder, cancellationToken: _stop);
+        Assert.Equal(0, again.CutBytes);
+        Assert.Equal(60, await Journaled.ReadAsync(again.ReadAsync(cancellationToken: _stop)));
+    }
+
+    [Fact]
+    public async Task OpenAsync_ZerosBehindTheEnd_AreNotTold()
+    {
+        await Journaled.MakeAsync(_folder, 50);
+        await File.AppendAllBytesAsync(Assert.Single(Journaled.Segments(_folder)), new byte[100_000], _stop);
+        await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
+        Assert.Equal((50, 0), (journal.NextSequence, journal.CutBytes));
+        await Journaled.AppendAsync(journal, 10);
+        Assert.Equal(60, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+    }
+
+    [Fact]
+    public async Task OpenAsync_ARecordInTheMiddleOfTheLastSegmentIsDamaged_ThrowsAndCutsNothing()
+    {
+        await Journaled.MakeAsync(_folder, 50);
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        Assert.Equal(await PlaceOfAsync(segment, 20), await DamageAsync(segment, await PlaceOfAsync(segment, 20) + 30, 20));
+    }
+
+    [Fact]
+    public async Task OpenAsync_ARecordOfManyThatWereAppendedTogetherIsDamaged_Throws()
+    {
+        await using (Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop))
+        {
+            await Task.WhenAll(Enumerable.Range(0, 50).Select(i => journal.AppendAsync(Journaled.Record(i), _stop).AsTask()));
+        }
+
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        await DamageAsync(segment, await PlaceOfAsync(segment, 49) + 30, 49);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(4)]
+    [InlineData(8)]
+    [InlineData(12)]
+    [InlineData(16)]
+    [InlineData(24)]
+    public async Task OpenAsync_AnyPartOfARecordInAnEarlierSegmentIsDamaged_Throws(int part)
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string segment = Journaled.Segments(_folder)[1];
+        long first = long.Parse(Path.GetFileNameWithoutExtension(segment), System.Globalization.CultureInfo.InvariantCulture);
+        long place = await PlaceOfAsync(segment, first + 3);
+        Assert.Equal(place, await DamageAsync(segment, place + part, first + 3));
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(9)]
+    [InlineData(20)]
+    [InlineData(33)]
+    [InlineData(60)]
+    public async Task OpenAsync_DamagedHeader_Throws(int offset)
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string segment = Journaled.Segments(_folder)[2];
+        Assert.Equal(0, await DamageAsync(segment, offset, null));
+    }
+
+    [Fact]
+    public async Task OpenAsync_MissingSegment_Throws()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string[] segments = Journaled.Segments(_folder);
+        File.Delete(segments[2]);
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        Assert.Equal((segments[3], 0), (e.Path, e.Offset));
+        Assert.Equal(long.Parse(Path.GetFileNameWithoutExtension(segments[2]), System.Globalization.CultureInfo.InvariantCulture), e.Sequence);
+        Assert.Equal(segments.Length - 1, Journaled.Segments(_folder).Length);
+        await Assert.ThrowsAnyAsync<Exception>(() => Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+    }
+
+    [Fact]
+    public async Task OpenAsync_SegmentOfAnotherJournal_Throws()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        await Journaled.MakeAsync(_temp.File("other"), 200, s_small);
+        string segment = Journaled.Segments(_folder)[1];
+        File.Copy(Journaled.Segments(_temp.File("other"))[1], segment, overwrite: true);
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        Assert.Equal(segment, e.Path);
+        Assert.Contains("another journal", e.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task OpenAsync_AnotherFile_Throws()
+    {
+        Directory.CreateDirectory(_folder);
+        string segment = Path.Combine(_folder, $"{0:D20}.journal");
+        await File.WriteAllTextAsync(segment, "This is a letter.", _stop);
+        await Assert.ThrowsAsync<InvalidJournalException>(async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        Assert.Equal("This is a letter.", await File.ReadAllTextAsync(segment, _stop));
+    }
+
+    [Fact]
+    public async Task OpenAsync_WithoutVerifyAll_LeavesEarlierRecordsToTheReader()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string segment = Journaled.Segments(_folder)[1];
+        Journaled.Flip(segment, HeaderLength + 30);
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small with { VerifyAllSegments = false }, _stop);
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            () => Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal((segment, HeaderLength), (e.Path, e.Offset));
+        Assert.Equal(200, await Journaled.ReadAsync(journal.ReadAsync(150, cancellationToken: _stop), 150));
+    }
+
+    [Fact]
+    public async Task RepairAsync_DamagedRecord_CutsBeforeItAndKeepsTheRest()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string[] segments = Journaled.Segments(_folder);
+        byte[][] contents = [.. segments.Select(File.ReadAllBytes)];
+        Journaled.Flip(segments[1], HeaderLength + 2000);
+        List<JournalProgress> told = [];
+        JournalRepair repair = await Journal.RepairAsync(_folder, new Told(told), _stop);
+        Assert.NotNull(repair.Damage);
+        Assert.NotNull(repair.SavedIn);
+        Assert.True(repair.CutBytes > 0);
+        Assert.NotEmpty(told);
+        Assert.Equal(contents[3], await File.ReadAllBytesAsync(Path.Combine(repair.SavedIn, Path.GetFileName(segments[3])), _stop));
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            Assert.Equal(repair.Damage.Sequence, journal.NextSequence);
+            Assert.Equal(repair.Summary.NextSequence, journal.NextSequence);
+            await Journaled.AppendAsync(journal, 50);
+        }
+
+        Assert.Null((await Journal.RepairAsync(_folder, cancellationToken: _stop)).Damage);
+        Assert.Equal(repair.Damage.Sequence + 50, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence);
+    }
+
+    [Fact]
+    public async Task RepairAsync_MissingSegment_KeepsTheSegmentsBefore()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string[] segments = Journaled.Segments(_folder);
+        File.Delete(segments[2]);
+        JournalRepair repair = await Journal.RepairAsync(_folder, cancellationToken: _stop);
+        Assert.Equal(segments[..2], Journaled.Segments(_folder));
+        Assert.Equal(segments.Length - 3, Directory.GetFiles(repair.SavedIn!).Length);
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+    }
+
+    /// <summary>Flips a byte, expects opening, verifying and reading to throw and nothing to change, and returns the offset that is told.</summary>
+    private async Task<long> DamageAsync(string segment, long offset, long? sequence)
+    {
+        Journaled.Flip(segment, offset);
+        byte[] damaged = await File.ReadAllBytesAsync(segment, _stop);
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        InvalidJournalException verified = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.VerifyAsync(_folder, cancellationToken: _stop));
+        InvalidJournalException read = await Assert.ThrowsAsync<InvalidJournalException>(
+            () => Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        Assert.All([e, verified, read], one => Assert.Equal((segment, e.Offset, e.Sequence), (one.Path, one.Offset, one.Sequence)));
+        Assert.Equal(sequence ?? e.Sequence, e.Sequence);
+        Assert.Equal(damaged, await File.ReadAllBytesAsync(segment, _stop));
+        return e.Offset;
+    }
+
+    /// <summary>Where a record begins: found by its length, as docs/journal-format.md says.</summary>
+    private async Task<long> PlaceOfAsync(string segment, long sequence)
+    {
+        byte[] bytes = await File.ReadAllBytesAsync(segment, _stop);
+        int place = HeaderLength;
+        while (BitConverter.ToInt64(bytes, place + 16) < sequence || (BitConverter.ToUInt32(bytes, place + 4) & 0x8000_0000) != 0)
+        {
+            place += ((int)(BitConverter.ToUInt32(bytes, place + 4) & 0x7FFF_FFFF) + 7) & ~7;
+        }
+
+        return place;
+    }
+
+    private sealed class Told(List<JournalProgress> told) : IProgress<JournalProgress>
+    {
+        public void Report(JournalProgress value)
+        {
+            lock (told)
+            {
+                told.Add(value);
+            }
+        }
+    }
+}
