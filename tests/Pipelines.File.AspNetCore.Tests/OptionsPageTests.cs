@@ -13,8 +13,8 @@ public sealed partial class OptionsPageTests
 {
     private static readonly Type[] s_options =
     [
-        typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(LogFollowerOptions), typeof(FilePipelinesOptions),
-        typeof(SaveBodyOptions),
+        typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(LogFollowerOptions), typeof(JournalOptions),
+        typeof(FilePipelinesOptions), typeof(SaveBodyOptions),
     ];
 
     [Fact]
