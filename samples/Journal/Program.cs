@@ -13,8 +13,8 @@ const string Usage = """
            Journal verify FOLDER      reads and checks everything; changes nothing
            Journal repair FOLDER      cuts the journal before the first damage, and keeps the segments as they were in a folder beside it
            Journal bench [--producers N] [--seconds N] [--size BYTES] [--folder FOLDER]
-                                      commits a second, and how long half of them and 99 of 100 took at most (64 producers, 5 s, 512 bytes, a
-                                      temporary folder)
+                                      commits a second, and how long half of them and 99 of 100 took at most
+                                      (64 producers, 5 s, 512 bytes, a temporary folder)
     exit status: 0 as asked, 1 the journal is damaged, 2 it cannot be done
     """;
 if (args is ["-h" or "--help"])

@@ -296,7 +296,8 @@ public sealed partial class Journal
         GoOn(begins, prepares);
     }
 
-    [SuppressMessage("Design", "CA1031:Do not catch general exception types", Justification = "The journal has failed and keeps the error.")]
+    [SuppressMessage("Design", "CA1031:Do not catch general exception types",
+        Justification = "The journal has failed and keeps the error.")]
     private void ReleaseLocked()
     {
         long pending = _appendedBytes - Volatile.Read(ref _committedBytes);
@@ -369,5 +370,8 @@ public sealed partial class Journal
     }
 
     private static IOException Failed(Exception error)
-        => new($"The journal has failed and takes no more records until it is opened again. {error.Message}", error) { HResult = error.HResult };
+        => new($"The journal has failed and takes no more records until it is opened again. {error.Message}", error)
+        {
+            HResult = error.HResult,
+        };
 }

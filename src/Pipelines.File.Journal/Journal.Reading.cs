@@ -8,8 +8,8 @@ public sealed partial class Journal : IJournalSource
     long? IJournalSource.Limit => Volatile.Read(ref _committed);
 
     /// <summary>
-    /// Reads records in order, in batches. It returns only records that are committed: with <see cref="FlushGuarantee.Durable"/> they are on
-    /// the device. Any number of readers may read at the same time, while records are appended.
+    /// Reads records in order, in batches. It returns only records that are committed: with <see cref="FlushGuarantee.Durable"/> they are
+    /// on the device. Any number of readers may read at the same time, while records are appended.
     /// </summary>
     /// <param name="from">The sequence number of the first record; if it was removed, the oldest record that there is.</param>
     /// <param name="follow">

@@ -45,7 +45,8 @@ public sealed partial class Journal
         {
             try
             {
-                JournalState state = await JournalState.ReadAsync(folder, verifyAll: true, progress, cancellationToken).ConfigureAwait(false);
+                JournalState state = await JournalState.ReadAsync(folder, verifyAll: true, progress, cancellationToken)
+                    .ConfigureAwait(false);
                 return new JournalRepair(Summary(state), damage, cut, saved);
             }
             catch (InvalidJournalException e)

@@ -49,7 +49,8 @@ public sealed partial class Journal
     /// Begins the next segment. The records of the old one are on the device before, so that a reader who sees the new one knows that the
     /// old one is whole.
     /// </summary>
-    [SuppressMessage("Design", "CA1031:Do not catch general exception types", Justification = "The journal has failed and keeps the error.")]
+    [SuppressMessage("Design", "CA1031:Do not catch general exception types",
+        Justification = "The journal has failed and keeps the error.")]
     private async Task BeginSegmentAsync()
     {
         try

@@ -269,5 +269,6 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
     private InvalidJournalException Damaged(string what) => new(what, _segment!.Path, _position, _chain.Sequence);
 
-    private static IOException Removed(long sequence) => new($"The records from {sequence} on were removed from the journal before they were read.");
+    private static IOException Removed(long sequence)
+        => new($"The records from {sequence} on were removed from the journal before they were read.");
 }

@@ -3,8 +3,8 @@ using System.Diagnostics.Metrics;
 namespace Pipelines.File;
 
 /// <summary>
-/// The counters of the meter "Pipelines.File.Journal", of all journals of the process together. Every instrument is observable, so an append
-/// costs nothing more.
+/// The counters of the meter "Pipelines.File.Journal", of all journals of the process together. Every instrument is observable, so an
+/// append costs nothing more.
 /// </summary>
 internal static class JournalMetrics
 {

@@ -33,7 +33,7 @@ public sealed class JournalReader
     /// <summary>Returns a reader for the journal in a folder. Nothing is opened yet.</summary>
     /// <param name="folder">The folder. It may be empty as yet.</param>
     /// <param name="followInterval">
-    /// How often a reader that follows looks for new records; <see langword="null"/> means every 10 milliseconds. No thread is held between.
+    /// How often a reader that follows looks for new records; <see langword="null"/> means every 10 milliseconds. It holds no thread.
     /// </param>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="followInterval"/> is not longer than 0.</exception>

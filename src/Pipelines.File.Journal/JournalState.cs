@@ -32,7 +32,8 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
             return new JournalState(segments, null, default);
         }
 
-        SegmentState[] states = await ReadAllAsync(verifyAll ? segments : [segments[^1]], progress, cancellationToken).ConfigureAwait(false);
+        SegmentState[] states = await ReadAllAsync(verifyAll ? segments : [segments[^1]], progress, cancellationToken)
+            .ConfigureAwait(false);
         for (int i = 0; i < states.Length - 1; i++)
         {
             ThrowIfNotSealed(states[i], states[i + 1].Header);
@@ -60,8 +61,8 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
         if (tail.Proven > last.Next)
         {
             throw new InvalidJournalException(
-                "A record is damaged: it is not what was written, and later records say that it was on the device.", last.File.Path, last.End,
-                last.Next);
+                "A record is damaged: it is not what was written, and later records say that it was on the device.", last.File.Path,
+                last.End, last.Next);
         }
     }
 

@@ -59,7 +59,8 @@ internal sealed class RecordBuffer : IBufferWriter<byte>
         ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
         if (_bytes.Length - _length < Math.Max(sizeHint, 1))
         {
-            byte[] longer = ArrayPool<byte>.Shared.Rent((int)Math.Min(Array.MaxLength, Math.Max(_bytes.Length * 2L, (long)_length + sizeHint)));
+            long length = Math.Max(_bytes.Length * 2L, (long)_length + Math.Max(sizeHint, 1));
+            byte[] longer = ArrayPool<byte>.Shared.Rent((int)Math.Min(Array.MaxLength, length));
             Written.CopyTo(longer);
             ArrayPool<byte>.Shared.Return(_bytes);
             _bytes = longer;

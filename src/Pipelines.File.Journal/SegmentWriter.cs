@@ -56,7 +56,9 @@ internal sealed class SegmentWriter
         }
     }
 
-    /// <summary>Makes a new segment. It gets its name when its header is on the device, and the name is on the device when this completes.</summary>
+    /// <summary>
+    /// Makes a new segment. It gets its name when its header is on the device, and the name is on the device when this completes.
+    /// </summary>
     /// <param name="folder">The journal's.</param>
     /// <param name="header">What the segment begins with.</param>
     /// <param name="prepared">A file with zeros; <see langword="null"/> if there is none.</param>

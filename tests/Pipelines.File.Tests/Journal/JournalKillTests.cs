@@ -6,8 +6,8 @@ using Pipelines.File;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// A process that appends and is killed at random moments, while another process follows: every acknowledged record is there once, in order,
-/// for both. PIPELINES_FILE_KILLS (20) says how many times.
+/// A process that appends and is killed at random moments, while another process follows: every acknowledged record is there once, in
+/// order, for both. PIPELINES_FILE_KILLS (20) says how many times.
 /// </summary>
 [Trait("Category", StressTime.Category)]
 public sealed class JournalKillTests : IDisposable

@@ -98,7 +98,8 @@ public sealed class JournalReaderTests : IDisposable
         await Journaled.AppendAsync(journal, 200);
         foreach (bool isByFolder in new[] { false, true })
         {
-            await using IAsyncEnumerator<JournalBatch> reader = Read(journal, isByFolder, journal.FirstSequence, false).GetAsyncEnumerator(_stop);
+            await using IAsyncEnumerator<JournalBatch> reader = Read(journal, isByFolder, journal.FirstSequence, false)
+                .GetAsyncEnumerator(_stop);
             Assert.True(await reader.MoveNextAsync());
             await journal.TrimBeforeAsync(journal.FirstSequence + 100, _stop);
             await Assert.ThrowsAsync<IOException>(async () =>

@@ -1,3 +1,4 @@
+using System.Globalization;
 using Pipelines.File;
 
 namespace FilePipelinesTests;
@@ -104,7 +105,7 @@ public sealed class JournalRecoveryTests : IDisposable
     {
         await Journaled.MakeAsync(_folder, 200, s_small);
         string segment = Journaled.Segments(_folder)[1];
-        long first = long.Parse(Path.GetFileNameWithoutExtension(segment), System.Globalization.CultureInfo.InvariantCulture);
+        long first = FirstOf(segment);
         long place = await PlaceOfAsync(segment, first + 3);
         Assert.Equal(place, await DamageAsync(segment, place + part, first + 3));
     }
@@ -131,7 +132,7 @@ public sealed class JournalRecoveryTests : IDisposable
         InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
             async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
         Assert.Equal((segments[3], 0), (e.Path, e.Offset));
-        Assert.Equal(long.Parse(Path.GetFileNameWithoutExtension(segments[2]), System.Globalization.CultureInfo.InvariantCulture), e.Sequence);
+        Assert.Equal(FirstOf(segments[2]), e.Sequence);
         Assert.Equal(segments.Length - 1, Journaled.Segments(_folder).Length);
         await Assert.ThrowsAnyAsync<Exception>(() => Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
     }
@@ -210,7 +211,11 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
     }
 
-    /// <summary>Flips a byte, expects opening, verifying and reading to throw and nothing to change, and returns the offset that is told.</summary>
+    private static long FirstOf(string segment) => long.Parse(Path.GetFileNameWithoutExtension(segment), CultureInfo.InvariantCulture);
+
+    /// <summary>
+    /// Flips a byte, expects opening, verifying and reading to throw and nothing to change, and returns the offset that is told.
+    /// </summary>
     private async Task<long> DamageAsync(string segment, long offset, long? sequence)
     {
         Journaled.Flip(segment, offset);

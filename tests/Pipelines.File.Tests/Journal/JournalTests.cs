@@ -143,7 +143,8 @@ public sealed class JournalTests : IDisposable
                 await journal.AppendAsync(Pattern.Bytes(length, i), _stop);
             }
 
-            Assert.Equal(Enumerable.Range(0, 5).Select(i => Pattern.Bytes(length, i)), await ToArraysAsync(journal.ReadAsync(cancellationToken: _stop)));
+            Assert.Equal(Enumerable.Range(0, 5).Select(i => Pattern.Bytes(length, i)),
+                await ToArraysAsync(journal.ReadAsync(cancellationToken: _stop)));
         }
 
         Assert.Equal(Enumerable.Range(0, 5).Select(i => Pattern.Bytes(length, i)),

@@ -36,7 +36,8 @@ internal sealed class CrashJournal : IAsyncDisposable
     /// <param name="step">
     /// How many bytes are preallocated at a time; 0 for a file that only grows, which can be followed while it is written.
     /// </param>
-    internal CrashJournal(SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
+    internal CrashJournal(
+        SafeFileHandle file, Func<FilePipeWriterOptions, FilePipeWriter> write, long end, uint seed, int step = DefaultStep)
     {
         _zeros = new byte[step];
         _file = file;
