@@ -141,11 +141,17 @@ public sealed partial class FilePipeWriter
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
             runs = _loop.TryRunLocked();
-            isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _queue.Flushed <= WriterFile.ShortFile;
+            isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed);
         }
 
-        // A hop to another thread costs more than a short write into the page cache.
-        _loop.Run(runs, performsHere || (runs && isShort && _file.IsWrittenToMemory()));
+        long begun = 0;
+        bool isInline = !performsHere && runs && isShort && _inline.TryBegin(out begun);
+        _loop.Run(runs, performsHere ? CallsHere.All : isInline ? CallsHere.Writes : CallsHere.None);
+        if (isInline)
+        {
+            _inline.End(begun);
+        }
+
         return false;
     }
 

@@ -115,6 +115,7 @@ public sealed partial class FilePipeWriter
     internal static FilePipeWriter Create(string path, FilePipeWriterOptions options, object calls)
         => new(WriterFile.Open(path, options, calls), options);
 
-    internal static FilePipeWriter Create(OpenedFile backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
-        => new(WriterFile.Of(backend, options, leaveOpen, isOpenedByPath), options);
+    internal static FilePipeWriter Create(OpenedFile backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath,
+        InlineWrites? inline = null)
+        => new(WriterFile.Of(backend, options, leaveOpen, isOpenedByPath), options, inline);
 }

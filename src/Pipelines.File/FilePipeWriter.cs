@@ -34,6 +34,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     // The writer's lock.
     private readonly WriteLoop _loop;
 
+    private readonly InlineWrites _inline;
+
     private CallsUnderWay _calls;
 
     // The one task that all flushes after a failure return, so that each throws the error without the stack traces of earlier calls.
@@ -43,8 +45,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     // Guarded by the lock: the next flush returns at once with IsCanceled.
     private bool _cancelRequested;
 
-    private FilePipeWriter(WriterFile file, FilePipeWriterOptions options)
+    private FilePipeWriter(WriterFile file, FilePipeWriterOptions options, InlineWrites? inline = null)
     {
+        _inline = inline ?? InlineWrites.Shared;
         _options = options;
         _file = file;
         _queue = new WriteQueue(file.Opened, options);
@@ -203,6 +206,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         Exception? error;
         bool isCanceled = false;
         bool runs = false;
+        bool isInline = false;
+        long begun = 0;
         lock (_loop)
         {
             if (!isWritten || _queue.Advanced > _queue.Flushed || _loop.IsAborted)
@@ -228,7 +233,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                         ThrowIfCompleted();
                     }
 
-                    pending = _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
+                    isInline = guarantee != FlushGuarantee.Durable && target == _queue.Flushed && WritesInlineLocked(out begun);
+                    pending = isInline ? null
+                        : _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
                 }
 
                 runs = _loop.TryRunLocked();
@@ -236,6 +243,13 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         _ = SegmentPool.Shared.Return(freed);
+        if (isInline)
+        {
+            _loop.Run(runs, CallsHere.Writes);
+            _inline.End(begun);
+            return EndInline(cancellationToken);
+        }
+
         _loop.Run(runs);
         if (pending is not null)
         {
@@ -248,6 +262,39 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         return Ended(error, isCanceled, cancellationToken);
+    }
+
+    /// <summary>
+    /// Whether the flushing thread writes: that is short, nothing else is under way, and the write only copies memory.
+    /// </summary>
+    private bool WritesInlineLocked(out long begun)
+    {
+        begun = 0;
+        return _file.WritesToMemory && _loop.IsIdleLocked && _queue.Flushed - _queue.Written <= InlineWrites.MaxBytes
+            && _inline.TryBegin(out begun);
+    }
+
+    /// <summary>The result of a flush whose bytes this thread has written, unless the writer has failed or was aborted meanwhile.</summary>
+    private ValueTask<FlushResult> EndInline(CancellationToken cancellationToken)
+    {
+        PendingResult<FlushResult> pending;
+        lock (_loop)
+        {
+            if (_loop.Error is not null || _queue.Written == _queue.Flushed)
+            {
+                return Ended(_loop.Error, isCanceled: false, default);
+            }
+
+            if (_loop.IsAborted)
+            {
+                return ValueTask.FromException<FlushResult>(AbortedException());
+            }
+
+            // A thread of the library writes the rest.
+            pending = _flushes.Add(_queue.Flushed, waitsForSync: false, cancellationToken);
+        }
+
+        return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
     /// <summary>The result of a call that does not have to wait.</summary>

@@ -11,6 +11,9 @@ internal static class LocalFileSystems
         0x73717368, 0xe0f5e1e2, 0x9660,
     ];
 
+    private const long Overlay = 0x794c7630;
+    private const long Btrfs = 0x9123683e;
+
     // NFS, smbfs, CIFS, SMB2.
     private static readonly long[] s_remote = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
 
@@ -19,6 +22,14 @@ internal static class LocalFileSystems
     /// and overlayfs shows the files of another file system.
     /// </summary>
     internal static bool Hold(SafeFileHandle file) => FileOpening.IsLinux && IsLocal(Libc.FileSystemOf(file));
+
+    internal static bool IsBtrfs(SafeFileHandle file) => FileOpening.IsLinux && Libc.FileSystemOf(file) == Btrfs;
+
+    /// <summary>
+    /// Whether a write to the file is a copy into this kernel's page cache: on one of them, or on overlayfs, which is on one of them.
+    /// </summary>
+    internal static bool TakeWrites(SafeFileHandle file)
+        => FileOpening.IsLinux && Libc.FileSystemOf(file) is long type && (IsLocal(type) || type == Overlay);
 
     /// <param name="type">f_type of statfs(2).</param>
     internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & 0xffffffff) >= 0;

@@ -48,8 +48,11 @@ internal sealed class SegmentPool
     // Volatile: set by the application at any time.
     private long _maxRetainedBytes;
 
-    // Written by Trim only, which one thread calls: the finalizer thread, or a test for a pool of its own.
+    // Written by Trim only. If two threads trim at once, the memory that was idle is dropped once or twice.
     private long _idleSince = Environment.TickCount64;
+
+    // Set by the finalizer after a garbage collection: the next Rent looks whether memory is short, because that look allocates.
+    private bool _wasCollected;
 
     internal SegmentPool(long maxRetainedBytes)
     {
@@ -93,6 +96,12 @@ internal sealed class SegmentPool
     /// <summary>A segment of exactly <paramref name="size"/> bytes.</summary>
     internal FileSegment Rent(int size)
     {
+        if (Volatile.Read(ref _wasCollected))
+        {
+            Volatile.Write(ref _wasCollected, false);
+            DropIfMemoryIsShort();
+        }
+
         FileSegment? segment = null;
         if (size == ThreadSize && this == Shared && s_threadSegment is not null)
         {
@@ -192,6 +201,15 @@ internal sealed class SegmentPool
                     Drop(segment);
                 }
             }
+        }
+    }
+
+    private void DropIfMemoryIsShort()
+    {
+        GCMemoryInfo memory = GC.GetGCMemoryInfo();
+        if (memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory)
+        {
+            Trim(Environment.TickCount64, isMemoryShort: true);
         }
     }
 
@@ -296,9 +314,17 @@ internal sealed class SegmentPool
             Justification = "It has nothing to dispose of: its finalizer is its purpose.")]
         ~CollectionWatch()
         {
-            GCMemoryInfo memory = GC.GetGCMemoryInfo();
-            pool.Trim(Environment.TickCount64, memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory);
-            GC.ReRegisterForFinalize(this);
+            // Memory may be out: this allocates nothing, and an exception would end the process.
+            try
+            {
+                Volatile.Write(ref pool._wasCollected, true);
+                pool.Trim(Environment.TickCount64, isMemoryShort: false);
+                GC.ReRegisterForFinalize(this);
+            }
+            catch (OutOfMemoryException)
+            {
+                // A lock of a bucket was contended, or the list of finalizers is full: the pool is not trimmed any more.
+            }
         }
 
         internal static void Begin(SegmentPool pool) => _ = new CollectionWatch(pool);

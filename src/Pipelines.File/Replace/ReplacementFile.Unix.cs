@@ -32,6 +32,9 @@ internal abstract partial class ReplacementFile
         // The file whose permissions this one has; null if it has those of a new one.
         private readonly Target? _replaced;
 
+        // Whether the file was made without a name (O_TMPFILE).
+        private bool _wasNameless;
+
         // Opened at the beginning, so that a folder that cannot be synced is an error before anything is replaced.
         private readonly SafeFileHandle? _folder;
 
@@ -104,7 +107,17 @@ internal abstract partial class ReplacementFile
             ThrowIfFailed(renamed);
         }
 
-        private protected override void SyncName() => FolderSync.Perform(_calls, _folder!, Folder);
+        private protected override void SyncName()
+        {
+            // btrfs before Linux 6.15 ("btrfs: fix fsync of files with no hard links") logs nothing of a file without a name, so its first
+            // name may come with no content. This sync logs both; what is on the device already is not written again.
+            if (_wasNameless && LocalFileSystems.IsBtrfs(Backend.Handle))
+            {
+                ThrowIfFailed(_calls.SyncData(Backend.Handle, Backend.Properties));
+            }
+
+            FolderSync.Perform(_calls, _folder!, Folder);
+        }
 
         private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(temporaryPath);
 
@@ -270,7 +283,8 @@ internal abstract partial class ReplacementFile
             {
                 // If this fails for any reason, create a file with a temporary name, which succeeds or reports the error.
                 long descriptor = _calls.MakeNameless(Folder, flags, mode);
-                if (descriptor >= 0)
+                _wasNameless = descriptor >= 0;
+                if (_wasNameless)
                 {
                     return new SafeFileHandle((nint)descriptor, ownsHandle: true);
                 }

@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using Pipelines.File.Diagnostics;
 
 namespace Pipelines.File.Threading;
 
@@ -81,7 +82,24 @@ internal sealed class CompletionQueue(TimeProvider time, Action<IThreadPoolWorkI
         if (Interlocked.CompareExchange(ref _isQueued, 1, 0) == 0)
         {
             _queuedAt = time.GetTimestamp();
+            while (!TryQueue())
+            {
+                // Memory is out. Somebody waits for the completion, and no caller's code may run here.
+                Thread.Sleep(1);
+            }
+        }
+    }
+    private bool TryQueue()
+    {
+        try
+        {
+            Probe.Allocating();
             queue(this);
+            return true;
+        }
+        catch (OutOfMemoryException)
+        {
+            return false;
         }
     }
 }

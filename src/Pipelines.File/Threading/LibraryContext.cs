@@ -10,6 +10,11 @@ internal static class LibraryContext
     // Null if the system could not start the thread that captures it.
     private static readonly ExecutionContext? s_default = CaptureDefault();
 
+    /// <summary>Captures the context before it is needed.</summary>
+    internal static void Prepare()
+    {
+    }
+
     /// <summary>Begins an async method in the default context.</summary>
     internal static void Run(ContextCallback begin, object state)
     {

@@ -11,6 +11,9 @@ internal abstract class LibraryLoop
     // The value of _goOn if the loop was woken before it slept.
     private static readonly Action s_woken = static () => { };
 
+    // Made before the first loop begins, as the default context is: Wake must not fail when its owner counts the loop as running.
+    private static readonly ContextCallback s_begin = static loop => _ = ((LibraryLoop)loop!).RunAsync();
+
     private bool _hasBegun;
 
     // Interlocked: the continuation of the sleeping loop, s_woken, or null.
@@ -18,6 +21,8 @@ internal abstract class LibraryLoop
 
     // Completed when the reader or writer has released everything; null if nobody awaits that.
     private TaskCompletionSource? _release;
+
+    static LibraryLoop() => LibraryContext.Prepare();
 
     /// <summary>Returns a task that completes when everything is released. Called under the owner's lock.</summary>
     internal Task AddReleaseLocked() => (_release ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
@@ -36,7 +41,7 @@ internal abstract class LibraryLoop
         if (!_hasBegun)
         {
             _hasBegun = true;
-            LibraryContext.Run(static loop => _ = ((LibraryLoop)loop!).RunAsync(), this);
+            LibraryContext.Run(s_begin, this);
         }
         else if (Interlocked.CompareExchange(ref _goOn, s_woken, null) is { } goOn)
         {

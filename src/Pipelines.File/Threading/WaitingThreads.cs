@@ -56,7 +56,7 @@ internal sealed class WaitingThreads
     private readonly WaitingShare[] _shares;
 
     // A stack: the thread that became idle last is woken first, because its caches are warm.
-    private readonly List<WaitingThread> _idle = [];
+    private readonly List<WaitingThread> _idle;
 
     // All of them, and the free ones.
     private readonly PoolWriter[] _allPoolWriters = new PoolWriter[s_poolWriters];
@@ -76,6 +76,7 @@ internal sealed class WaitingThreads
         RuntimeHelpers.RunClassConstructor(typeof(CompletionQueue).TypeHandle);
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
+        _idle = new List<WaitingThread>(_limit);
         _kept = Math.Max(1, _limit / KeptPart);
         _shares = [new(), new(), new(), new(), new()];
         Debug.Assert(_shares.Length == (int)WaitKind.Look + 1);
@@ -96,7 +97,10 @@ internal sealed class WaitingThreads
     /// <summary>The number of calls that are being performed, including those of the application's pool.</summary>
     internal int UnderWayCount => _shares.Sum(static share => share.UnderWay) + s_poolWriters - _poolWriters.Count;
 
-    /// <summary>Queues the call for a thread that may wait. Never performs it on the caller's stack, and never blocks.</summary>
+    /// <summary>
+    /// Queues the call for a thread that may wait. Never throws. Only if memory is out and no other thread can be had, performs it on the
+    /// caller's stack, which may block.
+    /// </summary>
     internal void Queue(IWaitingCall call)
     {
         call.QueuedAt = Stopwatch.GetTimestamp();
@@ -112,13 +116,29 @@ internal sealed class WaitingThreads
             return;
         }
 
-        lock (_gate)
+        try
         {
-            ShareOf(call).Queued.Enqueue(call);
-            called = CallThreadLocked();
+            Probe.Allocating();
+            lock (_gate)
+            {
+                ShareOf(call).Queued.Enqueue(call);
+                called = CallThreadLocked();
+            }
+        }
+        catch (OutOfMemoryException)
+        {
+            PerformElsewhere(call);
+            return;
         }
 
-        Wake(called);
+        if (called is null)
+        {
+            PerformIfThereIsNoThread();
+        }
+        else
+        {
+            Wake(called);
+        }
     }
 
     /// <summary>
@@ -206,8 +226,24 @@ internal sealed class WaitingThreads
             }
         }
 
-        writer?.Queue();
-        return writer is not null;
+        if (writer is null)
+        {
+            return false;
+        }
+
+        try
+        {
+            Probe.Allocating();
+            writer.Queue();
+            return true;
+        }
+        catch (OutOfMemoryException)
+        {
+            // BeginBlocking may have taken the call.
+            bool isTaken = writer.TryTake() is null;
+            Free(writer);
+            return isTaken;
+        }
     }
 
     /// <summary>Wakes or starts the thread, if any.</summary>
@@ -221,13 +257,14 @@ internal sealed class WaitingThreads
 
         called.IsStarted = true;
         int number = Interlocked.Increment(ref _lastNumber);
-        Thread thread = new(called => Run((WaitingThread)called!), StackBytes)
-        {
-            IsBackground = true,
-            Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {number}"),
-        };
         try
         {
+            Probe.Allocating();
+            Thread thread = new(called => Run((WaitingThread)called!), StackBytes)
+            {
+                IsBackground = true,
+                Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {number}"),
+            };
             _start(thread, called);
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
@@ -241,7 +278,6 @@ internal sealed class WaitingThreads
     /// </summary>
     private void OnNoThread()
     {
-        List<IWaitingCall> left = [];
         WaitingThread? called;
         lock (_gate)
         {
@@ -250,19 +286,44 @@ internal sealed class WaitingThreads
 
             // Calls queued meanwhile have woken no thread, because this one was on its way.
             called = _idle.Count > 0 ? CallThreadLocked() : null;
-            foreach (WaitingShare share in _shares)
-            {
-                while (_threads == 0 && share.Queued.TryDequeue(out IWaitingCall? call))
-                {
-                    left.Add(call);
-                }
-            }
         }
 
         called?.Wake();
-        foreach (IWaitingCall call in left)
+        PerformIfThereIsNoThread();
+    }
+
+    /// <summary>Has the queued calls performed elsewhere if there is no thread that will take them.</summary>
+    private void PerformIfThereIsNoThread()
+    {
+        while (Volatile.Read(ref _threads) == 0)
         {
+            IWaitingCall? call;
+            lock (_gate)
+            {
+                WaitingShare? share = _threads == 0 ? FindWorkLocked() : null;
+                if (share is null)
+                {
+                    return;
+                }
+
+                call = share.Queued.Dequeue();
+            }
+
+            PerformElsewhere(call);
+        }
+    }
+
+    /// <summary>Has a work item of the application's pool perform the call, or performs it here.</summary>
+    private static void PerformElsewhere(IWaitingCall call)
+    {
+        try
+        {
+            Probe.Allocating();
             ThreadPool.UnsafeQueueUserWorkItem(Perform, call, preferLocal: false);
+        }
+        catch (OutOfMemoryException)
+        {
+            Perform(call);
         }
     }
 
@@ -406,16 +467,37 @@ internal sealed class WaitingThreads
             return null;
         }
 
-        _waking++;
-        if (_idle.Count == 0)
+        WaitingThread? thread;
+        if (_idle.Count > 0)
+        {
+            thread = _idle[^1];
+            _idle.RemoveAt(_idle.Count - 1);
+        }
+        else if ((thread = TryMakeThread()) is null)
+        {
+            return null;
+        }
+        else
         {
             _threads++;
-            return new WaitingThread();
         }
 
-        WaitingThread idle = _idle[^1];
-        _idle.RemoveAt(_idle.Count - 1);
-        return idle;
+        _waking++;
+        return thread;
+    }
+
+    // Null if memory is out: the running threads perform the queued calls.
+    private static WaitingThread? TryMakeThread()
+    {
+        try
+        {
+            Probe.Allocating();
+            return new WaitingThread();
+        }
+        catch (OutOfMemoryException)
+        {
+            return null;
+        }
     }
 
     /// <summary>A thread: its sleep while it is idle, and its next call.</summary>

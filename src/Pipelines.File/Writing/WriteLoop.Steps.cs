@@ -83,12 +83,14 @@ internal sealed partial class WriteLoop
     /// </summary>
     protected override async Task RunAsync()
     {
-        FileRequest request = _request = file.Opened.Rent();
-
-        // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
-        request.ResumesOnPool = options.Pool is not null;
+        FileRequest? request = null;
         try
         {
+            Probe.Allocating();
+            request = _request = file.Opened.Rent();
+
+            // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
+            request.ResumesOnPool = options.Pool is not null;
             while (Begin(request) is var step and not Step.Close)
             {
                 if (step == Step.None)
@@ -102,7 +104,7 @@ internal sealed partial class WriteLoop
                 }
             }
 
-            if (!_performsHere && file.MayWaitToClose(queue.Written))
+            if (_callsHere != CallsHere.All && file.MayWaitToClose(queue.Written))
             {
                 // This may be the thread of a caller of CompleteAsync, which must not wait: an empty step moves the loop to a waiting
                 // thread.
@@ -138,9 +140,10 @@ internal sealed partial class WriteLoop
                     _writtenBefore = queue.Written;
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
 
-                    // If another step follows, one thread performs both. A write to a file that cannot seek may wait for its reader.
+                    // If another step follows, one thread performs both. A write that may wait for the device, a server or a reader is no
+                    // work item of the application's pool. (On Windows no write is.)
                     request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
-                        || !file.Opened.CanSeek;
+                        || !(file.WritesToMemory || (OperatingSystem.IsWindows() && file.Opened.CanSeek));
                     request.IsAwaited = _borrowWait is not null || flushes.Count > 0;
                     queue.BeginWriteLocked(request);
                     FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
@@ -169,12 +172,13 @@ internal sealed partial class WriteLoop
     {
         // Pins borrowed memory of several segments, which are arrays of the library's own pool. Everything else is pinned already.
         request.Pin();
-        if (_performsHere && file.Opened.TryPerform(request, mayWait: true))
+        if ((_callsHere == CallsHere.All || (_callsHere == CallsHere.Writes && request.Kind == FileRequestKind.Write))
+            && file.Opened.TryPerform(request, mayWait: true))
         {
             return default;
         }
 
-        _performsHere = false;
+        _callsHere = CallsHere.None;
         return file.Opened.RunAsync(request);
     }
 
@@ -295,7 +299,7 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>Closes the file and releases the memory. This is the end of the loop.</summary>
-    private void Close(FileRequest request)
+    private void Close(FileRequest? request)
     {
         FileSegment? freed;
         PendingResult<FlushResult>? left;
@@ -309,22 +313,22 @@ internal sealed partial class WriteLoop
             reason = Error;
         }
 
-        request.Return();
         Exception? error;
+        Exception? poolError = null;
         try
         {
+            request?.Return();
             error = file.Close(queue.Written);
+            poolError = SegmentPool.Shared.Return(freed);
+            if (left is not null)
+            {
+                FlushWaiters.CompleteOnPool(left, default, reason ?? FilePipeWriter.AbortedException());
+            }
         }
         catch (Exception e)
         {
             // Callers that wait for the release get any error.
             error = e;
-        }
-
-        Exception? poolError = SegmentPool.Shared.Return(freed);
-        if (left is not null)
-        {
-            FlushWaiters.CompleteOnPool(left, default, reason ?? FilePipeWriter.AbortedException());
         }
 
         lock (this)

@@ -25,9 +25,8 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Whether the thread that wakes the loop also makes its calls, because its caller waits for them anyway. Owned by that thread, and then
-    // by the loop.
-    private bool _performsHere;
+    // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
+    private CallsHere _callsHere;
 
     // The wait for the memory that the queue has borrowed, and the wait's result if the memory was revoked before all of it was written.
     private PendingResult<FlushResult>? _borrowWait;
@@ -63,6 +62,9 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     // After Abort nobody waits for a call that may never end.
     private bool IsReleased => _step == Step.Closed || (IsAborted && !file.Opened.EndsWrites);
 
+    /// <summary>Whether nothing is under way and no other flush waits.</summary>
+    internal bool IsIdleLocked => !_isRunning && flushes.Count == 0;
+
     /// <summary>Hands over the bytes that were advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void HandOverLocked()
     {
@@ -94,12 +96,13 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     internal bool TryRevokeLocked(FlushResult result, OperationCanceledException? error)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        if (_borrowWait is null || _revoked is not null || (error is not null && error.CancellationToken != _borrowWait.CancellationToken))
+        if (_borrowWait is null || (error is not null && error.CancellationToken != _borrowWait.CancellationToken))
         {
             return false;
         }
 
-        _revoked = (result, error);
+        // The first revocation counts.
+        _revoked ??= (result, error);
         return true;
     }
 
@@ -163,14 +166,12 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
 
     /// <summary>Wakes the idle loop, which runs on this thread up to its first system call. Called without the lock.</summary>
     /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
-    /// <param name="performsHere">
-    /// Whether this thread also makes the calls that end by themselves: its caller would only wait for another thread.
-    /// </param>
-    internal void Run(bool isIdle, bool performsHere = false)
+    /// <param name="calls">Which calls this thread makes itself, of those that end by themselves.</param>
+    internal void Run(bool isIdle, CallsHere calls = CallsHere.None)
     {
         if (isIdle)
         {
-            _performsHere = performsHere;
+            _callsHere = calls;
             Wake();
         }
     }

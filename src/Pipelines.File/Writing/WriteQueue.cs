@@ -192,8 +192,9 @@ internal sealed class WriteQueue
     /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void FlushLocked()
     {
+        // Before the mark is moved: this may allocate.
+        _flushEnds?.Enqueue(Advanced);
         Flushed = Advanced;
-        _flushEnds?.Enqueue(Flushed);
     }
 
     /// <summary>

@@ -13,7 +13,6 @@ internal sealed class WriterFile
     internal const int ShortFile = 64 * 1024;
 
     private readonly bool _leaveOpen;
-    private readonly bool _isPlain;
 
     // With Replace: gives the file its name at the end.
     private readonly ReplacementFile? _unfinished;
@@ -29,8 +28,9 @@ internal sealed class WriterFile
         Offset = offset;
         IsChanged = isOpenedByPath && (options.Mode != FileMode.Open || options.Truncate);
         _leaveOpen = leaveOpen;
-        _isPlain = isOpenedByPath && options is { Replace: false, Caching: FileCaching.Keep, PreallocationSize: 0 }
-            && (options.FileOptions & FileOptions.WriteThrough) == 0;
+        WritesToMemory = options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
+            && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
+            && (isOpenedByPath || !Libc.IsSynchronous(file.Handle));
         _unfinished = unfinished;
         _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
     }
@@ -176,17 +176,26 @@ internal sealed class WriterFile
     }
 
     /// <summary>
-    /// Whether writing and closing the file takes no longer than copying the bytes into the page cache. Not for a handle of the caller's,
-    /// which may be open with O_SYNC, and not on a network file system, where a server may be waited for.
+    /// Whether a write copies the bytes into the page cache, and usually waits for nothing else: not for a device (O_SYNC, or
+    /// <see cref="FileCaching.DropBehind"/>, which waits for earlier pages), and not for a server. Found out when the file is opened,
+    /// because asking a server may wait, too.
     /// </summary>
-    internal bool IsWrittenToMemory() => _isPlain && Opened.Properties.IsRegular && LocalFileSystems.Hold(Opened.Handle);
+    internal bool WritesToMemory { get; }
+
+    /// <summary>
+    /// Whether the rest of a file of so many bytes is written and closed in less time than a hop to another thread takes: nothing has to be
+    /// cut, synced or renamed.
+    /// </summary>
+    internal bool EndsInMemory(long length)
+        => length <= ShortFile && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(length);
 
     /// <summary>
     /// Whether closing the file may wait: for a server, or for the device if more than <see cref="ShortFile"/> bytes were written to a file
     /// that was emptied (ext4(5), auto_da_alloc).
     /// </summary>
     internal bool MayWaitToClose(long written)
-        => !_leaveOpen && Opened.CanSeek && written > 0 && !((Opened.IsNew || written <= ShortFile) && IsWrittenToMemory());
+        => !_leaveOpen && Opened.CanSeek && written > 0
+            && !((Opened.IsNew || written <= ShortFile) && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(written));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);

@@ -1,5 +1,6 @@
 using FilePipelinesChild;
 using Pipelines.File;
+using Pipelines.File.Writing;
 
 namespace FilePipelinesTests;
 
@@ -28,6 +29,75 @@ public sealed class LostByteTests
         Assert.Contains(path, e.Message, StringComparison.Ordinal);
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop)));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
+    /// <summary>btrfs logs nothing of a file without a name, and a power failure may leave the first name without content.</summary>
+    [Theory]
+    [InlineData(false, "Make Sync Link Sync SyncFolder")]
+    [InlineData(true, "Make Sync Link Rename Sync SyncFolder")]
+    public async Task CompleteAsync_DurableReplacementOnBtrfs_SyncsTheFileBehindItsFirstName(bool exists, string order)
+    {
+        using LoopDisk disk = LoopDisk.Make("btrfs", 128 * MiB);
+        string path = disk.PathOf("f");
+        if (exists)
+        {
+            File.WriteAllText(path, "old");
+        }
+
+        RecordedCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, calls);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(order, calls.Order[^order.Length..]);
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
+    /// <summary>The first caller cannot know that the file system is frozen. Nobody else is held.</summary>
+    [Fact]
+    public async Task CompleteAsync_WhileAFrozenFileSystemHoldsAnotherCaller_ReturnsAtOnce()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 32 * MiB);
+        using ManualResetEventSlim called = new();
+        InlineWrites inline = new(TimeProvider.System);
+        FilePipeWriter first = new ScriptedCalls
+        {
+            Inline = inline,
+            OnWrite = _ =>
+            {
+                called.Set();
+                return null;
+            },
+        }.Write(disk.PathOf("first"));
+        FilePipeWriter second = new ScriptedCalls { Inline = inline }.Write(disk.PathOf("second"));
+        foreach (FilePipeWriter writer in new[] { first, second })
+        {
+            Pattern.Fill(writer.GetSpan(100)[..100], 0);
+            writer.Advance(100);
+        }
+
+        Task held;
+        Task secondEnd = Task.CompletedTask;
+        disk.Freeze();
+        try
+        {
+            held = Task.Factory.StartNew(() => first.CompleteAsync().AsTask().Wait(Eventually.Limit), _stop,
+                TaskCreationOptions.LongRunning, TaskScheduler.Default);
+            called.Wait(Eventually.Limit, _stop);
+
+            // Longer than a millisecond.
+            await Task.Delay(20, _stop);
+            await Task.Run(() => { secondEnd = second.CompleteAsync().AsTask(); }, _stop).WaitAsync(Eventually.Limit, _stop);
+            Assert.False(secondEnd.IsCompleted);
+        }
+        finally
+        {
+            disk.Thaw();
+        }
+
+        await held.WaitAsync(Eventually.Limit, _stop);
+        await secondEnd.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(Pattern.Bytes(100), File.ReadAllBytes(disk.PathOf("first")));
+        Assert.Equal(Pattern.Bytes(100), File.ReadAllBytes(disk.PathOf("second")));
     }
 
     /// <summary>

@@ -2,6 +2,7 @@ using System.Collections.Concurrent;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
+using Pipelines.File.Writing;
 
 namespace FilePipelinesTests;
 
@@ -41,6 +42,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     /// <summary>By whether it waits: what sync_file_range(2) answers, a negative errno.</summary>
     public Func<bool, long?>? OnWriteCached { get; init; }
 
+    /// <summary>Which short writes the caller's thread makes itself: none, because a script may wait for the caller.</summary>
+    public InlineWrites Inline { get; init; } = StoppedClock.NoInlineWrites();
+
     /// <summary>Calls with RWF_DONTCACHE.</summary>
     public int Uncached => _uncached;
 
@@ -64,12 +68,13 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     public FilePipeWriter Write(string path, FilePipeWriterOptions? options = null)
         => FilePipeWriter.Create(
-            Backend(path, FileMode.Create, FileAccess.Write), options ?? new(), leaveOpen: false, isOpenedByPath: true);
+            Backend(path, FileMode.Create, FileAccess.Write), options ?? new(), leaveOpen: false, isOpenedByPath: true, Inline);
 
     /// <summary>A writer to a handle of the caller's, whose path nobody tells.</summary>
     public FilePipeWriter Write(SafeFileHandle handle, FilePipeWriterOptions? options = null)
         => FilePipeWriter.Create(
-            new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false, isOpenedByPath: false);
+            new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false, isOpenedByPath: false,
+            Inline);
 
     /// <inheritdoc cref="Write(SafeFileHandle, FilePipeWriterOptions?)"/>
     public FilePipeReader Read(SafeFileHandle handle, FilePipeReaderOptions? options = null)

@@ -198,6 +198,7 @@ public sealed class AppendTests : IDisposable
         content.Write(Pattern.Bytes(300_000));
         content.Position = 0;
         await content.CopyToAsync(writer, _stop);
+        await writer.FlushAsync(FlushGuarantee.Written, _stop);
         Assert.Equal(301_010, writer.Position);
         await writer.CompleteAsync();
     }

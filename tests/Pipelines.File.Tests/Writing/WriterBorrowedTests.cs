@@ -26,6 +26,7 @@ public sealed class WriterBorrowedTests : IDisposable
         Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(Length), _stop).AsTask();
         await Eventually.TrueAsync(() => calls.Writes == 1);
         writer.CancelPendingFlush();
+        writer.CancelPendingFlush();
         gate.Set();
         Assert.True((await write.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
         Assert.Equal(Length, writer.Position);

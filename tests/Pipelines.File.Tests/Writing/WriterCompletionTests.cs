@@ -108,7 +108,7 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         using ManualResetEventSlim called = new();
         int writer = 0;
-        ScriptedCalls calls = new() { OnWrite = _ => Note(out writer, called) };
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = _ => Note(out writer, called) };
         FilePipeWriter file = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee, FileOptions = fileOptions });
         Pattern.Fill(file.GetSpan(length)[..length], 0);
         file.Advance(length);
@@ -130,7 +130,11 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         using ManualResetEventSlim called = new();
         int writer = 0;
-        ScriptedCalls calls = new() { OnWrite = n => n == 1 ? null : Note(out writer, called) };
+        ScriptedCalls calls = new()
+        {
+            Inline = StoppedClock.AllInlineWrites(),
+            OnWrite = n => n == 1 ? null : Note(out writer, called),
+        };
         FilePipeWriter file = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         await file.WriteAsync(Pattern.Bytes(64 * 1024), _stop);
         file.GetSpan(1)[0] = Pattern.At(64 * 1024);

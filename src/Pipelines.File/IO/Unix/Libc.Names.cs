@@ -11,6 +11,7 @@ internal static unsafe partial class Libc
     internal const int O_CLOEXECOfMacOS = 0x1000000;
     internal const int O_EXCL = 0x80;
     internal const int O_SYNC = 0x101000;
+    internal const int O_DSYNC = 0x1000;
 
     internal const string AccessList = "system.posix_acl_access";
     internal const int O_PATH = 0x200000;

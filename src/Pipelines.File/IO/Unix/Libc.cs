@@ -150,6 +150,9 @@ internal static unsafe partial class Libc
         return EpollControl(epoll, operation, descriptor, packed);
     }
 
+    /// <summary>Whether each write to the file waits for the device (open(2): O_DSYNC, which O_SYNC contains).</summary>
+    internal static bool IsSynchronous(SafeFileHandle file) => TryGetFlags(file, out int flags) && (flags & O_DSYNC) != 0;
+
     /// <summary>The type of the file's file system (f_type of statfs(2)); -1 if the system does not report it.</summary>
     internal static long FileSystemOf(SafeFileHandle file)
     {

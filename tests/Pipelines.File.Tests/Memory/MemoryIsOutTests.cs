@@ -1,0 +1,82 @@
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.Diagnostics;
+using Pipelines.File.Threading;
+
+namespace FilePipelinesTests;
+
+/// <summary>An allocation that fails leaves everything usable: the first one, the second one, and so on, until none fails.</summary>
+public sealed class MemoryIsOutTests : IDisposable
+{
+    private const int MoreThanThereAre = 20;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>A thread or a write that was counted before it was made would hold up every later call.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task WaitingThreads_AllocationFails_PerformEveryCallOnce(bool isWrite)
+    {
+        for (int number = 1; number < MoreThanThereAre; number++)
+        {
+            WaitingThreads threads = new(limit: 5);
+            Call first = new(isWrite ? WaitKind.Write : WaitKind.Sync);
+            Call second = new(isWrite ? WaitKind.Write : WaitKind.Sync);
+            Probe.FailAllocation(number);
+            threads.Queue(first);
+            Probe.FailAllocation(0);
+            threads.Queue(second);
+            await first.Performed.WaitAsync(Eventually.Limit, _stop);
+            await second.Performed.WaitAsync(Eventually.Limit, _stop);
+            await Eventually.TrueAsync(() => threads.UnderWayCount == 0);
+            Assert.Equal(0, threads.QueuedCount);
+        }
+    }
+
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task FilePipeWriter_AllocationFails_CompletesWithEveryByteOrThrows(FlushGuarantee guarantee)
+    {
+        for (int number = 1; number < MoreThanThereAre; number++)
+        {
+            string path = _folder.File(number.ToString(System.Globalization.CultureInfo.InvariantCulture));
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = guarantee });
+            Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
+            writer.Advance(1000);
+            Task? flush = null;
+            Probe.FailAllocation(number);
+            Exception? error = Record.Exception(() => { flush = writer.FlushAsync(_stop).AsTask(); });
+            Probe.FailAllocation(0);
+            error ??= await Record.ExceptionAsync(() => flush!.WaitAsync(Eventually.Limit, _stop));
+            Exception? end = await Record.ExceptionAsync(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+            Assert.True(error is null or OutOfMemoryException, error?.ToString());
+            Assert.True(end is null or OutOfMemoryException, end?.ToString());
+            Assert.Equal(end is null, File.ReadAllBytes(path).AsSpan().SequenceEqual(Pattern.Bytes(1000)));
+            Assert.Equal(0, OpenHandles.Of(path));
+        }
+    }
+
+    private sealed class Call(WaitKind kind) : IWaitingCall
+    {
+        private readonly TaskCompletionSource _performed = new();
+        private int _count;
+
+        public Task Performed => _performed.Task;
+
+        public WaitKind WaitKind => kind;
+
+        public long QueuedAt { get; set; }
+
+        public void Perform()
+        {
+            Assert.Equal(1, Interlocked.Increment(ref _count));
+            _performed.SetResult();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+using Pipelines.File.Threading;
+using Pipelines.File.Writing;
+
+namespace FilePipelinesTests;
+
+/// <summary>Which writes the caller's thread makes, which a work item of its pool, and which a thread that may wait.</summary>
+public sealed class InlineWritesTests : IDisposable
+{
+    private const int Millisecond = 1000;
+
+    private readonly TempFolder _folder = new();
+    private readonly StoppedClock _clock = new();
+    private readonly InlineWrites _writes;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public InlineWritesTests() => _writes = new InlineWrites(_clock);
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public void TryBegin_AfterASlowWrite_IsOffForLongerAndLonger()
+    {
+        for (int pause = 10; pause < 10_000; pause *= 2)
+        {
+            Write(2 * Millisecond);
+            AssertOffFor(pause);
+        }
+
+        Write(2 * Millisecond);
+        AssertOffFor(10_000);
+        Write(2 * Millisecond);
+        AssertOffFor(10_000);
+        Write(Millisecond);
+        Write(2 * Millisecond);
+        AssertOffFor(10);
+    }
+
+    /// <summary>A write that stalls has not ended, so nobody has measured it yet.</summary>
+    [Fact]
+    public void TryBegin_WhileAWriteTakesLong_IsOff()
+    {
+        Assert.True(_writes.TryBegin(out long first));
+        _clock.Now++;
+        Assert.True(_writes.TryBegin(out long second));
+        _clock.Now += Millisecond - 1;
+        Assert.True(_writes.TryBegin(out long third));
+        _writes.End(third);
+        _writes.End(second);
+        _clock.Now++;
+        Assert.False(_writes.TryBegin(out _));
+        _writes.End(first);
+        AssertOffFor(10);
+    }
+
+    [Theory]
+    [InlineData(1, FlushGuarantee.Written, true)]
+    [InlineData(64 * 1024, FlushGuarantee.Written, true)]
+    [InlineData((64 * 1024) + 1, FlushGuarantee.Written, false)]
+    [InlineData(1, FlushGuarantee.WriteBehind, false)]
+    [InlineData(1, FlushGuarantee.Durable, false)]
+    public async Task FlushAsync_WritesOnTheCallersThreadOnlyWhatIsShortAndAwaited(int length, FlushGuarantee guarantee, bool isByCaller)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        using ManualResetEventSlim called = new();
+        Thread? thread = null;
+        ScriptedCalls calls = new()
+        {
+            Inline = _writes,
+            OnWrite = _ =>
+            {
+                thread = Thread.CurrentThread;
+                called.Set();
+                return null;
+            },
+        };
+        string path = _folder.File("f");
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = guarantee });
+        using SafeFileHandle again = File.OpenHandle(path, share: FileShare.ReadWrite);
+        for (int i = 0; i < 3; i++)
+        {
+            called.Reset();
+            Pattern.Fill(writer.GetSpan(length)[..length], (long)i * length);
+            writer.Advance(length);
+            Thread caller = Thread.CurrentThread;
+            ValueTask<System.IO.Pipelines.FlushResult> flush = writer.FlushAsync(_stop);
+
+            // The caller's thread is held here, so what it does not do itself is another's.
+            called.Wait(Eventually.Limit, _stop);
+            Assert.Equal(isByCaller && LocalFileSystems.TakeWrites(again), thread == caller);
+            Assert.True(flush.IsCompleted || thread != caller);
+            await flush;
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(3 * length), File.ReadAllBytes(path));
+    }
+
+    [Fact]
+    public async Task FlushAsync_WritesOnTheCallersThreadAndFails_ThrowsAndSoDoesEveryLaterOne()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        ScriptedCalls calls = new() { Inline = _writes, OnWrite = call => call == 2 ? -Libc.EIO : call == 1 ? 3 : null };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+        Assert.Equal(3, new FileInfo(_folder.File("f")).Length);
+    }
+
+    [Fact]
+    public async Task FlushAsync_AbortedWhileItsThreadWrites_IsOverAndCanceled()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        FilePipeWriter? writer = null;
+        ScriptedCalls calls = new()
+        {
+            Inline = _writes,
+            OnWrite = call =>
+            {
+                writer!.Abort();
+                return 3;
+            },
+        };
+        writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        await Assert.ThrowsAsync<OperationCanceledException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        await writer.DisposeAsync();
+        Assert.Equal(3, new FileInfo(_folder.File("f")).Length);
+    }
+
+    /// <summary>Such a write may wait for the device, or for a server: on a thread of the application it would hold that.</summary>
+    [Theory]
+    [InlineData("O_SYNC")]
+    [InlineData("DropBehind")]
+    [InlineData("not local")]
+    public async Task FlushAsync_WriteThatMayWait_IsMadeByAThreadOfTheLibrary(string what)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        List<Thread> threads = [];
+        ScriptedCalls calls = new()
+        {
+            Inline = _writes,
+            OnWrite = _ => Note(threads) ?? -Libc.EIO,
+            OnUncached = _ => Note(threads) ?? -Libc.EIO,
+        };
+        using SafeFileHandle handle = what == "not local"
+            ? File.OpenHandle("/proc/self/coredump_filter", FileMode.Open, FileAccess.Write, FileShare.ReadWrite)
+            : File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write, FileShare.ReadWrite,
+                what == "O_SYNC" ? FileOptions.WriteThrough : FileOptions.None);
+        FilePipeWriter writer = calls.Write(handle,
+            new() { FlushGuarantee = FlushGuarantee.Written, Caching = what == "DropBehind" ? FileCaching.DropBehind : FileCaching.Keep });
+        for (int i = 0; i < 2; i++)
+        {
+            await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        }
+
+        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads).Name, StringComparison.Ordinal);
+    }
+
+    private static long? Note(List<Thread> threads)
+    {
+        threads.Add(Thread.CurrentThread);
+        return null;
+    }
+
+    private void Write(int microseconds)
+    {
+        Assert.True(_writes.TryBegin(out long begun));
+        _clock.Now += microseconds;
+        _writes.End(begun);
+    }
+
+    private void AssertOffFor(int milliseconds)
+    {
+        _clock.Now += ((long)milliseconds * Millisecond) - 1;
+        Assert.False(_writes.TryBegin(out _));
+        _clock.Now++;
+
+        // This one does not end, so it does not count as a fast one.
+        Assert.True(_writes.TryBegin(out _));
+    }
+}
