@@ -26,7 +26,7 @@ internal static class Probe
     {
         if (s_allocationsLeft > 0 && --s_allocationsLeft == 0)
         {
-            throw new OutOfMemoryException();
+            throw new InsufficientMemoryException();
         }
     }
 }
