@@ -1,7 +1,5 @@
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
-using Pipelines.File.Memory;
-using Pipelines.File.Threading;
 
 namespace Pipelines.File.Diagnostics;
 
@@ -42,14 +40,10 @@ internal static partial class FilePipeMetrics
                 "System calls that a file or system does not support, and what they answered");
             Meter.CreateObservableCounter(FilePipeMeter.WaitingCalls, WaitsByKind, "{call}",
                 "Calls that a thread of the library's own has performed");
-            Level(FilePipeMeter.PoolRetained, "By", "Memory that the pool keeps and nobody uses",
-                static () => SegmentPool.Shared.RetainedBytes);
-            Level(FilePipeMeter.WaitingThreads, "{thread}", "Threads of the library's own for calls that wait",
-                static () => WaitingThreads.Shared.ThreadCount);
-            Level(FilePipeMeter.WaitingQueued, "{call}", "Calls that wait for one of these threads",
-                static () => WaitingThreads.Shared.QueuedCount);
-            Level(FilePipeMeter.WaitingUnderWay, "{call}", "Calls that one of these threads performs",
-                static () => WaitingThreads.Shared.UnderWayCount);
+            Level(FilePipeMeter.PoolRetained, "By", "Memory that the pool keeps and nobody uses");
+            Level(FilePipeMeter.WaitingThreads, "{thread}", "Threads of the library's own for calls that wait");
+            Level(FilePipeMeter.WaitingQueued, "{call}", "Calls that wait for one of these threads");
+            Level(FilePipeMeter.WaitingUnderWay, "{call}", "Calls that one of these threads performs");
 
             // The last one, because a thread that records a duration waits until this is over.
             Volatile.Write(ref s_durations, Meter.CreateHistogram<double>(FilePipeMeter.WaitingDuration, "s",
@@ -60,8 +54,9 @@ internal static partial class FilePipeMetrics
         private static void Counter(string name, string unit, string description, Count count)
             => Meter.CreateObservableCounter(name, () => count.Value, unit, description);
 
-        private static void Level(string name, string unit, string description, Func<long> observe)
-            => Meter.CreateObservableUpDownCounter(name, observe, unit, description);
+        private static void Level(string name, string unit, string description)
+            => Meter.CreateObservableUpDownCounter(
+                name, () => s_levels.TryGetValue(name, out Func<long>? level) ? level() : 0, unit, description);
 
         private static IEnumerable<Measurement<long>> ObserveFallbacks()
             => Fallbacks.Counts.Select(static fallback => new Measurement<long>(
@@ -69,8 +64,8 @@ internal static partial class FilePipeMetrics
                     new KeyValuePair<string, object?>("error", fallback.Key.Error)));
 
         private static IEnumerable<Measurement<long>> WaitsByKind()
-            => Enum.GetValues<WaitKind>().Select(static kind => new Measurement<long>(Volatile.Read(ref s_waits[(int)kind]), Tag(kind)));
+            => s_waits.Select(static wait => new Measurement<long>(wait.Value.Value, Tag(wait.Key)));
 
-        internal static KeyValuePair<string, object?> Tag(WaitKind kind) => new("kind", kind.ToString().ToLowerInvariant());
+        internal static KeyValuePair<string, object?> Tag(string kind) => new("kind", kind);
     }
 }

@@ -1,6 +1,5 @@
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
-using Pipelines.File.Threading;
 
 namespace Pipelines.File.Diagnostics;
 
@@ -25,11 +24,12 @@ internal static partial class FilePipeMetrics
     /// <summary>So many durations wait to be recorded; if the application's pool does not get to it, the others are lost.</summary>
     private const int MaxUnrecorded = 65_536;
 
-    // Indexed by WaitKind, interlocked: the calls that have ended.
-    private static readonly long[] s_waits = new long[(int)WaitKind.Look + 1];
+    // What other rooms tell of themselves: levels by instrument, and the calls that have ended by kind.
+    private static readonly ConcurrentDictionary<string, Func<long>> s_levels = new();
+    private static readonly ConcurrentDictionary<string, Count> s_waits = new();
 
     // Recording a duration runs the code of listeners, which a work item of the application's pool does. Interlocked: their number.
-    private static readonly ConcurrentQueue<(WaitKind Kind, TimeSpan Duration)> s_unrecorded = new();
+    private static readonly ConcurrentQueue<(string Kind, TimeSpan Duration)> s_unrecorded = new();
     private static int s_unrecordedCount;
 
     // Volatile: set when the meter exists.
@@ -55,10 +55,18 @@ internal static partial class FilePipeMetrics
 
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
 
-    /// <summary>Counts a call that was queued at this <see cref="Stopwatch"/> timestamp and has ended now.</summary>
-    internal static void Waited(WaitKind kind, long queuedAt)
+    /// <summary>Says how the listeners' threads get the level of an instrument; until then it is 0.</summary>
+    internal static void Observe(string instrument, Func<long> level) => s_levels[instrument] = level;
+
+    /// <summary>The count of calls of one kind that a thread of the library's own has performed.</summary>
+    internal static Count WaitsOf(string kind) => s_waits.GetOrAdd(kind, static _ => new Count());
+
+    /// <summary>
+    /// Counts a call, of the kind of <paramref name="count"/>, that was queued at this <see cref="Stopwatch"/> timestamp and has ended now.
+    /// </summary>
+    internal static void Waited(string kind, Count count, long queuedAt)
     {
-        Interlocked.Increment(ref s_waits[(int)kind]);
+        count.Add();
         if (Volatile.Read(ref s_durations) is { Enabled: true } && Volatile.Read(ref s_unrecordedCount) < MaxUnrecorded)
         {
             s_unrecorded.Enqueue((kind, Stopwatch.GetElapsedTime(queuedAt)));
@@ -74,7 +82,7 @@ internal static partial class FilePipeMetrics
     {
         do
         {
-            _ = s_unrecorded.TryDequeue(out (WaitKind Kind, TimeSpan Duration) wait);
+            _ = s_unrecorded.TryDequeue(out (string Kind, TimeSpan Duration) wait);
             try
             {
                 s_durations!.Record(wait.Duration.TotalSeconds, Instruments.Tag(wait.Kind));

@@ -1,4 +1,3 @@
-using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
 namespace Pipelines.File;
@@ -21,7 +20,11 @@ public static class FilePipeMemory
     public static long MaxRetainedBytes
     {
         get => SegmentPool.Shared.MaxRetainedBytes;
-        set => SegmentPool.Shared.MaxRetainedBytes = Option.NotNegative(value);
+        set
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(value);
+            SegmentPool.Shared.MaxRetainedBytes = value;
+        }
     }
 
     /// <summary>

@@ -228,6 +228,7 @@ internal sealed class SegmentPool
     {
         SegmentPool pool = new(Math.Min(DefaultMaxRetainedBytes, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / DefaultMemoryDivisor));
         CollectionWatch.Begin(pool);
+        FilePipeMetrics.Observe(FilePipeMeter.PoolRetained, () => pool.RetainedBytes);
         return pool;
     }
 

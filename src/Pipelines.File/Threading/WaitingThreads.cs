@@ -41,6 +41,10 @@ internal sealed class WaitingThreads
     // as long as the device takes.
     private static readonly int s_poolWriters = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
 
+    // By WaitKind: its name in the meter, and the calls that have ended.
+    private static readonly string[] s_kinds = ["read", "write", "sync", "open", "look"];
+    private static readonly FilePipeMetrics.Count[] s_counts = Array.ConvertAll(s_kinds, FilePipeMetrics.WaitsOf);
+
     // Set on a waiting thread: itself and its owner.
     [ThreadStatic]
     private static (WaitingThreads Threads, WaitingThread Thread) s_current;
@@ -86,7 +90,7 @@ internal sealed class WaitingThreads
         }
     }
 
-    internal static WaitingThreads Shared { get; } = new(ConfiguredLimit());
+    internal static WaitingThreads Shared { get; } = MakeShared();
 
     /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
     internal int ThreadCount => Volatile.Read(ref _threads);
@@ -176,7 +180,7 @@ internal sealed class WaitingThreads
         long queuedAt = call.QueuedAt;
         WaitKind kind = call.WaitKind;
         call.Perform();
-        FilePipeMetrics.Waited(kind, queuedAt);
+        FilePipeMetrics.Waited(s_kinds[(int)kind], s_counts[(int)kind], queuedAt);
     }
 
     /// <summary>Returns a work item to the free ones.</summary>
@@ -186,6 +190,15 @@ internal sealed class WaitingThreads
         {
             _poolWriters.Push(writer);
         }
+    }
+
+    private static WaitingThreads MakeShared()
+    {
+        WaitingThreads shared = new(ConfiguredLimit());
+        FilePipeMetrics.Observe(FilePipeMeter.WaitingThreads, () => shared.ThreadCount);
+        FilePipeMetrics.Observe(FilePipeMeter.WaitingQueued, () => shared.QueuedCount);
+        FilePipeMetrics.Observe(FilePipeMeter.WaitingUnderWay, () => shared.UnderWayCount);
+        return shared;
     }
 
     private static int ConfiguredLimit()

@@ -4,7 +4,6 @@ using System.Diagnostics.Metrics;
 using System.Reflection;
 using Pipelines.File;
 using Pipelines.File.Diagnostics;
-using Pipelines.File.Threading;
 
 namespace FilePipelinesTests;
 
@@ -62,7 +61,7 @@ public sealed class MeterTests
         });
         listener.Start();
         long aSecondAgo = Stopwatch.GetTimestamp() - Stopwatch.Frequency;
-        Parallel.For(0, Calls, _ => FilePipeMetrics.Waited(WaitKind.Look, aSecondAgo));
+        Parallel.For(0, Calls, _ => FilePipeMetrics.Waited("look", FilePipeMetrics.WaitsOf("look"), aSecondAgo));
         await Eventually.TrueAsync(() => Volatile.Read(ref recorded) == Calls);
         Assert.Equal(0, wrong);
     }
