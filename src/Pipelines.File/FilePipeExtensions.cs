@@ -43,16 +43,15 @@ public static class FilePipeExtensions
         /// <remarks>
         /// <para>Do not call <c>ReadLinesAsync().ToListAsync()</c>: it compiles, but the lines in the list show the bytes of other lines.
         /// <c>ReadTextLinesAsync()</c> returns lines that you may keep.</para>
-        /// <para>Most lines are one span (<c>line.IsSingleSegment</c>, <c>line.FirstSpan</c>). A line that crosses two segments of the
-        /// buffer is not. Nothing is decoded: a byte-order mark is part of the first line, and a CR that no LF follows is part of its
-        /// line.</para>
+        /// <para>Every line is one span (<c>line.FirstSpan</c>); a line that crosses two segments of the reader's buffer is copied. Nothing
+        /// is decoded: a byte-order mark is part of the first line, and a CR that no LF follows is part of its line.</para>
         /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
         /// <see langword="true"/>.</para>
         /// <para>A line allocates nothing. A read that has to wait may allocate once.</para>
         /// </remarks>
         /// <param name="maxLength">
-        /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a file without line
-        /// ends occupies at most that many bytes of memory, plus those of one read.
+        /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a line that crosses
+        /// segments is in the reader's buffer and in a copy, which grows by doubling.
         /// </param>
         /// <param name="leaveOpen">
         /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the line at which the
@@ -101,12 +100,12 @@ public static class FilePipeExtensions
         /// </code>
         /// </example>
         /// <param name="maxLength">
-        /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a file without line
-        /// ends occupies at most that many bytes of memory, plus those of one read.
+        /// The maximum length of a line without its line end, in bytes; 16 MiB by default. It also limits the memory: a line that crosses
+        /// segments is in the reader's buffer and in a copy, which grows by doubling.
         /// </param>
         /// <param name="leaveOpen">
         /// Whether the reader can be used after the loop; <see langword="false"/> by default. It then continues after the last line that
-        /// the inner loop has returned, or at the beginning of a batch that was not enumerated.
+        /// the inner loop or <c>batch[i]</c> has returned, or at the beginning of a batch that was not enumerated.
         /// </param>
         /// <param name="cancellationToken">
         /// Ends the loop with <see cref="OperationCanceledException"/> at the next batch, as <c>WithCancellation</c> does.
@@ -172,8 +171,7 @@ public static class FilePipeExtensions
             encoding ??= Encoding.UTF8;
             LineBatches batches = Batches(reader, maxLength, leaveOpen, cancellationToken);
             return WideTextLines.IsFor(encoding)
-                ? PipeReaderRecordExtensions.ReadAsync<string, WideTextLines>(reader, new WideTextLines(reader, encoding, maxLength),
-                    leaveOpen, cancellationToken)
+                ? new WideTextLines(encoding, maxLength).ReadAsync(reader, leaveOpen, cancellationToken)
                 : new PipeReaderTextLines(batches, encoding);
         }
     }

@@ -3,7 +3,7 @@ using Pipelines.File.Lines;
 namespace Pipelines.File;
 
 /// <summary>
-/// The whole lines of one read: <c>foreach (ReadOnlySpan&lt;byte&gt; line in batch)</c>. Each line is one span, without its line end (LF or
+/// Whole lines of one read: <c>foreach (ReadOnlySpan&lt;byte&gt; line in batch)</c>. Each line is one span, without its line end (LF or
 /// CR LF); the loop neither waits nor allocates. <b>A batch and its lines are valid until the next step of the loop that returned the
 /// batch.</b>
 /// </summary>
@@ -20,18 +20,39 @@ public readonly struct LineBatch
         _number = number;
     }
 
+    /// <summary>The number of lines. To count lines takes less time than to enumerate them.</summary>
+    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
+    public int Count => Valid()?.Count ?? 0;
+
+    /// <summary>A line without its line end.</summary>
+    /// <param name="index">The index of the line in the batch, from 0.</param>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such line.</exception>
+    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
+    public ReadOnlySpan<byte> this[int index]
+    {
+        get
+        {
+            LineBatches? batches = Valid();
+            ArgumentOutOfRangeException.ThrowIfNegative(index);
+            int[] ends = batches?.Ends ?? [];
+            ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, batches?.Count ?? 0);
+            batches!.Returned = index + 1;
+            return LineIndex.Line(batches.Bytes.Span, index == 0 ? 0 : ends[index - 1] + 1, ends[index]);
+        }
+    }
+
     /// <summary>Enumerates the lines. You may do this several times.</summary>
     /// <exception cref="InvalidOperationException">
     /// The loop that returned the batch has continued, so the bytes are not valid any more.
     /// </exception>
-    public Enumerator GetEnumerator()
-        => _batches is null || _batches.Number == _number
-            ? new Enumerator(_batches)
-            : throw new InvalidOperationException("A batch of lines is valid until the next step of the loop that returned it.");
+    public Enumerator GetEnumerator() => new(Valid());
 
     /// <summary>Enumerates the lines with their file offsets: <c>foreach (Line line in batch.WithOffsets())</c>.</summary>
     /// <inheritdoc cref="GetEnumerator" path="/exception"/>
-    public OffsetEnumerator WithOffsets() => new(GetEnumerator());
+    public OffsetEnumerator WithOffsets() => new(Valid());
+
+    private LineBatches? Valid() => _batches is null || _batches.Number == _number ? _batches
+        : throw new InvalidOperationException("A batch of lines is valid until the next step of the loop that returned it.");
 
     /// <summary>Enumerates the lines of a batch.</summary>
     [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
@@ -39,67 +60,46 @@ public readonly struct LineBatch
     public ref struct Enumerator
     {
         private readonly LineBatches? _batches;
-        private LineWalk _walk;
-
-        // The segment that holds the current line, or the joined bytes of a line that crosses segments.
-        private ReadOnlySpan<byte> _segment;
+        private readonly ReadOnlySpan<byte> _bytes;
+        private readonly ReadOnlySpan<int> _ends;
+        private int _next;
+        private int _start;
+        private int _end = -1;
 
         internal Enumerator(LineBatches? batches)
         {
-            _batches = batches;
             if (batches is not null)
             {
-                _walk = new LineWalk(batches);
+                _batches = batches;
+                _bytes = batches.Bytes.Span;
+                _ends = batches.Ends.AsSpan(0, batches.Count);
+                batches.Returned = 0;
             }
         }
 
         /// <summary>The current line without its line end.</summary>
-        public readonly ReadOnlySpan<byte> Current => _segment.Slice(_walk.Start, _walk.Length);
+        public readonly ReadOnlySpan<byte> Current => LineIndex.Line(_bytes, _start, _end);
 
-        /// <summary>The offset after the current line and its line end; before the first line, the offset of the batch.</summary>
-        internal readonly long EndOffset => _walk.EndOffset;
+        internal readonly int Start => _start;
+
+        internal readonly int End => _end + 1;
 
         /// <summary>Moves to the next line.</summary>
-        /// <exception cref="LineTooLongException">The next line is longer than maxLength.</exception>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public bool MoveNext()
         {
-            if (!_walk.TryTakeLineFeed(out int lineFeed))
-            {
-                return MoveBeyondBlock();
-            }
-
-            if (!_walk.TryMoveTo(lineFeed, _segment))
-            {
-                ThrowTooLong();
-            }
-
-            return true;
-        }
-
-        [MethodImpl(MethodImplOptions.NoInlining)]
-        private bool MoveBeyondBlock()
-        {
-            if (_batches is null)
+            // Without a call that takes a reference to this, so that the fields stay in registers.
+            int next = _next;
+            if ((uint)next >= (uint)_ends.Length)
             {
                 return false;
             }
 
-            if (_walk.IsCrossing)
-            {
-                _segment = default;
-            }
-
-            bool isMoved = _walk.TryMoveBeyondBlock(ref _segment);
-            if (_walk.IsCrossing)
-            {
-                _segment = _batches.Join(_walk.Crossing);
-            }
-
-            return isMoved;
+            _start = _end + 1;
+            _end = _ends[next];
+            _batches!.Returned = _next = next + 1;
+            return true;
         }
-
-        private readonly void ThrowTooLong() => throw _batches!.TooLong();
     }
 
     /// <summary>Enumerates the lines of a batch with their file offsets.</summary>
@@ -107,22 +107,29 @@ public readonly struct LineBatch
         Justification = "A ref struct cannot be compared as an object.")]
     public ref struct OffsetEnumerator
     {
+        private readonly long _offset;
+        private readonly int _length;
         private Enumerator _lines;
-        private long _offset;
 
-        internal OffsetEnumerator(Enumerator lines) => _lines = lines;
+        internal OffsetEnumerator(LineBatches? batches)
+        {
+            _lines = new Enumerator(batches);
+            _offset = batches?.Offset ?? 0;
+            _length = batches?.Length ?? 0;
+        }
 
         /// <summary>The current line and its offsets.</summary>
-        public readonly Line Current => new() { Span = _lines.Current, Offset = _offset, EndOffset = _lines.EndOffset };
+        public readonly Line Current => new()
+        {
+            Span = _lines.Current,
+            Offset = _offset + _lines.Start,
+            EndOffset = _offset + Math.Min(_lines.End, _length),
+        };
 
         /// <summary>Returns itself, for <c>foreach</c>.</summary>
         public readonly OffsetEnumerator GetEnumerator() => this;
 
         /// <inheritdoc cref="Enumerator.MoveNext"/>
-        public bool MoveNext()
-        {
-            _offset = _lines.EndOffset;
-            return _lines.MoveNext();
-        }
+        public bool MoveNext() => _lines.MoveNext();
     }
 }

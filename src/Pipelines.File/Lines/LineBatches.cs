@@ -1,190 +1,106 @@
 namespace Pipelines.File.Lines;
 
-/// <summary>
-/// Reads a pipe in batches. A batch ends after the last whole line of a read; <see cref="LineWalk"/> finds the lines in it. The incomplete
-/// line at the end of a read is searched once, and begins the next batch. It can be enumerated once, because the enumerable is its own
-/// enumerator. One caller uses it at a time.
-/// </summary>
+/// <summary>The batches of the lines of a pipe. Every line of a batch ends with a line feed.</summary>
 internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
-    : IAsyncEnumerable<LineBatch>, IAsyncEnumerator<LineBatch>
+    : PipeBatches<LineBatch>(reader, maxLength, leaveOpen, cancellationToken)
 {
-    // The memory for lines that cross segments.
-    private readonly ArrayBufferWriter<byte> _joined = new();
+    private const byte LineFeed = (byte)'\n';
 
-    private CancellationTokenSource? _linkedTokens;
-    private bool _isStarted;
-    private bool _isEnded;
-    private LineTooLongException? _tooLong;
+    /// <summary>The longest batch, bytes, unless one line is longer: so its bytes and their index stay in the processor's cache.</summary>
+    private const int MaxBatch = 64 * 1024;
 
-    // The buffer of the last read. Valid while _hasBuffer is true, which is until AdvanceTo.
-    private ReadOnlySequence<byte> _buffer;
-    private bool _hasBuffer;
-    private bool _isLastBuffer;
-
-    // The number of lines in earlier batches; and in the current one, if a walk has come to its end.
+    // The indexes of the line feeds of the batch, from the pool; null as long as nobody has asked for them or for their number.
+    private int[] _ends = [];
+    private int? _indexed;
+    private int? _count;
     private long _linesBefore;
-    private long? _linesOfBatch;
 
-    public LineBatch Current => new(this, Number);
+    public override LineBatch Current => new(this, Number);
 
-    internal int MaxLength => maxLength;
-
-    /// <summary>The number of the current batch. Batches with other numbers are not valid any more.</summary>
-    internal int Number { get; private set; }
-
-    /// <summary>
-    /// The bytes of the current batch: whole lines with their line ends. Only the last line of the pipe may lack its line end.
-    /// </summary>
-    internal ReadOnlySequence<byte> Bytes { get; private set; }
-
-    /// <summary>
-    /// The file offset of <see cref="Bytes"/>. If the reader is not a <see cref="FilePipeReader"/>, it counts from where the reading of
-    /// lines began.
-    /// </summary>
-    internal long Offset { get; private set; }
-
-    /// <summary>How many bytes at the beginning of <see cref="Bytes"/>, or of the next batch, are known to hold no line feed.</summary>
-    internal long Searched { get; private set; }
-
-    /// <summary>The offset after the last line that was returned, where a reader that is left open continues.</summary>
-    internal long Used { get; set; }
-
-    /// <summary>Ends the enumeration.</summary>
-    internal CancellationToken CancellationToken { get; private set; } = cancellationToken;
-
-    public IAsyncEnumerator<LineBatch> GetAsyncEnumerator(CancellationToken cancellationToken = default)
+    /// <summary>An array that begins with the indexes of the line feeds in the current batch.</summary>
+    internal int[] Ends
     {
-        if (_isStarted)
+        get
         {
-            throw new InvalidOperationException("The lines of a pipe can be enumerated only once.");
+            _indexed ??= LineIndex.Write(Bytes.Span, ref _ends);
+            return _ends;
         }
-
-        _isStarted = true;
-        Offset = Used = reader is FilePipeReader file ? file.Position : 0;
-        if (CancellationToken.CanBeCanceled && cancellationToken.CanBeCanceled && cancellationToken != CancellationToken)
-        {
-            _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(CancellationToken, cancellationToken);
-        }
-
-        CancellationToken = _linkedTokens?.Token ?? (cancellationToken.CanBeCanceled ? cancellationToken : CancellationToken);
-        return this;
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    public async ValueTask<bool> MoveNextAsync()
+    /// <summary>The number of lines in the current batch. Counting takes less time than the index.</summary>
+    internal int Count => _count ??= _indexed ?? Bytes.Span.Count(LineFeed);
+
+    /// <summary>How many lines of the current batch were returned.</summary>
+    internal int Returned { get; set; }
+
+    protected override int UsedLength => Returned == 0 ? 0 : Math.Min(Ends[Returned - 1] + 1, Length);
+
+    public override ValueTask DisposeAsync()
     {
-        if (_tooLong is not null)
+        ValueTask disposed = base.DisposeAsync();
+        LineIndex.Release(ref _ends);
+        return disposed;
+    }
+
+    protected override int Measure(ReadOnlySpan<byte> segment)
+    {
+        int length = segment[..Math.Min(segment.Length, MaxBatch)].LastIndexOf(LineFeed) + 1;
+        if (length == 0 && segment.Length > MaxBatch && segment[MaxBatch..].IndexOf(LineFeed) is int index and >= 0)
         {
-            throw _tooLong;
+            length = MaxBatch + index + 1;
         }
 
-        do
+        return length - 1 <= MaxLength ? length : MeasureToLongLine(segment[..length]);
+    }
+
+    protected override int MeasureJoin(ReadOnlySpan<byte> segment)
+        => segment.IndexOf(LineFeed) is int index and >= 0 ? index + 1 : segment.Length;
+
+    protected override int MeasureJoined(ReadOnlySpan<byte> joined, bool isEnd)
+    {
+        int length = joined.Length;
+        bool isWhole = joined[^1] == LineFeed;
+
+        // If the line is not whole, the first byte over the maximum may be the CR of its line end.
+        if ((isWhole ? LineIndex.Line(joined, 0, length - 1).Length : isEnd ? length : length - 1) > MaxLength)
         {
-            if (_hasBuffer)
+            throw TooLong(0);
+        }
+
+        if (isEnd)
+        {
+            // CR LF and not LF, because a CR at the end of the pipe is a part of the line.
+            Joined.Write("\r\n"u8);
+        }
+
+        return isWhole || isEnd ? length : 0;
+    }
+
+    protected override int EndBatch()
+    {
+        _linesBefore += Count;
+        _count = _indexed = null;
+        Returned = 0;
+        return Length;
+    }
+
+    /// <summary>The length of the lines before the first one that is too long.</summary>
+    private int MeasureToLongLine(ReadOnlySpan<byte> lines)
+    {
+        int count = LineIndex.Write(lines, ref _ends);
+        int start = 0;
+        for (int i = 0; i < count; i++)
+        {
+            if (LineIndex.Line(lines, start, _ends[i]).Length > MaxLength)
             {
-                EndBatch();
+                return start > 0 ? start : throw TooLong(i);
             }
 
-            if (_isEnded)
-            {
-                return false;
-            }
-
-            ReadResult result = await reader.ReadAsync(CancellationToken).ConfigureAwait(false);
-            _buffer = result.Buffer;
-            if (result.IsCanceled)
-            {
-                reader.AdvanceTo(_buffer.Start);
-                throw new OperationCanceledException("The reading of lines was canceled by CancelPendingRead.");
-            }
-
-            _hasBuffer = true;
-            _isLastBuffer = result.IsCompleted;
-            Bytes = _isLastBuffer ? _buffer : _buffer.Slice(0, EndOfLastLine());
+            start = _ends[i] + 1;
         }
-        while (Bytes.IsEmpty);
-        return true;
+
+        return lines.Length;
     }
 
-    public ValueTask DisposeAsync()
-    {
-        Number++;
-        _isEnded = true;
-        _linkedTokens?.Dispose();
-
-        // Bytes after Used do not count as examined, so the next read returns them at once.
-        bool isAdvanced = _hasBuffer && (leaveOpen || !_buffer.IsEmpty);
-        _hasBuffer = false;
-        return PipeReaderRecordExtensions.LeaveAsync(reader, isAdvanced ? _buffer : null, Used - Offset, leaveOpen);
-    }
-
-    /// <summary>Records the number of lines in the batch, after a walk to its end.</summary>
-    internal void Count(long lines) => _linesOfBatch = lines;
-
-    /// <summary>Creates the exception for the line at <see cref="Used"/>, which is too long. Every later step throws it again.</summary>
-    internal LineTooLongException TooLong()
-        => _tooLong = new(_linesBefore + CountLineFeeds(Bytes.Slice(0, Used - Offset)) + 1, MaxLength);
-
-    /// <summary>Joins a line that crosses segments. The span is valid until the next such line.</summary>
-    internal ReadOnlySpan<byte> Join(ReadOnlySequence<byte> line) => _joined.Join(line).Span;
-
-    /// <summary>Counts the lines of the current batch, and advances the reader: the batch is consumed, the rest examined.</summary>
-    private void EndBatch()
-    {
-        Number++;
-        _linesBefore += _linesOfBatch ?? CountLineFeeds(Bytes);
-        _linesOfBatch = null;
-        Searched = _buffer.Length - Bytes.Length;
-        Used = Offset += Bytes.Length;
-        SequencePosition end = Bytes.End;
-        Bytes = default;
-
-        // The first byte over the maximum may be the CR of the line end.
-        if (Searched - 1 > MaxLength)
-        {
-            _buffer = _buffer.Slice(end);
-            throw TooLong();
-        }
-
-        _isEnded = _isLastBuffer;
-        _hasBuffer = false;
-        if (!_isEnded)
-        {
-            reader.AdvanceTo(end, _buffer.End);
-        }
-        else if (leaveOpen || !_buffer.IsEmpty)
-        {
-            // The reader of PipeReader.Create(ReadOnlySequence<byte>) refuses a position of an empty buffer. A reader that is completed
-            // next needs no AdvanceTo, so an empty buffer is skipped.
-            reader.AdvanceTo(end);
-        }
-    }
-
-    /// <summary>
-    /// The position after the last line feed of the buffer, of which the first <see cref="Searched"/> bytes hold none; its beginning if
-    /// there is none.
-    /// </summary>
-    private SequencePosition EndOfLastLine()
-    {
-        SequencePosition end = _buffer.Start;
-        SequencePosition segment = _buffer.GetPosition(Searched);
-        for (SequencePosition next = segment; _buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory); segment = next)
-        {
-            int index = memory.Span.LastIndexOf((byte)'\n');
-            end = index < 0 ? end : _buffer.GetPosition(index + 1, segment);
-        }
-
-        return end;
-    }
-
-    private static long CountLineFeeds(ReadOnlySequence<byte> bytes)
-    {
-        long count = 0;
-        foreach (ReadOnlyMemory<byte> memory in bytes)
-        {
-            count += memory.Span.Count((byte)'\n');
-        }
-
-        return count;
-    }
+    private FormatException TooLong(int index) => Fail(new LineTooLongException(_linesBefore + index + 1, MaxLength));
 }

@@ -1,50 +1,36 @@
 namespace Pipelines.File.Lines;
 
 /// <summary>Enumerates the lines of a pipe as text, in an encoding whose line feed is the byte 0x0A.</summary>
-internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding) : IAsyncEnumerable<string>, IAsyncEnumerator<string>
+internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding) : LineByLine<string>(batches)
 {
-    private readonly PipeReaderLines _lines = new(batches);
-    private bool _isStarted;
+    private readonly bool _isUtf8 = encoding is UTF8Encoding;
+    private bool _isAscii;
+    private string? _current;
+    private int _currentEnd;
 
-    public string Current { get; private set; } = string.Empty;
-
-    public IAsyncEnumerator<string> GetAsyncEnumerator(CancellationToken cancellationToken = default)
+    public override string Current
     {
-        _lines.GetAsyncEnumerator(cancellationToken);
-        _isStarted = batches.Offset > 0;
-        return this;
-    }
-
-    public ValueTask<bool> MoveNextAsync()
-    {
-        ValueTask<bool> move = _lines.MoveNextAsync();
-        return move.IsCompletedSuccessfully ? new ValueTask<bool>(move.Result && Decode()) : DecodeAsync(move);
-    }
-
-    public ValueTask DisposeAsync() => _lines.DisposeAsync();
-
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<bool> DecodeAsync(ValueTask<bool> move) => await move.ConfigureAwait(false) && Decode();
-
-    private bool Decode()
-    {
-        ReadOnlySpan<byte> line = _lines.Span;
-        if (!_isStarted)
+        get
         {
-            _isStarted = true;
-            ReadOnlySpan<byte> mark = ByteOrderMark.Of(encoding);
-            if (line.StartsWith(mark))
+            if (_current is null || _currentEnd != End)
             {
-                line = line[mark.Length..];
-                if (batches.Used == mark.Length)
-                {
-                    // The pipe holds only the byte-order mark, so it has no line.
-                    return false;
-                }
+                _current = Decode(Line);
+                _currentEnd = End;
             }
-        }
 
-        Current = encoding.GetString(line);
-        return true;
+            return _current;
+        }
     }
+
+    protected override int Begin(ReadOnlySpan<byte> batch, long offset)
+    {
+        _current = null;
+        _isAscii = _isUtf8 && Ascii.IsValid(batch);
+        ReadOnlySpan<byte> mark = offset == 0 ? ByteOrderMark.Of(encoding) : [];
+        return batch.StartsWith(mark) ? mark.Length : 0;
+    }
+
+    private string Decode(ReadOnlySpan<byte> line)
+        => _isAscii ? string.Create(line.Length, line, static (text, bytes) => Ascii.ToUtf16(bytes, text, out _))
+            : encoding.GetString(line);
 }

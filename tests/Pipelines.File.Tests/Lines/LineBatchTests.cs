@@ -160,6 +160,58 @@ public sealed class LineBatchTests : IDisposable
     }
 
     [Fact]
+    public async Task LineBatch_CountAndIndex_AreThoseOfTheLines()
+    {
+        PipeReader reader = PipeReader.Create(new ReadOnlySequence<byte>("a\r\n\nccc\n"u8.ToArray()));
+        await using IAsyncEnumerator<LineBatch> batches = reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        LineBatch batch = batches.Current;
+        Assert.Equal(3, batch.Count);
+        Assert.Equal(["ccc", "", "a"], [Text(2), Text(1), Text(0)]);
+        Assert.Equal(3, batch.Count);
+        Assert.Throws<ArgumentOutOfRangeException>(() => Text(3));
+        Assert.Throws<ArgumentOutOfRangeException>(() => Text(-1));
+        Assert.False(await batches.MoveNextAsync());
+        Assert.Throws<InvalidOperationException>(() => batch.Count);
+        Assert.Throws<InvalidOperationException>(() => Text(0));
+        Assert.Equal(0, default(LineBatch).Count);
+        Assert.Throws<ArgumentOutOfRangeException>(() => default(LineBatch)[0].Length);
+
+        string Text(int index) => Encoding.Latin1.GetString(batch[index]);
+    }
+
+    [Theory]
+    [InlineData(0, 2)]
+    [InlineData(1, 4)]
+    public async Task LineBatch_LineThatWasAskedForLast_IsWhereALeftReaderGoesOn(int index, int position)
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\nc\n"u8.ToArray()));
+        await foreach (LineBatch batch in reader.ReadLineBatchesAsync(leaveOpen: true, cancellationToken: _stop))
+        {
+            Assert.Equal(1, batch[index].Length);
+            break;
+        }
+
+        Assert.Equal(position, reader.Position);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_LineThatIsTooLongWithinASegment_EndsTheBatchBeforeIt()
+    {
+        PipeReader reader = PipeReader.Create(new ReadOnlySequence<byte>("a\nb\n1234567890\nc\n"u8.ToArray()));
+        await using IAsyncEnumerator<LineBatch> batches = reader.ReadLineBatchesAsync(maxLength: 5, cancellationToken: _stop)
+            .GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Equal(2, batches.Current.Count);
+        for (int i = 0; i < 2; i++)
+        {
+            LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () => await batches.MoveNextAsync());
+            Assert.Equal(3, e.LineNumber);
+        }
+    }
+
+    [Fact]
     public void ReadLineBatchesAsync_BadArgument_Throws()
     {
         Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLineBatchesAsync(cancellationToken: _stop));

@@ -11,7 +11,7 @@ internal static class LineWays
     /// <summary>Reads at most that many lines.</summary>
     internal delegate Task<List<string>> Way(PipeReader reader, int count, bool leaveOpen, int maxLength);
 
-    public static Way[] All { get; } = [LinesAsync, BatchesAsync, OffsetsAsync, TextAsync];
+    public static Way[] All { get; } = [LinesAsync, BatchesAsync, OffsetsAsync, IndexAsync, TextAsync];
 
     public static List<string> Split(string text)
     {
@@ -67,6 +67,27 @@ internal static class LineWays
             foreach (ReadOnlySpan<byte> line in batch)
             {
                 lines.Add(Encoding.Latin1.GetString(line));
+                if (lines.Count == count)
+                {
+                    return lines;
+                }
+            }
+        }
+
+        return lines;
+    }
+
+    /// <summary>The lines of a batch by their numbers; as many as it says.</summary>
+    public static async Task<List<string>> IndexAsync(
+        PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
+    {
+        List<string> lines = [];
+        await foreach (LineBatch batch in reader.ReadLineBatchesAsync(maxLength, leaveOpen, TestContext.Current.CancellationToken))
+        {
+            Assert.InRange(batch.Count, 1, int.MaxValue);
+            for (int i = 0; i < batch.Count; i++)
+            {
+                lines.Add(Encoding.Latin1.GetString(batch[i]));
                 if (lines.Count == count)
                 {
                     return lines;

@@ -1,0 +1,107 @@
+namespace Pipelines.File.Lines;
+
+/// <summary>Enumerates the lines of a pipe one by one.</summary>
+internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>, IAsyncEnumerator<T>
+{
+    /// <summary>After so many lines the token is looked at.</summary>
+    private const int LinesPerLook = 512;
+
+    // The ends of the lines of the batch, how many there are, and how many may be returned before the token is looked at again.
+    private int[] _ends = [];
+    private int _count;
+    private int _limit;
+    private int _next;
+
+    public abstract T Current { get; }
+
+    /// <summary>The batch that holds the current line.</summary>
+    protected ReadOnlyMemory<byte> Memory { get; private set; }
+
+    /// <summary>The array of the batch, and its index there; <see langword="null"/> if its memory is not a part of an array.</summary>
+    protected byte[]? Array { get; private set; }
+
+    protected int ArrayStart { get; private set; }
+
+    /// <summary>The index of the current line in the batch.</summary>
+    protected int Start { get; private set; }
+
+    /// <summary>The index of its line feed.</summary>
+    protected int End { get; private set; }
+
+    /// <summary>The current line without its line end.</summary>
+    protected ReadOnlySpan<byte> Line
+        => LineIndex.Line(Array is { } array ? new ReadOnlySpan<byte>(array, ArrayStart, Memory.Length) : Memory.Span, Start, End);
+
+    public IAsyncEnumerator<T> GetAsyncEnumerator(CancellationToken cancellationToken = default)
+    {
+        batches.GetAsyncEnumerator(cancellationToken);
+        return this;
+    }
+
+    public ValueTask<bool> MoveNextAsync()
+    {
+        int next = _next;
+        if (next >= _limit)
+        {
+            return MoveBeyondAsync();
+        }
+
+        Start = End + 1;
+        End = _ends[next];
+        _next = next + 1;
+        return new ValueTask<bool>(true);
+    }
+
+    public ValueTask DisposeAsync()
+    {
+        batches.Returned = _next;
+        return batches.DisposeAsync();
+    }
+
+    /// <summary>Begins a batch, and returns how many bytes at its beginning are not a part of its first line.</summary>
+    /// <param name="batch">The batch.</param>
+    /// <param name="offset">Its file offset.</param>
+    protected virtual int Begin(ReadOnlySpan<byte> batch, long offset) => 0;
+
+    private ValueTask<bool> MoveBeyondAsync()
+    {
+        if (_limit == _count)
+        {
+            return ReadAsync();
+        }
+
+        if (batches.CancellationToken.IsCancellationRequested)
+        {
+            return ValueTask.FromCanceled<bool>(batches.CancellationToken);
+        }
+
+        _limit = Math.Min(_count, _limit + LinesPerLook);
+        return MoveNextAsync();
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<bool> ReadAsync()
+    {
+        int start;
+        do
+        {
+            _next = _limit = _count = 0;
+            if (!await batches.MoveNextAsync().ConfigureAwait(false))
+            {
+                return false;
+            }
+
+            Memory = batches.Bytes;
+            MemoryMarshal.TryGetArray(Memory, out ArraySegment<byte> array);
+            Array = array.Array;
+            ArrayStart = array.Offset;
+            start = Begin(Memory.Span, batches.Offset);
+        }
+        while (start == batches.Length);
+        _ends = batches.Ends;
+        _count = batches.Count;
+        _limit = Math.Min(_count, LinesPerLook);
+        End = start - 1;
+        return await MoveNextAsync().ConfigureAwait(false);
+    }
+}

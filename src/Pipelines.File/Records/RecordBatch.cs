@@ -1,0 +1,107 @@
+using Pipelines.File.Records;
+
+namespace Pipelines.File;
+
+/// <summary>
+/// Records of one read: <c>foreach (T record in batch)</c>. Each is parsed when the loop comes to it; the loop neither waits nor allocates.
+/// <b>A batch, and memory that its records refer to, are valid until the next step of the loop that returned the batch.</b>
+/// </summary>
+/// <typeparam name="T">The type of a record.</typeparam>
+[SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
+    Justification = "There is one at a time: nobody compares it.")]
+public readonly struct RecordBatch<T>
+    where T : allows ref struct
+{
+    private readonly RecordBatches<T>? _batches;
+    private readonly int _number;
+
+    internal RecordBatch(RecordBatches<T> batches, int number)
+    {
+        _batches = batches;
+        _number = number;
+    }
+
+    /// <summary>Enumerates the records. You may do this several times; each time they are parsed again.</summary>
+    /// <exception cref="InvalidOperationException">
+    /// The loop that returned the batch has continued, so the bytes are not valid any more.
+    /// </exception>
+    public Enumerator GetEnumerator() => _batches is null || _batches.Number == _number ? new Enumerator(_batches)
+        : throw new InvalidOperationException("A batch of records is valid until the next step of the loop that returned it.");
+
+    /// <summary>
+    /// Enumerates the records with their file offsets: <c>foreach (LocatedRecord&lt;T&gt; record in batch.WithOffsets())</c>.
+    /// </summary>
+    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
+    public OffsetEnumerator WithOffsets() => new(GetEnumerator(), _batches?.Offset ?? 0);
+
+    /// <summary>Enumerates the records of a batch.</summary>
+    [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
+        Justification = "A ref struct cannot be compared as an object.")]
+    public ref struct Enumerator
+    {
+        private readonly RecordBatches<T>? _batches;
+        private readonly ReadOnlySpan<byte> _bytes;
+        private int _used;
+
+        internal Enumerator(RecordBatches<T>? batches)
+        {
+            if (batches is not null)
+            {
+                _batches = batches;
+                _bytes = batches.Bytes.Span;
+                batches.Returned = 0;
+            }
+        }
+
+        /// <summary>The current record.</summary>
+        public T Current { readonly get; private set; } = default!;
+
+        /// <summary>How many bytes of the batch belong to the current record and those before it.</summary>
+        internal readonly int Used => _used;
+
+        /// <summary>Moves to the next record. What the parser throws, it throws.</summary>
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        public bool MoveNext()
+        {
+            // An invalid record ends the batch, and the next step of the outer loop throws.
+            if (_used >= _bytes.Length || !_batches!.TryTake(_bytes[_used..], out int consumed, out T record))
+            {
+                return false;
+            }
+
+            Current = record;
+            _batches.Returned = _used += consumed;
+            return true;
+        }
+    }
+
+    /// <summary>Enumerates the records of a batch with their file offsets.</summary>
+    [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
+        Justification = "A ref struct cannot be compared as an object.")]
+    public ref struct OffsetEnumerator
+    {
+        private readonly long _batchOffset;
+        private Enumerator _records;
+        private long _offset;
+
+        internal OffsetEnumerator(Enumerator records, long offset)
+        {
+            _records = records;
+            _batchOffset = offset;
+        }
+
+        /// <summary>The current record and its offsets.</summary>
+        public readonly LocatedRecord<T> Current
+            => new() { Record = _records.Current, Offset = _offset, EndOffset = _batchOffset + _records.Used };
+
+        /// <summary>Returns itself, for <c>foreach</c>.</summary>
+        public readonly OffsetEnumerator GetEnumerator() => this;
+
+        /// <inheritdoc cref="Enumerator.MoveNext"/>
+        public bool MoveNext()
+        {
+            _offset = _batchOffset + _records.Used;
+            return _records.MoveNext();
+        }
+    }
+}

@@ -1,0 +1,436 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using System.Text;
+using FilePipelinesChild;
+using FsCheck;
+using FsCheck.Fluent;
+using Pipelines.File;
+using Pipelines.File.Testing;
+
+namespace FilePipelinesTests;
+
+/// <summary>Records of a format of one's own, and what is said of bytes that are none.</summary>
+public sealed class ReadRecordBatchesTests : IDisposable
+{
+    /// <summary>A record is the length of its text, a byte; the text; and the sum of its bytes.</summary>
+    private const int MaxText = 200;
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    private enum Leaving
+    {
+        AtTheEnd,
+        WithinABatch,
+        BeforeABatch,
+    }
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_BytesCutAnywhere_GivesEveryRecord()
+    {
+        string[] texts = [.. Enumerable.Range(0, 200).Select(i => $"name {i}")];
+        byte[] bytes = Records(texts);
+        foreach (TestPipeReader reader in (TestPipeReader[])
+        [
+            new(bytes), new(bytes) { SegmentSize = 1 }, new(bytes) { PieceSize = 1 },
+            new(bytes) { PieceSize = 3, SegmentSize = 2, IsLate = true },
+        ])
+        {
+            Assert.Equal(texts, await TextsAsync(reader));
+            Assert.True(reader.IsCompleted);
+            Assert.Equal(bytes.Length, reader.Consumed);
+        }
+    }
+
+    [Fact]
+    public void ReadRecordBatchesAsync_AnyRecordsCutAnywhere_GivesThemAndTheirOffsets()
+        => Prop.ForAll(
+            Gen.ListOf(Gen.Choose(0, MaxText)).ToArbitrary(), Gen.Choose(1, 700).ToArbitrary(), Gen.Choose(0, 2).ToArbitrary(),
+            (lengths, size, leaving) => CheckAsync([.. lengths], size, (Leaving)leaving).GetAwaiter().GetResult())
+            .Check(Config.QuickThrowOnFailure.WithMaxTest(200).WithEndSize(60));
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ParserThatWantsToSeeTheNextRecord_GivesEveryRecord()
+    {
+        // It looks at two bytes behind the record, unless the pipe ends there: so it is asked for less than it has seen.
+        byte[] bytes = [.. Records([.. Enumerable.Repeat("ab", 100)]), 0, 0];
+        for (int size = 1; size < 20; size++)
+        {
+            int count = 0;
+            TestPipeReader reader = new(bytes) { SegmentSize = size };
+            await foreach (RecordBatch<int> batch in reader.ReadRecordBatchesAsync<int>(
+                (ReadOnlySpan<byte> rest, out int consumed, out int record) =>
+                {
+                    consumed = 4;
+                    record = 1;
+                    return rest.Length < 6 ? OperationStatus.NeedMoreData : OperationStatus.Done;
+                },
+                continueAt: e => e.IsCutOff ? long.MaxValue : null,
+                cancellationToken: _stop))
+            {
+                foreach (int record in batch)
+                {
+                    count += record;
+                }
+            }
+
+            Assert.Equal(100, count);
+        }
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_RefStruct_RefersToTheBytes()
+    {
+        ReadOnlySequence<byte> bytes = new(Records("one", "two"));
+        List<string> texts = [];
+        await foreach (RecordBatch<TextRecord> batch
+            in PipeReader.Create(bytes).ReadRecordBatchesAsync<TextRecord>(TryTakeSpan, cancellationToken: _stop))
+        {
+            foreach (TextRecord record in batch)
+            {
+                Assert.True(record.Text.Overlaps(bytes.FirstSpan));
+                texts.Add(Encoding.ASCII.GetString(record.Text));
+            }
+        }
+
+        Assert.Equal(["one", "two"], texts);
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_Batch_IsValidUntilTheNextStep()
+    {
+        Pipe pipe = new();
+        await pipe.Writer.WriteAsync(Records("a", "b"), _stop);
+        await using IAsyncEnumerator<RecordBatch<string>> batches = pipe.Reader
+            .ReadRecordBatchesAsync<string>(TryTake, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        RecordBatch<string> first = batches.Current;
+        Assert.Equal(["a", "b"], TextsOf(first));
+        Assert.Equal(["a", "b"], TextsOf(first));
+        await pipe.Writer.WriteAsync(Records("c"), _stop);
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Equal(["c"], TextsOf(batches.Current));
+        Assert.Throws<InvalidOperationException>(() => TextsOf(first));
+        await batches.DisposeAsync();
+        Assert.Empty(TextsOf(default));
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_DamagedLength_SaysWhereInTheFileAndReadsNoFurther()
+    {
+        byte[] good = Records([.. Enumerable.Repeat("text", 100)]);
+        string path = _folder.File("f", [.. "before"u8, .. good, 255, .. Pattern.Bytes(5_000_000)]);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Offset = 6 });
+        List<string> texts = [];
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(() => TextsAsync(reader, texts, leaveOpen: true));
+        Assert.Equal((100, 6 + good.Length, false), (texts.Count, error.Offset, error.IsCutOff));
+        Assert.Contains($"byte {6 + good.Length} is invalid", error.Message, StringComparison.Ordinal);
+
+        // The reader goes on with the record that is none.
+        Assert.Equal(error.Offset, reader.Position);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_DamagedRecords_AreLeftOutWhereTheCallerSaysSo()
+    {
+        byte[] damaged = Records("two");
+        damaged[1]++;
+        byte[] bytes = [.. Records("one"), .. damaged, 255, 255, .. Records("three"), .. Records("torn")[..^1]];
+        long first = Records("one").Length;
+        long second = first + damaged.Length;
+        long torn = second + 2 + Records("three").Length;
+        foreach (int size in Enumerable.Range(1, bytes.Length))
+        {
+            foreach (bool isLate in new[] { false, true })
+            {
+                List<long> offsets = [];
+                List<string> texts = [];
+                TestPipeReader reader = new(bytes) { SegmentSize = size, PieceSize = isLate ? 2 : bytes.Length, IsLate = isLate };
+                await TextsAsync(reader, texts, continueAt: e =>
+                {
+                    offsets.Add(e.Offset);
+                    Assert.Equal(e.Offset == torn, e.IsCutOff);
+                    return e.IsCutOff ? long.MaxValue : e.Offset == first ? second : e.Offset + 1;
+                });
+                Assert.Equal(["one", "three"], texts);
+                Assert.Equal([first, second, second + 1, torn], offsets);
+                Assert.True(reader.IsCompleted);
+            }
+        }
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ContinueFarBehind_SkipsReads()
+    {
+        byte[] bytes = [255, .. new byte[100_000], .. Records("found")];
+        foreach (int size in new[] { 1000, 70_000 })
+        {
+            List<string> texts = [];
+            FilePipeReader reader = FilePipeReader.Create(_folder.File("f", bytes), new() { BufferSize = size });
+            await TextsAsync(reader, texts, continueAt: _ => 100_001);
+            Assert.Equal(["found"], texts);
+        }
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ContinueAtTheSameOffset_Throws()
+    {
+        TestPipeReader reader = new((byte[])[255, 255]);
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(() => TextsAsync(reader, [], continueAt: e => e.Offset));
+        Assert.True(reader.IsCompleted);
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_EndWithinARecord_IsCutOff()
+    {
+        byte[] bytes = Records("a", "b", "c");
+        TestPipeReader reader = new(bytes.AsMemory(0, bytes.Length - 1)) { IsLate = true };
+        List<string> texts = [];
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(() => TextsAsync(reader, texts));
+        Assert.True(error.IsCutOff);
+        Assert.Equal((2, Records("a", "b").Length), (texts.Count, error.Offset));
+        Assert.True(reader.IsCompleted);
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ParserThatAlwaysWantsMore_HoldsNoMoreThanMaxLengthAndOneRead()
+    {
+        TestPipeReader reader = new(Pattern.Bytes(1_000_000)) { PieceSize = 1000 };
+        long most = 0;
+        await using IAsyncEnumerator<RecordBatch<int>> batches = reader.ReadRecordBatchesAsync(
+            (ReadOnlySpan<byte> bytes, out int consumed, out int record) =>
+            {
+                consumed = record = 0;
+                most = Math.Max(most, bytes.Length);
+                return OperationStatus.NeedMoreData;
+            },
+            maxLength: 10_000,
+            cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        for (int i = 0; i < 2; i++)
+        {
+            InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(async () => await batches.MoveNextAsync());
+            Assert.Equal((11_000, 0, false), (most, error.Offset, error.IsCutOff));
+            Assert.Contains("10000", error.Message, StringComparison.Ordinal);
+        }
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(1000)]
+    public async Task ReadRecordBatchesAsync_RecordLongerThanMaxLength_IsRefusedHoweverItComes(int pieceSize)
+    {
+        byte[] bytes = Records("a", "longer", "b");
+        List<string> texts = [];
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(
+            () => TextsAsync(new TestPipeReader(bytes) { PieceSize = pieceSize }, texts, maxLength: 7));
+        Assert.Equal((1, Records("a").Length, false), (texts.Count, error.Offset, error.IsCutOff));
+        Assert.Contains("longer", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ReaderCompletedWithinTheLoop_Ends()
+    {
+        TestPipeReader reader = new(Records("a", "b"));
+        await foreach (RecordBatch<string> batch in reader.ReadRecordBatchesAsync<string>(TryTake, cancellationToken: _stop))
+        {
+            await reader.CompleteAsync();
+            break;
+        }
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_CanceledOrFailingRead_Throws()
+    {
+        byte[] bytes = Records([.. Enumerable.Repeat("text", 10)]);
+        await Assert.ThrowsAsync<IOException>(() => TextsAsync(new TestPipeReader(bytes) { FailsAt = 30, PieceSize = 10 }));
+        TestPipeReader canceled = new(bytes);
+        canceled.CancelPendingRead();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => TextsAsync(canceled));
+        Assert.True(canceled.IsCompleted);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(-1)]
+    [InlineData(11)]
+    public async Task ReadRecordBatchesAsync_ParserThatConsumesWhatIsNotThere_Throws(int taken)
+    {
+        TestPipeReader reader = new(new byte[10]);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () =>
+        {
+            await foreach (RecordBatch<int> batch in reader.ReadRecordBatchesAsync(
+                (ReadOnlySpan<byte> _, out int consumed, out int record) =>
+                {
+                    consumed = record = taken;
+                    return OperationStatus.Done;
+                },
+                cancellationToken: _stop))
+            {
+                Assert.Fail("There is no record.");
+            }
+        });
+        Assert.True(reader.IsCompleted);
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => reader.ReadRecordBatchesAsync<string>(TryTake, maxLength: 0, cancellationToken: _stop));
+        Assert.Throws<ArgumentNullException>(() => reader.ReadRecordBatchesAsync<int>(null!, cancellationToken: _stop));
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ParserThatChangesItsMind_Throws()
+    {
+        int calls = 0;
+        await Assert.ThrowsAsync<InvalidOperationException>(async () =>
+        {
+            await foreach (RecordBatch<int> batch in new TestPipeReader(new byte[10]).ReadRecordBatchesAsync(
+                (ReadOnlySpan<byte> _, out int consumed, out int record) =>
+                {
+                    consumed = record = 1;
+                    return calls++ == 0 ? OperationStatus.Done : OperationStatus.NeedMoreData;
+                },
+                cancellationToken: _stop))
+            {
+                foreach (int record in batch)
+                {
+                    Assert.Fail("The parser says that it is incomplete.");
+                }
+            }
+        });
+    }
+
+    [Fact]
+    public void ReadRecordBatchesAsync_WithoutWaiting_AllocatesNothingForARecord()
+    {
+        string path = _folder.File("f", Records([.. Enumerable.Repeat("0123456789", 100_000)]));
+        long allocated = Warm.Least(enough: 5_000, () =>
+        {
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            ValueTask<int> count = CountAsync(path);
+            Assert.Equal(100_000, count.IsCompleted ? count.GetAwaiter().GetResult() : count.AsTask().GetAwaiter().GetResult());
+            return GC.GetAllocatedBytesForCurrentThread() - before;
+        });
+        Assert.InRange(allocated, 0, 5_000);
+
+        static async ValueTask<int> CountAsync(string path)
+        {
+            int records = 0;
+            await foreach (RecordBatch<TextRecord> batch in FilePipeReader.Create(path)
+                .ReadRecordBatchesAsync<TextRecord>(TryTakeSpan, cancellationToken: TestContext.Current.CancellationToken))
+            {
+                foreach (TextRecord record in batch)
+                {
+                    records++;
+                }
+            }
+
+            return records;
+        }
+    }
+
+    private static byte[] Records(params string[] texts)
+        => [.. texts.SelectMany(text => (byte[])[(byte)text.Length, .. Encoding.ASCII.GetBytes(text), (byte)text.Sum(one => one)])];
+
+    private static OperationStatus TryTakeSpan(ReadOnlySpan<byte> bytes, out int consumed, out TextRecord record)
+    {
+        record = default;
+        consumed = bytes.Length == 0 ? 0 : bytes[0] + 2;
+        if (bytes.Length == 0 || (bytes[0] <= MaxText && bytes.Length < consumed))
+        {
+            return OperationStatus.NeedMoreData;
+        }
+
+        if (bytes[0] > MaxText)
+        {
+            return OperationStatus.InvalidData;
+        }
+
+        int sum = 0;
+        foreach (byte one in bytes[1..(consumed - 1)])
+        {
+            sum += one;
+        }
+
+        record = new() { Text = bytes[1..(consumed - 1)] };
+        return bytes[consumed - 1] == (byte)sum ? OperationStatus.Done : OperationStatus.InvalidData;
+    }
+
+    private static OperationStatus TryTake(ReadOnlySpan<byte> bytes, out int consumed, out string record)
+    {
+        OperationStatus status = TryTakeSpan(bytes, out consumed, out TextRecord text);
+        record = Encoding.ASCII.GetString(text.Text);
+        return status;
+    }
+
+    private static List<string> TextsOf(RecordBatch<string> batch)
+    {
+        List<string> texts = [];
+        foreach (string text in batch)
+        {
+            texts.Add(text);
+        }
+
+        return texts;
+    }
+
+    private async Task<List<string>> TextsAsync(PipeReader reader, List<string>? texts = null, int maxLength = 1000,
+        bool leaveOpen = false, Func<InvalidRecordException, long?>? continueAt = null)
+    {
+        texts ??= [];
+        await foreach (RecordBatch<string> batch
+            in reader.ReadRecordBatchesAsync<string>(TryTake, maxLength, leaveOpen, continueAt, _stop))
+        {
+            texts.AddRange(TextsOf(batch));
+        }
+
+        return texts;
+    }
+
+    /// <summary>Reads some records, leaves the reader, and reads the rest.</summary>
+    private async Task CheckAsync(int[] lengths, int size, Leaving leaving)
+    {
+        string[] texts = [.. lengths.Select((length, i) => new string((char)('a' + (i % 26)), length))];
+        string path = _folder.File("f", [0, 0, .. Records(texts)]);
+        foreach (PipeReader reader in (PipeReader[])
+        [
+            FilePipeReader.Create(path, new() { Offset = 2, BufferSize = size, Pool = new CheckedPool() }),
+            new TestPipeReader(Records(texts)) { SegmentSize = size, PieceSize = size + 1 },
+        ])
+        {
+            long offset = reader is FilePipeReader ? 2 : 0;
+            List<string> given = [];
+            await foreach (RecordBatch<string> batch in reader.ReadRecordBatchesAsync<string>(TryTake, 1000, leaveOpen: true, null, _stop))
+            {
+                if (leaving == Leaving.BeforeABatch && given.Count > lengths.Length / 3)
+                {
+                    break;
+                }
+
+                foreach (LocatedRecord<string> record in batch.WithOffsets())
+                {
+                    Assert.Equal((offset, offset + record.Record.Length + 2), (record.Offset, record.EndOffset));
+                    offset = record.EndOffset;
+                    given.Add(record.Record);
+                    if (leaving == Leaving.WithinABatch && given.Count == lengths.Length / 2)
+                    {
+                        break;
+                    }
+                }
+
+                if (leaving == Leaving.WithinABatch && given.Count >= lengths.Length / 2)
+                {
+                    break;
+                }
+            }
+
+            await TextsAsync(reader, given);
+            Assert.Equal(texts, given);
+        }
+    }
+
+    private readonly ref struct TextRecord
+    {
+        public ReadOnlySpan<byte> Text { get; init; }
+    }
+}
