@@ -10,11 +10,14 @@ public sealed class LineIndexTests
 {
     [Fact]
     public void Write_AnyLengthsOfLines_FindsEveryLineFeed()
-        => Prop.ForAll(Gen.ListOf(Gen.Frequency((3, Gen.Choose(0, 3)), (3, Gen.Choose(0, 40)), (1, Gen.Choose(0, 300)))).ToArbitrary(), lengths =>
+    {
+        Gen<int> lengths = Gen.Frequency((3, Gen.Choose(0, 3)), (3, Gen.Choose(0, 40)), (1, Gen.Choose(0, 300)));
+        Prop.ForAll(Gen.ListOf(lengths).ToArbitrary(), list =>
         {
-            byte[] bytes = Encoding.ASCII.GetBytes(string.Concat(lengths.Select(length => new string('a', length) + "\n")) + "end");
+            byte[] bytes = Encoding.ASCII.GetBytes(string.Concat(list.Select(length => new string('a', length) + "\n")) + "end");
             Assert.Equal(NaiveEnds(bytes), Ends(bytes));
         }).Check(Config.QuickThrowOnFailure.WithMaxTest(500).WithEndSize(200));
+    }
 
     [Theory]
     [InlineData(0)]
