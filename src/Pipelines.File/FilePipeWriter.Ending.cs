@@ -126,7 +126,7 @@ public sealed partial class FilePipeWriter
             }
 
             // Before the check for a running call: a call that begins later takes nothing.
-            _loop.CompleteLocked();
+            _queue.Complete();
             bool isUnderWay = _calls.IsAnyUnderWay();
             if (exception is null && _file.IsUnfinished && isUnderWay)
             {

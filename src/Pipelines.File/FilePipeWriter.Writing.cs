@@ -22,21 +22,14 @@ public sealed partial class FilePipeWriter
     /// directly if the file can seek, so the call completes when the bytes are written, whatever the guarantee.
     /// </summary>
     /// <remarks>
-    /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. A source of up to 1 MiB, or up
-    /// to <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> if that is less, is kept whole. Of a larger source, the call keeps the
-    /// bytes that are written when the running system call ends, and as many of the following bytes as that threshold allows; these are not
-    /// flushed. <see cref="Position"/> and <see cref="UnflushedBytes"/> tell how many bytes these are.
+    /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. Fewer than 256 KiB are kept whole.
+    /// A longer call waits for the system call that has its memory, and keeps the bytes that are written by then. <see cref="Position"/>
+    /// tells how many these are. Where the memory is copied, because the file cannot seek, it keeps the bytes that were copied.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>
     /// <param name="cancellationToken">Ends the wait; the remarks say which bytes are written then.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
-        => WriteAsync(new ReadOnlySequence<byte>(source), cancellationToken);
-
-    /// <inheritdoc cref="WriteAsync(ReadOnlyMemory{byte}, CancellationToken)"/>
-    /// <param name="source">The bytes: one segment, or several that are arrays of the library's own pool.</param>
-    /// <param name="cancellationToken">Ends the wait.</param>
-    internal ValueTask<FlushResult> WriteAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
     {
         _calls.Enter();
         if (source.Length >= MinBorrowedWrite && _file.Opened is { CanSeek: true, EndsWrites: true })
@@ -51,7 +44,7 @@ public sealed partial class FilePipeWriter
 
         try
         {
-            Copy(source);
+            Copy(source.Span);
             return FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: !source.IsEmpty);
         }
         finally
@@ -106,26 +99,16 @@ public sealed partial class FilePipeWriter
 
     /// <summary>Writes the caller's memory without copying it. The call counts as running until the memory is the caller's again.</summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> WriteBorrowedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
+    private async ValueTask<FlushResult> WriteBorrowedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
         ValueTask<FlushResult> last;
         try
         {
-            long start = Taken;
-            try
+            using MemoryHandle pin = source.Pin();
+            FlushResult result = await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false);
+            if (result.IsCanceled)
             {
-                using MemoryHandle pin = source.IsSingleSegment ? source.First.Pin() : default;
-                FlushResult result = await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false);
-                if (result.IsCanceled)
-                {
-                    Keep(source.Slice(Taken - start));
-                    return result;
-                }
-            }
-            catch (OperationCanceledException) when (!IsCompleted)
-            {
-                Keep(source.Slice(Taken - start));
-                throw;
+                return result;
             }
 
             last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
@@ -142,7 +125,7 @@ public sealed partial class FilePipeWriter
     /// Has the queue borrow the caller's memory. Completes when the queue does not use it any more: it was written or revoked, or the
     /// writer has failed or was aborted.
     /// </summary>
-    private ValueTask<FlushResult> BorrowAsync(ReadOnlySequence<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
+    private ValueTask<FlushResult> BorrowAsync(ReadOnlyMemory<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> wait;
         bool runs;
@@ -170,14 +153,14 @@ public sealed partial class FilePipeWriter
     /// never end: they do not borrow memory. The call counts as running until the last byte is taken.
     /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> WritePacedAsync(ReadOnlySequence<byte> source, CancellationToken cancellationToken)
+    private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
         ValueTask<FlushResult> last;
         try
         {
-            for (; source.Length > MaxUnpacedWrite; source = source.Slice(MaxUnpacedWrite))
+            for (; source.Length > MaxUnpacedWrite; source = source[MaxUnpacedWrite..])
             {
-                Copy(source.Slice(0, MaxUnpacedWrite));
+                Copy(source.Span[..MaxUnpacedWrite]);
                 FlushResult result = await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
@@ -185,7 +168,7 @@ public sealed partial class FilePipeWriter
                 }
             }
 
-            Copy(source);
+            Copy(source.Span);
             last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
         }
         finally
@@ -196,30 +179,20 @@ public sealed partial class FilePipeWriter
         return await last.ConfigureAwait(false);
     }
 
-    /// <summary>
-    /// After a cancellation: copies as many of the remaining bytes as <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows.
-    /// </summary>
-    private void Keep(ReadOnlySequence<byte> rest)
-        => Copy(rest.Slice(0, Math.Min(rest.Length, Math.Max(0, _options.PauseWriterThreshold - UnflushedBytes))));
-
-    private void Copy(ReadOnlySequence<byte> source)
+    private void Copy(ReadOnlySpan<byte> left)
     {
-        foreach (ReadOnlyMemory<byte> memory in source)
+        while (left.Length > 0)
         {
-            ReadOnlySpan<byte> left = memory.Span;
-            while (left.Length > 0)
+            Span<byte> room = GetRoom(0).Span;
+            int length = Math.Min(room.Length, left.Length);
+            left[..length].CopyTo(room);
+            if (!AdvanceRoom(length))
             {
-                Span<byte> room = GetRoom(0).Span;
-                int length = Math.Min(room.Length, left.Length);
-                left[..length].CopyTo(room);
-                if (!AdvanceRoom(length))
-                {
-                    // The writer was completed and these bytes are lost. The flush that ends the write would not report it.
-                    ThrowIfCompleted();
-                }
-
-                left = left[length..];
+                // The writer was completed and these bytes are lost. The flush that ends the write would not report it.
+                ThrowIfCompleted();
             }
+
+            left = left[length..];
         }
     }
 }

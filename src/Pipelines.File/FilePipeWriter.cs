@@ -94,10 +94,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     internal OpenedFile OpenedFile => _file.Opened;
 
-    /// <summary>The number of bytes that were advanced over. It changes only within the calls of the writer's caller.</summary>
-    internal long Taken => _queue.Advanced;
-
-    private bool IsCompleted => _loop.IsCompleted;
+    private bool IsCompleted => _queue.IsCompleted;
 
     /// <summary>Returns memory for the next bytes. Write into it, and then call <see cref="Advance"/>.</summary>
     /// <inheritdoc/>
@@ -305,7 +302,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             : default;
 
     private Memory<byte> GetRoom(int sizeHint)
-        => _queue.TryGetRoom(sizeHint, in _loop.IsCompletedField, out Memory<byte> room) ? room : MakeRoom(sizeHint);
+        => _queue.TryGetRoom(sizeHint, out Memory<byte> room) ? room : MakeRoom(sizeHint);
 
     /// <summary>
     /// Advances over bytes. Returns <see langword="false"/> if Complete or Abort, called by another thread, has released the memory.

@@ -319,8 +319,8 @@ internal abstract partial class ReplacementFile
                 answer = _calls.Allocate(handle, size);
             }
 
-            // As in the runtime: only a lack of space is an error. Everything else means that the file system cannot preallocate.
-            ThrowIfFailed(answer is -Libc.ENOSPC or -Libc.EFBIG ? answer : 0);
+            // Everything else means that the file system cannot preallocate.
+            ThrowIfFailed(Libc.IsNoRoom((int)-answer) ? answer : 0);
         }
 
         private void ThrowIfFailed(long answer)

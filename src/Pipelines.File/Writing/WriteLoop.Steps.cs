@@ -21,9 +21,6 @@ internal sealed partial class WriteLoop
     // the other maximum.
     private static readonly long s_maxGatherTicks = Stopwatch.Frequency / 10_000;
 
-    // The step that is running, or the last one that ran. None after a canceled step, and while the loop sleeps.
-    private Step _step;
-
     // Whether the folder has still to be synced, without which the name of a new file may be lost. Done once, after the file's first sync.
     private bool _isFolderUnsynced = file.Opened.IsNew;
 
@@ -38,14 +35,13 @@ internal sealed partial class WriteLoop
 
     private enum Step
     {
-        None,
+        Sleep,
         Write,
         Trim,
         Sync,
         SyncFolder,
         TakeName,
         Close,
-        Closed,
     }
 
     private bool IsDurable => options.FlushGuarantee == FlushGuarantee.Durable;
@@ -54,32 +50,40 @@ internal sealed partial class WriteLoop
 
     private bool IsAllWritten => queue.Written == queue.Flushed;
 
-    // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second one go
-    // first: others that keep writing must not delay it forever.
-    private bool Writes => !IsAllWritten && !flushes.WantsSync(_writtenBefore);
+    private bool IsWhole => IsCompleted && IsAllWritten && !_isGivenUp;
 
-    private bool Syncs => Synced < queue.Written
-        && (flushes.WantsSync(queue.Written) || (IsDurable && HasAll && !(_isGivenUp && file.IsUnfinished)));
+    // What is to be done next.
+    private Step NextStepLocked
+    {
+        get
+        {
+            if (!GoesOn)
+            {
+                return IsCompleted ? Step.Close : Step.Sleep;
+            }
 
-    private bool HasAll => IsCompleted && IsAllWritten;
+            // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second one
+            // go first: others that keep writing must not delay it for ever.
+            if (!IsAllWritten && !flushes.WantsSync(_writtenBefore))
+            {
+                return Step.Write;
+            }
 
-    private bool IsWhole => HasAll && !_isGivenUp;
+            // Before the sync, which covers the length, too.
+            if (IsWhole && (IsDurable || file.IsUnfinished) && file.HasPreallocatedRest(queue.Written))
+            {
+                return Step.Trim;
+            }
 
-    // The first step that is due. The order keeps the file valid after a power failure. The folder is synced right after the file's first
-    // sync, before more is written.
-    private Step NextStep
-        => GoesOn && _step == Step.Sync && _isFolderUnsynced ? Step.SyncFolder
-            : GoesOn && Writes ? Step.Write
-            : GoesOn && IsWhole && (IsDurable || file.IsUnfinished) && file.HasPreallocatedRest(queue.Written) ? Step.Trim
-            : GoesOn && Syncs ? Step.Sync
-            : GoesOn && IsWhole && file.IsUnfinished && _step != Step.TakeName ? Step.TakeName
-            : IsCompleted ? Step.Close
-            : Step.None;
+            bool isLast = IsCompleted && IsAllWritten && IsDurable && !(_isGivenUp && file.IsUnfinished);
+            return Synced < queue.Written && (isLast || flushes.WantsSync(queue.Written)) ? Step.Sync
+                : IsCompleted ? Step.Close : Step.Sleep;
+        }
+    }
 
     /// <summary>
-    /// The loop. Its order keeps the file valid after a power failure: the bytes, the length, a sync that covers both, the folder of a new
-    /// file, the name. <see cref="NextStep"/> chooses each step anew, because at any moment more bytes may come or the writer may be
-    /// completed.
+    /// Writes all, then syncs what waits for a sync, and sleeps. When the writer is completed: trims, syncs, gives the file its name, and
+    /// closes it. The order keeps the file valid after a power failure: the bytes, the length, a sync that covers both, the name.
     /// </summary>
     protected override async Task RunAsync()
     {
@@ -93,15 +97,30 @@ internal sealed partial class WriteLoop
             request.ResumesOnPool = options.Pool is not null;
             while (Begin(request) is var step and not Step.Close)
             {
-                if (step == Step.None)
+                if (step == Step.Sleep)
                 {
                     await SleepAsync();
+                    continue;
                 }
-                else
+
+                await PerformAsync(request).WithoutBox();
+                End(step, request);
+
+                // Once, right after the first sync of a new file, and before more is written.
+                if (step == Step.Sync && TryBeginFolder(request))
                 {
                     await PerformAsync(request).WithoutBox();
-                    End(step, request);
+                    End(Step.SyncFolder, request);
                 }
+            }
+
+            // From here on Abort is too late.
+            if (GoesOn && IsWhole && file.IsUnfinished)
+            {
+                Debug.Assert(!IsDurable || Synced == queue.Written);
+                request.BeginStep(file.TakeName);
+                await PerformAsync(request).WithoutBox();
+                End(Step.TakeName, request);
             }
 
             if (_callsHere != CallsHere.All && file.MayWaitToClose(queue.Written))
@@ -124,19 +143,17 @@ internal sealed partial class WriteLoop
         Close(request);
     }
 
-    /// <summary>
-    /// Sets the request up for the next step, and returns it. <see cref="Step.None"/>: no step is due, and the loop sleeps.
-    /// </summary>
+    /// <summary>Sets the request up for the next step, and returns it. <see cref="Step.Sleep"/>: nothing is to be done.</summary>
     private Step Begin(FileRequest request)
     {
         lock (this)
         {
-            Step step = NextStep;
-            _isRunning = step != Step.None;
-            _step = step;
+            Step step = NextStepLocked;
+            _isRunning = step != Step.Sleep;
             switch (step)
             {
                 case Step.Write:
+                    Debug.Assert(queue.Written < queue.Flushed && !_isClosing);
                     _writtenBefore = queue.Written;
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
 
@@ -146,21 +163,22 @@ internal sealed partial class WriteLoop
                         || !(file.WritesToMemory || (OperatingSystem.IsWindows() && file.Opened.CanSeek));
                     request.IsAwaited = _borrowWait is not null || flushes.Count > 0;
                     queue.BeginWriteLocked(request);
+                    Debug.Assert(request.Length > 0 && request.Length <= queue.Flushed - queue.Written);
                     FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;
                     break;
                 case Step.Trim:
+                    Debug.Assert(IsWhole);
                     request.BeginStep(() => file.Trim(queue.Written));
                     break;
                 case Step.Sync:
+                    Debug.Assert(Synced < queue.Written);
                     _syncBegan = Stopwatch.GetTimestamp();
                     request.Begin(FileRequestKind.Sync, offset: 0);
                     break;
-                case Step.SyncFolder:
-                    request.BeginStep(file.Opened.SyncFolder);
-                    break;
-                case Step.TakeName:
-                    request.BeginStep(file.TakeName);
+                case Step.Close:
+                    Debug.Assert(IsCompleted && (IsAllWritten || !GoesOn));
+                    _isClosing = true;
                     break;
             }
 
@@ -168,10 +186,22 @@ internal sealed partial class WriteLoop
         }
     }
 
+    private bool TryBeginFolder(FileRequest request)
+    {
+        lock (this)
+        {
+            bool isDue = GoesOn && _isFolderUnsynced && !request.IsCanceled;
+            if (isDue)
+            {
+                request.BeginStep(file.Opened.SyncFolder);
+            }
+
+            return isDue;
+        }
+    }
+
     private ValueTask PerformAsync(FileRequest request)
     {
-        // Pins borrowed memory of several segments, which are arrays of the library's own pool. Everything else is pinned already.
-        request.Pin();
         if ((_callsHere == CallsHere.All || (_callsHere == CallsHere.Writes && request.Kind == FileRequestKind.Write))
             && file.Opened.TryPerform(request, mayWait: true))
         {
@@ -201,11 +231,7 @@ internal sealed partial class WriteLoop
             {
                 FailLocked(request.Error);
             }
-            else if (request.IsCanceled)
-            {
-                _step = Step.None;
-            }
-            else
+            else if (!request.IsCanceled)
             {
                 OnDoneLocked(step, request);
             }
@@ -241,6 +267,7 @@ internal sealed partial class WriteLoop
                 // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
                 _isFolderUnsynced &= step == Step.Sync;
                 Synced = _isFolderUnsynced ? Synced : queue.Written;
+                Debug.Assert(Synced <= queue.Flushed);
                 break;
         }
     }
@@ -306,7 +333,7 @@ internal sealed partial class WriteLoop
         Exception? reason;
         lock (this)
         {
-            _step = Step.Close;
+            _isClosing = true;
             _request = null;
             left = TakeBorrowWaitLocked(flushes.TakeAll());
             freed = queue.ReleaseAllLocked(_keepsRoom);
@@ -334,7 +361,7 @@ internal sealed partial class WriteLoop
         lock (this)
         {
             FailLocked(error ?? poolError);
-            _step = Step.Closed;
+            _isClosed = true;
             EndReleaseLocked();
         }
     }

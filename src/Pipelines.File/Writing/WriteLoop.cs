@@ -36,13 +36,12 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     private bool _isGivenUp;
     private bool _keepsRoom = true;
 
-    private bool _isCompleted;
+    // Everything is written or given up, and only the name and the closing follow; then file and memory are released.
+    private bool _isClosing;
+    private bool _isClosed;
 
-    /// <summary>Whether the writer is completed, and takes no more bytes. Any thread may read it.</summary>
-    internal bool IsCompleted => Volatile.Read(ref _isCompleted);
-
-    /// <inheritdoc cref="IsCompleted"/>
-    internal ref readonly bool IsCompletedField => ref _isCompleted;
+    /// <inheritdoc cref="WriteQueue.IsCompleted"/>
+    internal bool IsCompleted => queue.IsCompleted;
 
     /// <summary>The first error: nothing is written after it.</summary>
     internal Exception? Error { get; private set; }
@@ -57,10 +56,10 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
     /// <summary>Whether the file is closed or about to be, so that no flush may begin to wait.</summary>
-    internal bool HasEndedLocked => _step >= Step.Close;
+    internal bool HasEndedLocked => _isClosing;
 
     // After Abort nobody waits for a call that may never end.
-    private bool IsReleased => _step == Step.Closed || (IsAborted && !file.Opened.EndsWrites);
+    private bool IsReleased => _isClosed || (IsAborted && !file.Opened.EndsWrites);
 
     /// <summary>Whether nothing is under way and no other flush waits.</summary>
     internal bool IsIdleLocked => !_isRunning && flushes.Count == 0;
@@ -80,7 +79,7 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     /// Hands over everything that was advanced over, and after it the caller's memory, which must not change until the wait is over. The
     /// file can seek, so every call with that memory ends by itself.
     /// </summary>
-    internal PendingResult<FlushResult> BorrowLocked(ReadOnlySequence<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
+    internal PendingResult<FlushResult> BorrowLocked(ReadOnlyMemory<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
     {
         HandOverLocked();
         _flushesInQueue++;
@@ -106,9 +105,6 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         return true;
     }
 
-    /// <summary>Marks the writer as completed: it takes no more bytes.</summary>
-    internal void CompleteLocked() => Volatile.Write(ref _isCompleted, true);
-
     /// <summary>
     /// Called when everything is handed over. The steps that finish the file follow the last write, unless <paramref name="isGivenUp"/>.
     /// With <paramref name="keepsRoom"/> the caller may still use memory of GetMemory.
@@ -133,13 +129,13 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
         canceled = default;
 
         // Too late: a file that gets its name, or is being closed, has all its bytes already.
-        if (IsAborted || _step >= Step.TakeName)
+        if (IsAborted || _isClosing)
         {
             return false;
         }
 
         IsAborted = true;
-        CompleteLocked();
+        queue.Complete();
         canceled = _request is null ? default : new Cancellation(_request);
         if (IsReleased)
         {
@@ -155,7 +151,7 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     internal bool TryRunLocked()
     {
         Debug.Assert(Monitor.IsEntered(this));
-        if (_isRunning || NextStep == Step.None)
+        if (_isRunning || NextStepLocked == Step.Sleep)
         {
             return false;
         }

@@ -52,8 +52,11 @@ internal sealed class WriteQueue
     private bool _callerHasRoom;
     private long _advanced;
 
-    // The borrowed bytes that are not written, the position of the first one, and its address if they are one segment. Guarded by the lock.
-    private ReadOnlySequence<byte> _borrowed;
+    // Set once, under the lock.
+    private bool _isCompleted;
+
+    // The borrowed bytes that are not written, the position of the first one, and its address. Guarded by the lock.
+    private ReadOnlyMemory<byte> _borrowed;
     private long _borrowedStart;
     private nint _borrowedAddress;
 
@@ -76,6 +79,9 @@ internal sealed class WriteQueue
         _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
 
+    /// <summary>Whether the writer is completed, and takes no more bytes. Any thread may read it.</summary>
+    internal bool IsCompleted => Volatile.Read(ref _isCompleted);
+
     /// <summary>The number of bytes that the system has taken. Guarded by the lock.</summary>
     internal long Written { get; private set; }
 
@@ -92,17 +98,19 @@ internal sealed class WriteQueue
         private set => Volatile.Write(ref _advanced, value);
     }
 
+    internal void Complete() => Volatile.Write(ref _isCompleted, true);
+
     /// <summary>
     /// Gets the memory for the next bytes. Called by the writer's caller, without the lock. <see cref="ReleaseAllLocked"/> may run
-    /// meanwhile. So this method sets <see cref="_callerHasRoom"/> first and reads <paramref name="isCompleted"/> then: if that is still
+    /// meanwhile. So this method sets <see cref="_callerHasRoom"/> first and reads <see cref="IsCompleted"/> then: if that is still
     /// <see langword="false"/>, the release sees the flag and, with keepsRoom, does not free the memory. Otherwise the memory may be gone,
     /// and is not touched.
     /// </summary>
-    internal bool TryGetRoom(int sizeHint, ref readonly bool isCompleted, out Memory<byte> room)
+    internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
     {
         bool hadRoom = _callerHasRoom;
         Volatile.Write(ref _callerHasRoom, true);
-        if (!Volatile.Read(in isCompleted) && _tail is { } tail && sizeHint >= 0)
+        if (!IsCompleted && _tail is { } tail && sizeHint >= 0)
         {
             // Local copies, because ReleaseAllLocked may clear both fields meanwhile.
             Memory<byte> buffer = tail.Buffer;
@@ -201,7 +209,7 @@ internal sealed class WriteQueue
     /// Hands over the caller's memory without copying it. Everything before it is handed over already. The memory is in use until
     /// <see cref="EndBorrowingLocked"/>.
     /// </summary>
-    internal unsafe void BorrowLocked(ReadOnlySequence<byte> memory, MemoryHandle pin)
+    internal unsafe void BorrowLocked(ReadOnlyMemory<byte> memory, MemoryHandle pin)
     {
         Debug.Assert(Flushed == Advanced && _borrowed.IsEmpty);
         _borrowed = memory;
@@ -231,7 +239,7 @@ internal sealed class WriteQueue
         long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
         if (Written == ownEnd)
         {
-            AddBorrowed(request, BorrowedBytesPerWrite);
+            request.Add(_borrowed[..Math.Min(_borrowed.Length, BorrowedBytesPerWrite)], _borrowedAddress);
             return;
         }
 
@@ -254,11 +262,12 @@ internal sealed class WriteQueue
     internal void OnWrittenLocked(long bytes)
     {
         Written += bytes;
+        Debug.Assert(bytes > 0 && Written <= Flushed);
         if (!_borrowed.IsEmpty && Written > _borrowedStart)
         {
-            long written = Written - _borrowedStart;
-            _borrowed = _borrowed.Slice(written);
-            _borrowedAddress += _borrowedAddress == 0 ? 0 : (nint)written;
+            int written = (int)(Written - _borrowedStart);
+            _borrowed = _borrowed[written..];
+            _borrowedAddress += written;
             _borrowedStart = Written;
         }
     }
@@ -336,19 +345,6 @@ internal sealed class WriteQueue
         }
 
         return end;
-    }
-
-    private void AddBorrowed(FileRequest request, long maxBytes)
-    {
-        foreach (ReadOnlyMemory<byte> memory in _borrowed)
-        {
-            if (request.BufferCount == _maxSegmentsPerWrite || request.Length == maxBytes)
-            {
-                break;
-            }
-
-            request.Add(memory[..(int)Math.Min(memory.Length, maxBytes - request.Length)], _borrowedAddress);
-        }
     }
 
     /// <summary>

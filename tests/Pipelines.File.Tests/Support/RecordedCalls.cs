@@ -33,6 +33,12 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     /// <summary>What closing a second descriptor answers instead of the kernel; 0 for the kernel's answer.</summary>
     public int CloseError { get; init; }
 
+    /// <summary>Whether the system has no descriptor for a duplicate.</summary>
+    public bool HasNoDescriptor { get; init; }
+
+    /// <summary>What fallocate answers instead of the kernel; 0 for the kernel's answer.</summary>
+    public int AllocateError { get; init; }
+
     public int FoldersOpened { get; private set; }
 
     /// <summary>What fdatasync answers instead of the kernel, by the number of the call from 1; 0 for the kernel's answer.</summary>
@@ -86,6 +92,11 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     }
 
     internal override long CloseCopy(SafeFileHandle file) => CloseError != 0 ? -CloseError : base.CloseCopy(file);
+
+    internal override int Duplicate(SafeFileHandle file) => HasNoDescriptor ? -1 : base.Duplicate(file);
+
+    internal override long Allocate(SafeFileHandle file, long length)
+        => AllocateError != 0 ? -AllocateError : base.Allocate(file, length);
 
     internal override long MakeNameless(string folder, int flags, uint mode)
         => NamelessError != 0 ? -NamelessError : Made(base.MakeNameless(folder, flags, mode), path: null);

@@ -204,14 +204,16 @@ public sealed class DurableTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task CompleteAsync_CloseTellsOfLostBytes_ThrowsAndWithReplaceKeepsTheOldFile(bool replaces)
+    [InlineData(false, false)]
+    [InlineData(true, false)]
+    [InlineData(false, true)]
+    [InlineData(true, true)]
+    public async Task CompleteAsync_CloseTellsOfLostBytes_ThrowsAndWithReplaceKeepsTheOldFile(bool replaces, bool hasNoDescriptor)
     {
-        const int QuotaExceeded = 122;
         ChildProcess.SkipUnlessLinux();
         string path = _folder.File("f");
-        RecordedCalls calls = new() { CloseError = QuotaExceeded };
+        RecordedCalls calls = hasNoDescriptor ? new() { HasNoDescriptor = true, SyncError = _ => Libc.EDQUOT }
+            : new() { CloseError = Libc.EDQUOT };
         FilePipeWriter writer;
         if (replaces)
         {
@@ -227,6 +229,21 @@ public sealed class DurableTests : IDisposable
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.True(writer.OpenedFile.Handle.IsClosed);
         Assert.True(!replaces || File.ReadAllText(path) == "old");
+    }
+
+    [Theory]
+    [InlineData(Libc.EDQUOT, true)]
+    [InlineData(Libc.EIO, true)]
+    [InlineData(Libc.EROFS, true)]
+    [InlineData(Libc.EOPNOTSUPP, false)]
+    public void Create_PreallocationFails_ThrowsUnlessTheFileSystemCannotPreallocate(int errno, bool throws)
+    {
+        ChildProcess.SkipUnlessLinux();
+        FilePipeWriterOptions options = new() { Replace = true, PreallocationSize = 10_000 };
+        Exception? error = Record.Exception(
+            () => FilePipeWriter.Create(_folder.File("f"), options, new RecordedCalls { AllocateError = errno }).Abort());
+        Assert.Equal(throws ? errno : 0, (error as IOException)?.HResult ?? 0);
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
     }
 
     [Fact]

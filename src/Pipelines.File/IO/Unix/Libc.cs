@@ -25,6 +25,7 @@ internal static unsafe partial class Libc
     internal const int EPIPE = 32;
     internal const int ENOSYS = 38;
     internal const int EOPNOTSUPP = 95;
+    internal const int EDQUOT = 122;
 
     /// <summary>preadv2(2), pwritev2(2): the call fails with EAGAIN instead of waiting.</summary>
     internal const int RWF_NOWAIT = 0x8;
@@ -152,6 +153,11 @@ internal static unsafe partial class Libc
 
     /// <summary>Whether each write to the file waits for the device (open(2): O_DSYNC, which O_SYNC contains).</summary>
     internal static bool IsSynchronous(SafeFileHandle file) => TryGetFlags(file, out int flags) && (flags & O_DSYNC) != 0;
+
+    /// <summary>
+    /// Whether preallocation (fallocate(2)) has failed for lack of room or because the file system does: ENOSPC, EDQUOT, EFBIG, EIO, EROFS.
+    /// </summary>
+    internal static bool IsNoRoom(int errno) => errno is ENOSPC or EDQUOT or EFBIG or EIO or EROFS;
 
     /// <summary>The type of the file's file system (f_type of statfs(2)); -1 if the system does not report it.</summary>
     internal static long FileSystemOf(SafeFileHandle file)

@@ -102,16 +102,17 @@ internal static unsafe class LinuxOpening
     }
 
     /// <summary>
-    /// Reserves space, and keeps the length. As in the runtime only a lack of space is an error, which also removes the file; any other
+    /// Reserves space, and keeps the length. As in the runtime only a lack of space (or a file system that fails) is an error, which also removes the file; any other
     /// error means that the file system cannot reserve space.
     /// </summary>
     private static void Allocate(SafeFileHandle handle, in FileToOpen file)
     {
         if (file.PreallocationSize > 0 && Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) != 0
-            && Marshal.GetLastPInvokeError() is int errno and (Libc.ENOSPC or Libc.EFBIG))
+            && Marshal.GetLastPInvokeError() is int errno && Libc.IsNoRoom(errno))
         {
             _ = Libc.Unlink(file.Path);
-            throw new IOException($"Failed to create '{file.Path}' with allocation size '{file.PreallocationSize}' because the "
+            throw errno is not (Libc.ENOSPC or Libc.EFBIG) ? FileErrors.FromErrno(errno, file.Path)
+                : new IOException($"Failed to create '{file.Path}' with allocation size '{file.PreallocationSize}' because the "
                 + (errno == Libc.ENOSPC ? "disk was full." : "file was too large."));
         }
     }

@@ -66,13 +66,21 @@ internal unsafe partial class UnixCalls
 
     /// <summary>
     /// close(2) of a duplicate descriptor, which flushes the file as closing the last one does (NFS, FUSE, SMB). So it returns that error
-    /// while the file is still open. Linux only. Returns 0 if the system has no descriptor for the duplicate.
+    /// while the file is still open. If the system has no descriptor for the duplicate, a sync tells the same. Linux only: elsewhere 0.
     /// </summary>
     internal virtual long CloseCopy(SafeFileHandle file)
     {
-        int copy = OperatingSystem.IsLinux() ? Libc.FCntl(file, Libc.F_DUPFD_CLOEXEC, 0) : -1;
-        return copy < 0 ? 0 : Answer(Libc.Close(copy));
+        if (!OperatingSystem.IsLinux())
+        {
+            return 0;
+        }
+
+        int copy = Duplicate(file);
+        return copy < 0 ? Sync(file) : Answer(Libc.Close(copy));
     }
+
+    /// <summary>fcntl(2) with F_DUPFD_CLOEXEC: returns a descriptor, or -1.</summary>
+    internal virtual int Duplicate(SafeFileHandle file) => Libc.FCntl(file, Libc.F_DUPFD_CLOEXEC, 0);
 
     /// <summary>
     /// fcntl(2): sets O_NONBLOCK on an open file description that nobody else uses. Linux only: elsewhere the variadic argument is passed
