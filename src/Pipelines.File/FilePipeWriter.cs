@@ -288,6 +288,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             }
 
             // A thread of the library writes the rest.
+            Probe.Rare("the rest of an inline flush is written elsewhere");
             pending = _flushes.Add(_queue.Flushed, waitsForSync: false, cancellationToken);
         }
 

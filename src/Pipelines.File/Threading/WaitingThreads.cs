@@ -336,6 +336,7 @@ internal sealed class WaitingThreads
         }
         catch (OutOfMemoryException)
         {
+            Probe.Rare("a call that waits is performed by who queues it");
             Perform(call);
         }
     }

@@ -134,6 +134,7 @@ internal sealed partial class WriteLoop
         catch (Exception e)
         {
             // Steps throw only when memory runs out. Even then every wait ends.
+            Probe.Rare("the write loop is out of memory");
             lock (this)
             {
                 FailLocked(e);
@@ -234,6 +235,10 @@ internal sealed partial class WriteLoop
             else if (!request.IsCanceled)
             {
                 OnDoneLocked(step, request);
+            }
+            else if (!IsAborted)
+            {
+                Probe.Rare("a call of the writer is canceled without being asked for");
             }
 
             error = Error;

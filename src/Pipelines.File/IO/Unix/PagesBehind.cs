@@ -130,6 +130,11 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     private void Write(long step, bool waits)
     {
         long answer = calls.WriteCached(file, step * Step, Step, waits);
+        if (answer < 0)
+        {
+            Probe.Rare("write-back answers an error");
+        }
+
         _lost = _lost < 0 || UnixFile.IsUnknownCall(answer) ? _lost : answer;
     }
 

@@ -1,3 +1,5 @@
+using Pipelines.File.Diagnostics;
+
 namespace Pipelines.File.IO;
 
 /// <summary>
@@ -76,7 +78,13 @@ internal unsafe partial class UnixCalls
         }
 
         int copy = Duplicate(file);
-        return copy < 0 ? Sync(file) : Answer(Libc.Close(copy));
+        if (copy < 0)
+        {
+            Probe.Rare("a sync in place of a close");
+            return Sync(file);
+        }
+
+        return Answer(Libc.Close(copy));
     }
 
     /// <summary>fcntl(2) with F_DUPFD_CLOEXEC: returns a descriptor, or -1.</summary>
