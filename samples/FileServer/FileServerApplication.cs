@@ -142,9 +142,10 @@ internal static partial class FileServerApplication
                 Inspect = digest.Count > 0 ? (upload, _) => ValueTask.FromResult(ContentDigest.IsRight(digest, upload.Hash.Span)) : null,
                 Progress = new ReceivedBytes(),
             };
-            long length = await context.Request.SaveBodyAsync(path, options, context.RequestAborted);
+            SavedFile saved = await context.Request.SaveBodyAsync(path, options, context.RequestAborted);
+            context.Response.Headers.ETag = saved.EntityTag;
             context.Response.Headers.Location = "/files/" + string.Join('/', names.Select(Uri.EscapeDataString));
-            return Text(StatusCodes.Status201Created, $"{length} bytes");
+            return Text(saved.Replaced ? StatusCodes.Status200OK : StatusCodes.Status201Created, $"{saved.Length} bytes");
         }
         catch (BadHttpRequestException e)
         {

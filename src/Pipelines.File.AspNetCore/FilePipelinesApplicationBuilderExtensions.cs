@@ -1,8 +1,6 @@
 using System.Runtime.CompilerServices;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
-using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Pipelines.File.AspNetCore;
 
 namespace Microsoft.AspNetCore.Builder;
@@ -25,10 +23,13 @@ public static class FilePipelinesApplicationBuilderExtensions
     /// next flush, and <c>SendFileAsync</c> completes, unless its token is canceled.</para>
     /// <para>On Linux, files stay open for the next request (<see cref="FilePipelinesOptions.MaxOpenFiles"/>,
     /// <see cref="FilePipelinesOptions.OpenFileIdleTime"/>). Every request first checks that the path still means the same file, unchanged.
-    /// Each call of this method keeps files of its own. docs/serving.md says what this means for an administrator.</para>
+    /// An application keeps one set of files: that of <c>services.AddFilePipelines</c>, or one with the default options. A call with
+    /// options keeps files of its own. docs/serving.md says what this means for an administrator.</para>
     /// </remarks>
     /// <param name="app">The application.</param>
-    /// <param name="options">How to send; <see langword="null"/> means the defaults.</param>
+    /// <param name="options">
+    /// How to send; <see langword="null"/> means the options of <c>services.AddFilePipelines</c>, or else the defaults.
+    /// </param>
     /// <returns><paramref name="app"/>.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="app"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
@@ -36,12 +37,7 @@ public static class FilePipelinesApplicationBuilderExtensions
     public static IApplicationBuilder UseFilePipelines(this IApplicationBuilder app, FilePipelinesOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(app);
-        options ??= new FilePipelinesOptions();
-        options.Validate();
-        ILoggerFactory loggers = app.ApplicationServices.GetService<ILoggerFactory>() ?? NullLoggerFactory.Instance;
-        OpenFiles files = new(options.MaxOpenFiles, options.OpenFileIdleTime);
-        app.ApplicationServices.GetService<IHostApplicationLifetime>()?.ApplicationStopping.Register(files.Dispose);
-        FileSender sender = new(loggers.CreateLogger("Pipelines.File.AspNetCore"), files, options.SegmentSize, options.MinimumSize);
+        FileSender sender = options is null ? OfApplication(app) : Make(app, options);
         return app.Use(next => context => sender.InvokeAsync(context, next));
     }
 
@@ -55,4 +51,32 @@ public static class FilePipelinesApplicationBuilderExtensions
         configure(options);
         return app.UseFilePipelines(options);
     }
+
+    /// <summary>The sender of the application: that of its services, or one that all its branches share.</summary>
+    private static FileSender OfApplication(IApplicationBuilder app)
+    {
+        const string Key = "Pipelines.File.AspNetCore";
+        if (app.ApplicationServices.GetService<FileSender>() is { } added)
+        {
+            CloseWhenStopping(app, added);
+            return added;
+        }
+
+        if (!app.Properties.TryGetValue(Key, out object? shared))
+        {
+            app.Properties.Add(Key, shared = Make(app, new FilePipelinesOptions()));
+        }
+
+        return (FileSender)shared!;
+    }
+
+    private static FileSender Make(IApplicationBuilder app, FilePipelinesOptions options)
+    {
+        FileSender sender = FileSender.Of(app.ApplicationServices, options);
+        CloseWhenStopping(app, sender);
+        return sender;
+    }
+
+    private static void CloseWhenStopping(IApplicationBuilder app, FileSender sender)
+        => app.ApplicationServices.GetService<IHostApplicationLifetime>()?.ApplicationStopping.Register(sender.Dispose);
 }

@@ -32,6 +32,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// nothing of it stays.
     /// </summary>
     /// <remarks>
+    /// <para>If the file replaces another one of the same second, this waits for the next second, so that no two versions have the same
+    /// Last-Modified or the same entity tag of the static files middleware. Only uploads of this process take turns for a name.</para>
     /// <para>The body is saved as it is. A form (<c>multipart/form-data</c>, <c>curl -F</c>) is refused, because its files are inside: save
     /// them with <see cref="FilePipelinesMultipartSectionExtensions.SaveSectionAsync"/>.</para>
     /// <para>A slow disk does not fill the memory: the client waits while <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes
@@ -48,16 +50,21 @@ public static class FilePipelinesHttpRequestExtensions
     /// </param>
     /// <param name="options">How to save; <see langword="null"/> means the defaults.</param>
     /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
-    /// <returns>The length of the file, in bytes.</returns>
+    /// <returns>What a client is told about the new file: length, hash, entity tag, whether it replaced one.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/>, or <see cref="SaveBodyOptions.Hash"/>, is empty.</exception>
     /// <exception cref="System.Security.Cryptography.CryptographicException">There is no hash of that name.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="InvalidOperationException">
+    /// The body was read before, as a form or in part; for example by the model binding of a controller
+    /// (<see cref="DisableFormValueModelBindingAttribute"/>). A part of a body without Content-Length is not noticed.
+    /// </exception>
     /// <exception cref="BadHttpRequestException">
-    /// The server answers it with its StatusCode. 400: the body broke off, or is a part of a file (Content-Range). 412: a precondition is
-    /// not met. 413: the body is too long; a chunked body, or one that a server without a limit would read, also ends the connection 2 s
-    /// after the response. 415: the body is <c>multipart/*</c>, or has a Content-Encoding. 422, or another status that it chose:
-    /// <see cref="SaveBodyOptions.Inspect"/> has refused the upload.
+    /// The server answers it with its StatusCode. 400: the body broke off, is a part of a file (Content-Range), cannot be decompressed, or
+    /// a header is malformed; or the antiforgery middleware has found no valid token. 412: a precondition is not met. 413: the body is too
+    /// long; a chunked body, or one that a server without a limit would read, also ends the connection 2 s after the response. 415: the
+    /// body is <c>multipart/*</c>, or has a Content-Encoding or another Transfer-Encoding than chunked. 422, or another status that it
+    /// chose: <see cref="SaveBodyOptions.Inspect"/> has refused the upload. 503: it has failed.
     /// </exception>
     /// <exception cref="FileExistsException">
     /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.
@@ -68,24 +75,38 @@ public static class FilePipelinesHttpRequestExtensions
     /// </exception>
     /// <exception cref="PathTooLongException">The name is too long. This is thrown before the body is read.</exception>
     /// <exception cref="IOException">
-    /// The connection broke, or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
+    /// The connection broke (an HTTP/2 stream was reset), or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
     /// </exception>
     /// <exception cref="OperationCanceledException">
     /// The token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called for the body.
     /// </exception>
-    public static async Task<long> SaveBodyAsync(
+    public static async Task<SavedFile> SaveBodyAsync(
         this HttpRequest request, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
         ArgumentException.ThrowIfNullOrEmpty(path);
         options ??= SaveBodyOptions.Default;
         options.Validate();
-        cancellationToken.ThrowIfCancellationRequested();
         bool isChunked = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
         try
         {
+            UploadRequest upload = new(request.HttpContext);
             return await UploadedFile.SaveAsync(
-                path, options, () => Begin(request, options, isChunked), (file, stop) => CopyAsync(request.BodyReader, file, stop),
+                path,
+                options,
+                upload,
+                () =>
+                {
+                    upload.ThrowIfReadOrForged();
+                    Begin(request, options, isChunked);
+                },
+                async (file, stop) =>
+                {
+                    await CopyAsync(request.BodyReader, file, stop).ConfigureAwait(false);
+                    file.Stage = UploadStage.Checking;
+                    upload.ThrowIfReadInPart(file.Length);
+                    file.Stage = UploadStage.Writing;
+                },
                 cancellationToken).ConfigureAwait(false);
         }
         catch (BadHttpRequestException e)
@@ -133,7 +154,19 @@ public static class FilePipelinesHttpRequestExtensions
     {
         while (true)
         {
-            ReadResult read = await body.ReadAsync(cancellationToken).ConfigureAwait(false);
+            file.Stage = UploadStage.Reading;
+            ReadResult read;
+            try
+            {
+                read = await body.ReadAsync(cancellationToken).ConfigureAwait(false);
+            }
+            catch (InvalidDataException e)
+            {
+                // Request decompression.
+                throw new BadHttpRequestException("The body cannot be decompressed.", StatusCodes.Status400BadRequest, e);
+            }
+
+            file.Stage = UploadStage.Writing;
             try
             {
                 // One flush for all segments; CopyToAsync makes one for each.
@@ -181,12 +214,20 @@ public static class FilePipelinesHttpRequestExtensions
                 + "and would be saved as if it were the whole file.", StatusCodes.Status400BadRequest);
         }
 
+        if (request.Headers.GetCommaSeparatedValues(HeaderNames.TransferEncoding)
+            .Any(static coding => !coding.Equals("chunked", StringComparison.OrdinalIgnoreCase)))
+        {
+            throw new BadHttpRequestException(
+                $"The body is encoded (Transfer-Encoding: {request.Headers.TransferEncoding}), and would be saved encoded.",
+                StatusCodes.Status415UnsupportedMediaType);
+        }
+
         if (!options.KeepContentEncoding && request.Headers.GetCommaSeparatedValues(HeaderNames.ContentEncoding)
             .Any(static coding => !coding.Equals("identity", StringComparison.OrdinalIgnoreCase)))
         {
             throw new BadHttpRequestException(
                 $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved encoded. "
-                + "Add request decompression, or set KeepContentEncoding.",
+                + "Set KeepContentEncoding, or add request decompression and set System.IO.Compression.UseStrictValidation.",
                 StatusCodes.Status415UnsupportedMediaType);
         }
     }

@@ -1,68 +1,79 @@
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
-using Microsoft.AspNetCore.Connections;
-using Microsoft.AspNetCore.Http;
+using System.Runtime.CompilerServices;
+using Microsoft.Extensions.DependencyInjection;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// The counters that this package adds to the meter "Pipelines.File"; those of the library count the bytes. Every one is observable, so
-/// counting calls no listener.
+/// The counters of one application. Every instrument is observable: a listener reads the counters on its own thread, and counting calls no
+/// listener.
 /// </summary>
-internal static class FilePipelinesMetrics
+internal sealed class FilePipelinesMetrics
 {
-    private static readonly Meter s_meter = new("Pipelines.File");
+    // An application's counters live as long as its meter factory.
+    private static readonly ConditionalWeakTable<IMeterFactory, FilePipelinesMetrics> s_ofApplications = [];
 
-    // Interlocked; they count for all applications of the process.
-    private static long s_sent;
-    private static long s_left;
-    private static long s_opened;
-    private static long s_kept;
-    private static long s_saved;
-    private static readonly ConcurrentDictionary<string, long> s_broken = new();
+    // Interlocked.
+    private long _sent;
+    private long _left;
+    private long _opened;
+    private long _kept;
+    private long _saved;
+    private readonly ConcurrentDictionary<string, long> _brokenResponses = new();
+    private readonly ConcurrentDictionary<string, long> _brokenUploads = new();
 
-    static FilePipelinesMetrics()
+    private FilePipelinesMetrics(Meter meter)
     {
-        Counter("responses.sent", "Files, or ranges of them, that were pumped into a response", static () => Volatile.Read(ref s_sent));
-        Counter("responses.left", "Files, or ranges of them, that were left to the server's own SendFileAsync",
-            static () => Volatile.Read(ref s_left));
-        Counter("responses.opened", "Files that were opened to be sent; the others were open", static () => Volatile.Read(ref s_opened));
-        Counter("uploads.saved", "Request bodies, or sections of them, that were saved whole", static () => Volatile.Read(ref s_saved));
-        s_meter.CreateObservableCounter(
-            "pipelines.file.uploads.broken",
-            static () => s_broken.Select(
-                static broken => new Measurement<long>(broken.Value, new KeyValuePair<string, object?>("kind", broken.Key))),
-            "{file}",
-            "Request bodies, or sections of them, that broke off, were refused, or could not be saved");
-        s_meter.CreateObservableUpDownCounter("pipelines.file.responses.kept", static () => Volatile.Read(ref s_kept), "{file}",
+        Counter(FilePipelinesMeter.ResponsesSent, "Files, or ranges of them, that were sent whole", () => Volatile.Read(ref _sent));
+        Counter(FilePipelinesMeter.ResponsesLeft, "Files, or ranges of them, that were left to the server's own SendFileAsync",
+            () => Volatile.Read(ref _left));
+        Counter(FilePipelinesMeter.ResponsesOpened, "Files that were opened to be sent; the others were open",
+            () => Volatile.Read(ref _opened));
+        Counter(FilePipelinesMeter.UploadsSaved, "Request bodies, or sections of them, that were saved whole",
+            () => Volatile.Read(ref _saved));
+        ByKind(FilePipelinesMeter.ResponsesBroken, "Files, or ranges of them, whose sending ended before their end", _brokenResponses);
+        ByKind(FilePipelinesMeter.UploadsBroken, "Request bodies, or sections of them, that broke off, were refused, or could not be saved",
+            _brokenUploads);
+        meter.CreateObservableUpDownCounter(FilePipelinesMeter.ResponsesKept, () => Volatile.Read(ref _kept), "{file}",
             "Files that are kept open for the next request");
+
+        void Counter(string name, string description, Func<long> observe)
+            => meter.CreateObservableCounter(name, observe, "{file}", description);
+
+        void ByKind(string name, string description, ConcurrentDictionary<string, long> counts)
+            => meter.CreateObservableCounter(
+                name,
+                () => counts.Select(static one => new Measurement<long>(one.Value, new KeyValuePair<string, object?>("kind", one.Key))),
+                "{file}",
+                description);
     }
 
-    internal static void Opened() => Interlocked.Increment(ref s_opened);
+    /// <summary>The counters of what has no application that makes meters.</summary>
+    internal static FilePipelinesMetrics Shared { get; } = new(new Meter(Options()));
 
-    internal static void Kept(int change) => Interlocked.Add(ref s_kept, change);
+    /// <summary>The counters of the application with these services.</summary>
+    internal static FilePipelinesMetrics Of(IServiceProvider? services)
+        => services?.GetService<IMeterFactory>() is { } factory
+            ? s_ofApplications.GetOrAdd(factory, static factory => new FilePipelinesMetrics(factory.Create(Options()))) : Shared;
 
-    internal static void Sent() => Interlocked.Increment(ref s_sent);
+    internal void Opened() => Interlocked.Increment(ref _opened);
 
-    internal static void Left() => Interlocked.Increment(ref s_left);
+    internal void Kept(int change) => Interlocked.Add(ref _kept, change);
 
-    internal static void Saved() => Interlocked.Increment(ref s_saved);
+    internal void Sent() => Interlocked.Increment(ref _sent);
 
-    /// <summary>Counts an upload that has failed with this exception.</summary>
-    internal static void Broke(Exception reason) => s_broken.AddOrUpdate(KindOf(reason), 1, static (_, count) => count + 1);
+    internal void Left() => Interlocked.Increment(ref _left);
 
-    private static string KindOf(Exception reason) => reason switch
-    {
-        BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge } => "too_long",
-        BadHttpRequestException { StatusCode: StatusCodes.Status415UnsupportedMediaType } => "unsupported",
-        BadHttpRequestException { StatusCode: StatusCodes.Status412PreconditionFailed } => "precondition",
-        BadHttpRequestException { StatusCode: StatusCodes.Status422UnprocessableEntity } => "inspection",
-        BadHttpRequestException or ConnectionResetException or ConnectionAbortedException => "broken_off",
-        OperationCanceledException => "canceled",
-        FileExistsException => "exists",
-        _ => "failed",
-    };
+    internal void Saved() => Interlocked.Increment(ref _saved);
 
-    private static void Counter(string name, string description, Func<long> observe)
-        => s_meter.CreateObservableCounter("pipelines.file." + name, observe, "{file}", description);
+    internal void ResponseBroke(string kind) => Count(_brokenResponses, kind);
+
+    internal void UploadBroke(string kind) => Count(_brokenUploads, kind);
+
+    private static void Count(ConcurrentDictionary<string, long> counts, string kind)
+        => counts.AddOrUpdate(kind, 1, static (_, count) => count + 1);
+
+    private static MeterOptions Options()
+        => new(FilePipelinesMeter.Name) { Version = typeof(FilePipelinesMetrics).Assembly.GetName().Version?.ToString(3) };
 }

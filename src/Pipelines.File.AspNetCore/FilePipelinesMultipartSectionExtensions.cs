@@ -15,30 +15,62 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <summary>The minimum memory for a read, bytes: the default buffer size of a <see cref="MultipartReader"/>.</summary>
     private const int MinimumRoom = 4096;
 
+    /// <summary>As many as ASP.NET Core allows in a form that it reads itself (FormOptions.ValueCountLimit).</summary>
+    private const int DefaultMaxSections = 1024;
+
+    // Which form a section is of, as long as somebody has the section.
+    private static readonly ConditionalWeakTable<MultipartSection, UploadRequest> s_forms = [];
+
+    /// <summary>
+    /// Reads the sections of a <c>multipart/*</c> body, one after the other as they come; at most 1,024. A section is valid until you ask
+    /// for the next one.
+    /// </summary>
+    /// <inheritdoc cref="ReadSectionsAsync(HttpRequest, int, CancellationToken)"/>
+    public static IAsyncEnumerable<MultipartSection> ReadSectionsAsync(
+        this HttpRequest request, CancellationToken cancellationToken = default)
+        => request.ReadSectionsAsync(DefaultMaxSections, cancellationToken);
+
     /// <summary>
     /// Reads the sections of a <c>multipart/*</c> body, one after the other as they come. A section is valid until you ask for the next
     /// one.
     /// </summary>
     /// <param name="request">The request. Its body must not have been read.</param>
+    /// <param name="maxSections">The maximum number of sections; a form with more ends with status 413.</param>
     /// <param name="cancellationToken">Ends the reading with <see cref="OperationCanceledException"/>.</param>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxSections"/> is negative.</exception>
+    /// <exception cref="InvalidOperationException">
+    /// The form was read before; for example by the model binding of a controller (<see cref="DisableFormValueModelBindingAttribute"/>), or
+    /// by the antiforgery middleware, which looks for its token in the form if it is not in a header.
+    /// </exception>
     /// <exception cref="BadHttpRequestException">
-    /// The body is not <c>multipart/*</c> (StatusCode 415); the form broke off or is malformed (400); it is longer than the server allows
-    /// (413).
+    /// The body is not <c>multipart/*</c> (StatusCode 415); the form broke off or is malformed, or the antiforgery middleware has found no
+    /// valid token (400); it has too many sections, or is longer than the server allows (413).
     /// </exception>
     public static IAsyncEnumerable<MultipartSection> ReadSectionsAsync(
-        this HttpRequest request, CancellationToken cancellationToken = default)
+        this HttpRequest request, int maxSections, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
-        if (!MediaTypeHeaderValue.TryParse(request.ContentType, out MediaTypeHeaderValue? type)
-            || !type.Type.Equals("multipart", StringComparison.OrdinalIgnoreCase)
-            || HeaderUtilities.RemoveQuotes(type.Boundary).Value is not { Length: > 0 } boundary)
+        ArgumentOutOfRangeException.ThrowIfNegative(maxSections);
+        UploadRequest upload = new(request.HttpContext);
+        try
         {
-            throw new BadHttpRequestException(
-                $"The body is not a multipart form: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
-        }
+            if (!MediaTypeHeaderValue.TryParse(request.ContentType, out MediaTypeHeaderValue? type)
+                || !type.Type.Equals("multipart", StringComparison.OrdinalIgnoreCase)
+                || HeaderUtilities.RemoveQuotes(type.Boundary).Value is not { Length: > 0 } boundary)
+            {
+                throw new BadHttpRequestException(
+                    $"The body is not a multipart form: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
+            }
 
-        return ReadSectionsAsync(new MultipartReader(boundary, request.Body, BytesPerFlush), cancellationToken);
+            upload.ThrowIfReadOrForged();
+            return ReadSectionsAsync(new MultipartReader(boundary, request.Body, BytesPerFlush), upload, maxSections, cancellationToken);
+        }
+        catch (Exception e)
+        {
+            upload.Broke(e, UploadStage.Checking);
+            throw;
+        }
     }
 
     /// <summary>
@@ -62,14 +94,14 @@ public static class FilePipelinesMultipartSectionExtensions
     /// </param>
     /// <param name="options">How to save; <see langword="null"/> means the defaults, which do not limit the section.</param>
     /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
-    /// <returns>The length of the file, in bytes.</returns>
+    /// <returns>What a client is told about the new file: length, hash, entity tag, whether it replaced one.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="section"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="BadHttpRequestException">
     /// The server answers it with its StatusCode. 400: the form broke off or is malformed. 412: a precondition is not met. 413: the section
     /// is longer than the options, the reader or the server allow. 422, or another status that it chose:
-    /// <see cref="SaveBodyOptions.Inspect"/> has refused the upload.
+    /// <see cref="SaveBodyOptions.Inspect"/> has refused the upload. 503: it has failed.
     /// </exception>
     /// <exception cref="FileExistsException">
     /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.
@@ -83,36 +115,60 @@ public static class FilePipelinesMultipartSectionExtensions
     /// The connection broke, or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
     /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public static async Task<long> SaveSectionAsync(
+    public static async Task<SavedFile> SaveSectionAsync(
         this MultipartSection section, string path, SaveBodyOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(section);
         ArgumentException.ThrowIfNullOrEmpty(path);
         options ??= SaveBodyOptions.Default;
         options.Validate();
-        cancellationToken.ThrowIfCancellationRequested();
+        UploadRequest upload = s_forms.TryGetValue(section, out UploadRequest? known) ? known : new UploadRequest(context: null);
         return await UploadedFile.SaveAsync(
-            path, options, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken).ConfigureAwait(false);
+            path, options, upload, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken).ConfigureAwait(false);
     }
 
     private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(
-        MultipartReader form, [EnumeratorCancellation] CancellationToken cancellationToken)
+        MultipartReader form, UploadRequest upload, int maxSections, [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        while (await ReadNextSectionAsync(form, cancellationToken).ConfigureAwait(false) is { } section)
+        for (int sections = 0; await ReadNextSectionAsync(form, upload, cancellationToken).ConfigureAwait(false) is { } section;)
         {
+            if (++sections > maxSections)
+            {
+                BadHttpRequestException tooMany = new(
+                    $"The form has more than the {maxSections} sections that are allowed.", StatusCodes.Status413PayloadTooLarge);
+                upload.Broke(tooMany, UploadStage.Reading);
+                throw tooMany;
+            }
+
+            s_forms.Add(section, upload);
             yield return section;
         }
     }
 
-    private static async Task<MultipartSection?> ReadNextSectionAsync(MultipartReader form, CancellationToken cancellationToken)
+    private static async Task<MultipartSection?> ReadNextSectionAsync(
+        MultipartReader form, UploadRequest upload, CancellationToken cancellationToken)
     {
         try
         {
             return await form.ReadNextSectionAsync(cancellationToken).ConfigureAwait(false);
         }
-        catch (Exception e) when (e is InvalidDataException || e.GetType() == typeof(IOException))
+        catch (Exception e)
         {
-            throw new BadHttpRequestException("The form broke off or is malformed.", StatusCodes.Status400BadRequest, e);
+            Exception error = e is InvalidDataException || e.GetType() == typeof(IOException)
+                ? new BadHttpRequestException("The form broke off or is malformed.", StatusCodes.Status400BadRequest, e) : e;
+
+            // After a section that broke off there is no next one, and that was counted.
+            if (!upload.IsCounted)
+            {
+                upload.Broke(error, UploadStage.Reading);
+            }
+
+            if (error != e)
+            {
+                throw error;
+            }
+
+            throw;
         }
     }
 
@@ -122,7 +178,9 @@ public static class FilePipelinesMultipartSectionExtensions
         while (true)
         {
             Memory<byte> memory = writer.GetMemory(MinimumRoom);
+            file.Stage = UploadStage.Reading;
             int read = await ReadAsync(body, memory, file.Length, cancellationToken).ConfigureAwait(false);
+            file.Stage = UploadStage.Writing;
             file.Append(memory.Span[..read]);
             writer.Advance(read);
             if (read == 0 || writer.UnflushedBytes >= BytesPerFlush)

@@ -2,13 +2,18 @@ using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>The middleware: holds what all requests of one application share, and decides which body features it replaces.</summary>
-internal sealed partial class FileSender(ILogger logger, OpenFiles files, int segmentSize, long minimumSize)
+internal sealed partial class FileSender : IDisposable
 {
+    private readonly ILogger _logger;
+    private readonly long _minimumSize;
+
     // Kestrel has one body feature for all requests of a connection (or of an HTTP/2 stream, which it reuses). Each gets one feature of
     // ours, so a request allocates none.
     private readonly ConditionalWeakTable<IHttpResponseBodyFeature, FileSendingFeature> _features = [];
@@ -16,9 +21,44 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
     // The data rate that the server demands, and the reduced one during a send. Immutable, so any thread may replace it.
     private ReducedRate? _reducedRate;
 
-    internal OpenFiles Files => files;
+    /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    internal FileSender(FilePipelinesOptions options, ILogger logger, FilePipelinesMetrics metrics)
+    {
+        options.Validate();
+        _logger = logger;
+        _minimumSize = options.MinimumSize;
+        SegmentSize = options.SegmentSize;
+        Metrics = metrics;
+        Files = new OpenFiles(options.MaxOpenFiles, options.OpenFileIdleTime, metrics);
+    }
 
-    internal int SegmentSize => segmentSize;
+    /// <summary>The files that stay open for the next request.</summary>
+    internal OpenFiles Files { get; }
+
+    internal FilePipelinesMetrics Metrics { get; }
+
+    internal int SegmentSize { get; }
+
+    /// <summary>Makes the sender of an application.</summary>
+    internal static FileSender Of(IServiceProvider services, FilePipelinesOptions options)
+        => new(options, (services.GetService<ILoggerFactory>() ?? NullLoggerFactory.Instance).CreateLogger("Pipelines.File.AspNetCore"),
+            FilePipelinesMetrics.Of(services));
+
+    /// <summary>Closes all kept files, and keeps none from now on.</summary>
+    public void Dispose() => Files.Dispose();
+
+    /// <summary>Counts a send that has ended; with a kind, before its end.</summary>
+    internal void Count(string? broken)
+    {
+        if (broken is null)
+        {
+            Metrics.Sent();
+        }
+        else
+        {
+            Metrics.ResponseBroke(broken);
+        }
+    }
 
     internal async Task InvokeAsync(HttpContext context, RequestDelegate next)
     {
@@ -56,7 +96,7 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
     /// </summary>
     internal bool CanSend(HttpContext context, long offset, long? count)
     {
-        if (offset < 0 || count <= 0 || count < minimumSize)
+        if (offset < 0 || count <= 0 || count < _minimumSize)
         {
             return false;
         }
@@ -72,7 +112,7 @@ internal sealed partial class FileSender(ILogger logger, OpenFiles files, int se
 
     /// <summary>As <see cref="CanSend"/>, after the file was opened and its length is known.</summary>
     internal bool CanSendOpen(HttpContext context, long length, long offset, long count)
-        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= minimumSize
+        => length > 0 && offset <= length && count > 0 && count <= length - offset && count >= _minimumSize
             && !(context.Response.ContentLength < count);
 
     /// <summary>Reduces a rate to the share of the bytes that Kestrel counts with a <see cref="CountedWriter"/>.</summary>

@@ -57,7 +57,6 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
             long wanted = count ?? file.Shared.Length - offset;
             if (sender.CanSendOpen(_context, file.Shared.Length, offset, wanted))
             {
-                FilePipelinesMetrics.Sent();
                 return SendAsync(file, offset, wanted, cancellationToken);
             }
 
@@ -65,7 +64,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         }
 
         // Also if the file cannot be opened or sent: the server throws the documented exceptions.
-        FilePipelinesMetrics.Left();
+        sender.Metrics.Left();
         return inner.SendFileAsync(path, offset, count, cancellationToken);
     }
 
@@ -75,6 +74,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         HttpContext context = _context;
         CancellationToken requestAborted = _requestAborted;
         bool isReading = false;
+        string? broken = "abandoned";
         IHttpMinResponseDataRateFeature? rateFeature = null;
         MinDataRate? rate = null;
         CountedWriter? counted = null;
@@ -99,19 +99,23 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
             for (long left = count; ;)
             {
                 isReading = true;
+                broken = "failed";
                 int read = await file.Shared.ReadAsync(writer, offset + count - left, (int)Math.Min(left, sender.SegmentSize))
                     .ConfigureAwait(false);
                 if (read == 0)
                 {
+                    broken = "truncated";
                     throw new EndOfStreamException(
                         $"The file was truncated while it was sent, {left} of {count} bytes before the end : '{file.Shared.Path}'");
                 }
 
                 isReading = false;
+                broken = "abandoned";
                 left -= read;
                 FlushResult flush = await writer.FlushAsync(cancellationToken).ConfigureAwait(false);
                 if (left == 0)
                 {
+                    broken = null;
                     break;
                 }
 
@@ -123,11 +127,16 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
                 }
             }
         }
+        catch (InvalidOperationException)
+        {
+            // The server's own, such as more bytes than were announced: it ends the response itself, after the bytes that it has.
+            broken = "failed";
+            throw;
+        }
         catch (Exception e) when (context.Response.HasStarted && !requestAborted.IsCancellationRequested)
         {
             // The body is incomplete, and no outer code may end it as if it were whole: so the request is aborted. After that the server
-            // takes exceptions for a disconnected client. Errors of the server's own, such as more bytes than were announced, need no
-            // abort: it ends the response itself, after the bytes that it has.
+            // takes exceptions for a disconnected client.
             bool isFileError = isReading && e is IOException or UnauthorizedAccessException;
             if (isFileError || e is OperationCanceledException)
             {
@@ -144,6 +153,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         finally
         {
             file.Release();
+            sender.Count(broken);
             _startingLength = 0;
             if (rate is not null)
             {

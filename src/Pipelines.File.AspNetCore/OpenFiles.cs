@@ -20,6 +20,7 @@ internal sealed class OpenFiles : IDisposable
     private readonly int _firstScarce;
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
+    private readonly FilePipelinesMetrics _metrics;
 
     // Guards the fields below, Count, and every change of _files, which is read without it. Nothing waits under it: files that leave the
     // cache are released after it, because close(2) may wait.
@@ -29,8 +30,10 @@ internal sealed class OpenFiles : IDisposable
 
     /// <param name="maxFiles">The maximum number of kept files; 0 keeps none.</param>
     /// <param name="idleTime">How long a file is kept without a request for it; zero keeps none.</param>
-    internal OpenFiles(int maxFiles, TimeSpan idleTime)
+    /// <param name="metrics">Where opened and kept files are counted.</param>
+    internal OpenFiles(int maxFiles, TimeSpan idleTime, FilePipelinesMetrics? metrics = null)
     {
+        _metrics = metrics ?? FilePipelinesMetrics.Shared;
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
         SpareDescriptors.GetLimits(out int mostKept, out _firstScarce);
         _maxFiles = OperatingSystem.IsLinux() && _idleMilliseconds > 0 ? Math.Min(maxFiles, mostKept) : 0;
@@ -85,7 +88,7 @@ internal sealed class OpenFiles : IDisposable
             return null;
         }
 
-        FilePipelinesMetrics.Opened();
+        _metrics.Opened();
         return TryKeep(path!, file) ?? new OpenFile(file, key: null);
     }
 
@@ -182,7 +185,7 @@ internal sealed class OpenFiles : IDisposable
         Debug.Assert(isAlive, "Its opener has not released it yet.");
         _files[path] = file;
         Count++;
-        FilePipelinesMetrics.Kept(1);
+        _metrics.Kept(1);
         if (!_isTimerSet)
         {
             _isTimerSet = true;
@@ -252,6 +255,6 @@ internal sealed class OpenFiles : IDisposable
         Debug.Assert(_lock.IsHeldByCurrentThread);
         _files.TryRemove(file.Key!, out _);
         Count--;
-        FilePipelinesMetrics.Kept(-1);
+        _metrics.Kept(-1);
     }
 }

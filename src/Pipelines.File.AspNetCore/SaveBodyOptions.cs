@@ -54,12 +54,8 @@ public sealed class SaveBodyOptions
     /// The value of the request header If-Match, or <see langword="null"/>, the default. The existing file must have one of these entity
     /// tags (<c>*</c> means any); otherwise nothing is saved, with status 412. The tags are checked before the body is read, and again when
     /// the new file takes its name: of several uploads of this process that name the same tag, one wins. Another process may still replace
-    /// the file between the last check and the renaming.
+    /// the file between the last check and the renaming. An empty value is malformed: status 400. RFC 9110, 13.1.1.
     /// </summary>
-    /// <remarks>
-    /// If the length and the second of the new file would give it the tag of the old file, its time is set to the next second. RFC 9110,
-    /// 13.1.1.
-    /// </remarks>
     public string? IfMatch { get; init; }
 
     /// <summary>
@@ -83,14 +79,22 @@ public sealed class SaveBodyOptions
 
     /// <summary>
     /// Checks the whole upload before it gets its name, for example with a virus scanner; <see langword="null"/> by default. If it returns
-    /// <see langword="false"/> or throws, the upload is refused with status 422 and nothing appears. A
-    /// <see cref="Microsoft.AspNetCore.Http.BadHttpRequestException"/> that it throws sets another status.
+    /// <see langword="false"/> or throws <see cref="InvalidDataException"/>, the upload is refused with status 422 and nothing appears. A
+    /// <see cref="Microsoft.AspNetCore.Http.BadHttpRequestException"/> that it throws sets another status. Everything else that it throws
+    /// is not the client's fault: it is logged, and the status is 503.
     /// </summary>
     public Func<UploadInspection, CancellationToken, ValueTask<bool>>? Inspect { get; init; }
 
     /// <summary>
-    /// The hash to compute while the bytes come, for <see cref="UploadInspection.Hash"/>; <see langword="null"/>, the default, computes
-    /// none.
+    /// Called with the existing file right before it is replaced: after the last check of the preconditions, while no other upload of this
+    /// process can take the name; <see langword="null"/> by default. It can make a backup, for example. If it throws, nothing is replaced,
+    /// and the exception is that of the upload. It must not save to the same name, which would wait for itself.
+    /// </summary>
+    public Func<FileInfo, CancellationToken, ValueTask>? BeforeReplace { get; init; }
+
+    /// <summary>
+    /// The hash to compute while the bytes come, for <see cref="UploadInspection.Hash"/> and <see cref="SavedFile.Hash"/>;
+    /// <see langword="null"/>, the default, computes none.
     /// </summary>
     public HashAlgorithmName? Hash { get; init; }
 

@@ -18,7 +18,7 @@ public sealed class FileSendingFeatureTests : IDisposable
     private readonly Body _body = new();
     private readonly DefaultHttpContext _context = new();
     private readonly AbortCount _lifetime = new();
-    private readonly OpenFiles _files = new(maxFiles: 10, TimeSpan.FromMinutes(1));
+    private readonly FileSender _sender;
     private readonly FileSendingFeature _sending;
 
     public FileSendingFeatureTests()
@@ -26,13 +26,14 @@ public sealed class FileSendingFeatureTests : IDisposable
         _context.Features.Set<IHttpResponseBodyFeature>(_body);
         _context.Features.Set<IHttpRequestLifetimeFeature>(_lifetime);
         _context.Features.Set<IHttpResponseFeature>(_body);
-        _sending = new FileSendingFeature(new FileSender(NullLogger.Instance, _files, segmentSize: 65536, minimumSize: 0), _body);
+        _sender = new FileSender(new FilePipelinesOptions(), NullLogger.Instance, FilePipelinesMetrics.Shared);
+        _sending = new FileSendingFeature(_sender, _body);
         _sending.Begin(_context, isKestrel: false);
     }
 
     public void Dispose()
     {
-        _files.Dispose();
+        _sender.Dispose();
         File.Delete(_path);
     }
 
@@ -60,7 +61,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         Add(size);
         ArrayBody body = new();
         _context.Features.Set<IHttpResponseBodyFeature>(body);
-        FileSendingFeature sending = new(new FileSender(NullLogger.Instance, _files, segmentSize: 65536, minimumSize: 0), body);
+        FileSendingFeature sending = new(_sender, body);
         long least = long.MaxValue;
         for (int i = 0; i < 200; i++)
         {

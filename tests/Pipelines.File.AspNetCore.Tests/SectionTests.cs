@@ -39,7 +39,7 @@ public sealed class SectionTests : IAsyncLifetime
                 while (await reader.ReadNextSectionAsync(context.RequestAborted) is { } section)
                 {
                     string name = section.GetContentDispositionHeader()!.FileName.ToString();
-                    long length = await section.SaveSectionAsync(PathOf(name), _options);
+                    long length = (await section.SaveSectionAsync(PathOf(name), _options)).Length;
                     answer.Append(CultureInfo.InvariantCulture, $"{name} {length}\n");
                 }
             }
@@ -168,7 +168,7 @@ public sealed class SectionTests : IAsyncLifetime
         for (int i = 0; i < 2; i++)
         {
             MultipartSection section = (await reader.ReadNextSectionAsync(_stop))!;
-            Assert.Equal(content.Length, await section.SaveSectionAsync(PathOf($"{i}"), cancellationToken: _stop));
+            Assert.Equal(content.Length, (await section.SaveSectionAsync(PathOf($"{i}"), cancellationToken: _stop)).Length);
             Assert.Equal(content, await File.ReadAllBytesAsync(PathOf($"{i}"), _stop));
         }
 
@@ -189,7 +189,7 @@ public sealed class SectionTests : IAsyncLifetime
             {
                 MultipartSection? section = await reader.ReadNextSectionAsync(_stop);
                 what = section is null ? "null"
-                    : (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).ToString(CultureInfo.InvariantCulture);
+                    : (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).Length.ToString(CultureInfo.InvariantCulture);
             }
             catch (Exception e)
             {
@@ -263,7 +263,7 @@ public sealed class SectionTests : IAsyncLifetime
         await Assert.ThrowsAnyAsync<OperationCanceledException>(
             () => section.SaveSectionAsync(PathOf("f"), null, new CancellationToken(true)));
         AssertFiles();
-        Assert.Equal(1, await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        Assert.Equal(1, (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).Length);
         AssertFiles("f");
     }
 

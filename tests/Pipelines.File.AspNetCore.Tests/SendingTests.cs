@@ -41,6 +41,28 @@ public sealed class SendingTests : IDisposable
     }
 
     [Fact]
+    public async Task Get_Fifo_IsOpenedOnce()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It calls mkfifo.");
+        string path = Path.Combine(_tree.Root, "fifo");
+        await RunAsync("mkfifo", path);
+        await using FileServer server = await FileServer.StartAsync(_tree.Root, withPipelines: true);
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Task<string> response = client.GetStringAsync("send/fifo", TestContext.Current.CancellationToken);
+
+        // Its writer begins when somebody opens it for reading, and writes to nobody when that one is gone.
+        await RunAsync("sh", "-c", $"sleep 0.2; printf told > '{path}'");
+        Assert.Equal("told", await response.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken));
+
+        static async Task RunAsync(string program, params string[] arguments)
+        {
+            using System.Diagnostics.Process process = System.Diagnostics.Process.Start(program, arguments);
+            await process.WaitForExitAsync(TestContext.Current.CancellationToken).WaitAsync(Eventually.Limit);
+            Assert.Equal(0, process.ExitCode);
+        }
+    }
+
+    [Fact]
     public async Task Get_MapStaticAssets_IsSent()
     {
         byte[] content = Add("asset.txt", 5000);

@@ -39,7 +39,7 @@ public sealed class UploadChecksTests : IAsyncLifetime
             app.MapPost("/form/{name}", async (string name, HttpRequest request) =>
             {
                 MultipartReader form = new("b", request.Body);
-                return await (await form.ReadNextSectionAsync())!.SaveSectionAsync(PathOf(name), _options(request));
+                return (await (await form.ReadNextSectionAsync())!.SaveSectionAsync(PathOf(name), _options(request))).Length;
             });
         });
         _client = _server.CreateClient(HttpVersion.Version11);
@@ -53,17 +53,21 @@ public sealed class UploadChecksTests : IAsyncLifetime
     }
 
     [Theory]
-    [InlineData("Content-Range", "bytes 5-9/10", HttpStatusCode.BadRequest, "broken_off")]
+    [InlineData("Content-Range", "bytes 5-9/10", HttpStatusCode.BadRequest, "malformed")]
     [InlineData("Content-Encoding", "gzip", HttpStatusCode.UnsupportedMediaType, "unsupported")]
     [InlineData("Content-Encoding", "identity, br", HttpStatusCode.UnsupportedMediaType, "unsupported")]
     [InlineData("Content-Encoding", "identity", HttpStatusCode.OK, null)]
+    [InlineData("If-Match", "", HttpStatusCode.BadRequest, "malformed")]
+    [InlineData("If-Match", "what", HttpStatusCode.BadRequest, "malformed")]
     [InlineData("Content-Type", "multipart/form-data; boundary=b", HttpStatusCode.UnsupportedMediaType, "unsupported")]
     public async Task SaveBodyAsync_BodyIsNotTheFileItself_IsRefused(string header, string value, HttpStatusCode status, string? kind)
     {
+        HonourPreconditions();
         using Counters counters = new();
         Assert.Equal(status, await PutAsync("f.bin", "56789"u8.ToArray(), (header, value)));
         Assert.Equal(kind is null, File.Exists(PathOf("f.bin")));
         Assert.Equal(kind is null ? (1, 0) : (0, 1), (counters["uploads.saved"], counters["uploads.broken"]));
+        Assert.Equal(kind is null ? [] : [kind], counters.Kinds("uploads.broken"));
     }
 
     [Theory]
@@ -115,6 +119,7 @@ public sealed class UploadChecksTests : IAsyncLifetime
         for (int round = 0; round < 10; round++)
         {
             await File.WriteAllTextAsync(PathOf("f.txt"), "old", _stop);
+            File.SetLastWriteTimeUtc(PathOf("f.txt"), DateTime.UtcNow.AddMinutes(-1 - round));
             string tag = await TagOfAsync("f.txt");
             HttpStatusCode[] answers = await Task.WhenAll(
                 Enumerable.Range(100, 16).Select(i => PutAsync("f.txt", Encoding.ASCII.GetBytes($"{i}"), ("If-Match", tag))));
@@ -198,6 +203,7 @@ public sealed class UploadChecksTests : IAsyncLifetime
     [InlineData("refuses", HttpStatusCode.UnprocessableEntity)]
     [InlineData("throws", HttpStatusCode.UnprocessableEntity)]
     [InlineData("has a status", HttpStatusCode.InsufficientStorage)]
+    [InlineData("cannot scan", HttpStatusCode.ServiceUnavailable)]
     public async Task SaveBodyAsync_InspectRefuses_NothingAppears(string how, HttpStatusCode status)
     {
         await File.WriteAllTextAsync(PathOf("f.bin"), "old", _stop);
@@ -212,6 +218,7 @@ public sealed class UploadChecksTests : IAsyncLifetime
                 return how switch
                 {
                     "throws" => throw new InvalidDataException("A virus."),
+                    "cannot scan" => throw new IOException("The scanner is gone."),
                     "has a status" => throw new BadHttpRequestException("No room.", StatusCodes.Status507InsufficientStorage),
                     _ => false,
                 };
@@ -222,6 +229,13 @@ public sealed class UploadChecksTests : IAsyncLifetime
         Assert.Equal("old", await File.ReadAllTextAsync(PathOf("f.bin"), _stop));
         Assert.Equal(["f.bin"], Directory.EnumerateFiles(_root).Select(Path.GetFileName));
         Assert.Equal((0, 2), (counters["uploads.saved"], counters["uploads.broken"]));
+        Assert.Equal([how == "cannot scan" ? "inspection_failed" : "inspection"], counters.Kinds("uploads.broken"));
+        if (how == "cannot scan")
+        {
+            Assert.Contains(_server.Log.Lines, line => line.Contains("The scanner is gone.", StringComparison.Ordinal)
+                && line.StartsWith("The inspection of an upload has failed", StringComparison.Ordinal));
+        }
+
         if (OperatingSystem.IsLinux())
         {
             Assert.Equal(0, OpenHandles.Below(_root));

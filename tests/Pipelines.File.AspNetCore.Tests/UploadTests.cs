@@ -452,7 +452,7 @@ public sealed class UploadTests : IAsyncLifetime
                 try
                 {
                     string path = PathOf((string?)context.Request.Headers["X-Path"] ?? name);
-                    _answer = (await context.Request.SaveBodyAsync(path, _options, _cancellation?.Token ?? default)).ToString(
+                    _answer = (await context.Request.SaveBodyAsync(path, _options, _cancellation?.Token ?? default)).Length.ToString(
                         CultureInfo.InvariantCulture);
                 }
                 catch (Exception e)
@@ -469,7 +469,7 @@ public sealed class UploadTests : IAsyncLifetime
                 try
                 {
                     // It opens the file before it waits for the body.
-                    Task<long> saving = request.SaveBodyAsync(PathOf(name), _options);
+                    Task<SavedFile> saving = request.SaveBodyAsync(PathOf(name), _options);
                     _opened.Release();
                     await saving;
                     return Results.StatusCode(StatusCodes.Status201Created);

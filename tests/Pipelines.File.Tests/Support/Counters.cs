@@ -44,6 +44,14 @@ public sealed class Counters : IDisposable
         }
     }
 
+    /// <summary>The tags with which an instrument has counted since this was made.</summary>
+    public IReadOnlyCollection<string> Kinds(string name)
+    {
+        _listener.RecordObservableInstruments();
+        return [.. _observed.Where(pair => pair.Key.Instrument.Name == "pipelines.file." + name
+            && pair.Value > _before.GetValueOrDefault(pair.Key)).Select(pair => pair.Key.Tags).Distinct().Order(StringComparer.Ordinal)];
+    }
+
     /// <summary>What fell back: the call and the error, such as "preadv2 38".</summary>
     public IReadOnlyCollection<string> Fallbacks
     {

@@ -1,0 +1,110 @@
+using Microsoft.AspNetCore.Antiforgery;
+using Microsoft.AspNetCore.Connections;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>The request that an upload comes with: what is checked before its body is read, and where it is counted and logged.</summary>
+/// <param name="context">The request; <see langword="null"/> if a section came without one.</param>
+internal sealed partial class UploadRequest(HttpContext? context)
+{
+    private const string Advice = "Read it only here: in a controller put [DisableFormValueModelBinding] on the action; a client of an "
+        + "endpoint with an antiforgery token sends the token in a header.";
+
+    // AppContext, read by System.IO.Compression when it is first used.
+    private const string StrictSwitch = "System.IO.Compression.UseStrictValidation";
+
+    // Interlocked: 1 when the warning was logged.
+    private static int s_isWarned;
+
+    private readonly FilePipelinesMetrics _metrics = FilePipelinesMetrics.Of(context?.RequestServices);
+
+    /// <summary>Whether a failure of this form was counted, so that the end of its enumeration does not count it again.</summary>
+    internal bool IsCounted { get; private set; }
+
+    /// <summary>Checks that nobody has read the body, and that it is not forged.</summary>
+    /// <exception cref="InvalidOperationException">The form was read.</exception>
+    /// <exception cref="BadHttpRequestException">The antiforgery middleware has found no valid token (400).</exception>
+    internal void ThrowIfReadOrForged()
+    {
+        if (context!.Features.Get<IAntiforgeryValidationFeature>() is { IsValid: false } forged)
+        {
+            throw new BadHttpRequestException("The antiforgery token is missing or wrong.", StatusCodes.Status400BadRequest, forged.Error!);
+        }
+
+        if (context.Features.Get<IFormFeature>()?.Form is not null)
+        {
+            throw new InvalidOperationException("The body was already read as a form. " + Advice);
+        }
+    }
+
+    /// <summary>Checks that the body had the bytes that were announced, unless middleware has decompressed it.</summary>
+    /// <exception cref="InvalidOperationException">A part of the body was read before.</exception>
+    internal void ThrowIfReadInPart(long length)
+    {
+        HttpRequest request = context!.Request;
+        bool isDecompressed = request.Body.GetType().Assembly.GetName().Name == "Microsoft.AspNetCore.RequestDecompression";
+        if (!isDecompressed && length < request.ContentLength)
+        {
+            throw new InvalidOperationException($"{request.ContentLength - length} of the {request.ContentLength} bytes of the body were "
+                + $"read before, and would be missing in the file. {Advice} Middleware that shortens a body also has to change "
+                + "Content-Length.");
+        }
+
+        if (isDecompressed && !(AppContext.TryGetSwitch(StrictSwitch, out bool isStrict) && isStrict)
+            && Interlocked.Exchange(ref s_isWarned, 1) == 0 && Logger is { } logger)
+        {
+            LogLenient(logger, StrictSwitch);
+        }
+    }
+
+    internal void Saved() => _metrics.Saved();
+
+    /// <summary>Counts an upload that has failed.</summary>
+    internal void Broke(Exception reason, UploadStage stage)
+    {
+        IsCounted |= stage == UploadStage.Reading;
+        _metrics.UploadBroke(KindOf(reason, stage));
+    }
+
+    /// <summary>Logs what an inspection has thrown, which is not the client's fault.</summary>
+    internal void LogInspection(Exception exception)
+    {
+        if (Logger is { } logger)
+        {
+            LogInspectionFailed(logger, exception);
+        }
+    }
+
+    private ILogger? Logger => context?.RequestServices?.GetService<ILoggerFactory>()?.CreateLogger("Pipelines.File.AspNetCore");
+
+    private static string KindOf(Exception reason, UploadStage stage) => (reason, stage) switch
+    {
+        (OperationCanceledException, _) => "canceled",
+        (FileExistsException, _) => "exists",
+        (BadHttpRequestException { StatusCode: StatusCodes.Status503ServiceUnavailable, InnerException: not null }, UploadStage.Inspecting)
+            => "inspection_failed",
+        (BadHttpRequestException, UploadStage.Inspecting) => "inspection",
+        (BadHttpRequestException { StatusCode: StatusCodes.Status412PreconditionFailed }, _) => "precondition",
+        (BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge }, _) => "too_long",
+        (BadHttpRequestException { StatusCode: StatusCodes.Status415UnsupportedMediaType }, _) => "unsupported",
+        (BadHttpRequestException { InnerException: AntiforgeryValidationException }, _) => "antiforgery",
+        (BadHttpRequestException { InnerException: InvalidDataException }, _) => "malformed",
+        (BadHttpRequestException, UploadStage.Checking) => "malformed",
+        (BadHttpRequestException, UploadStage.Naming) => "refused",
+        (InvalidOperationException, UploadStage.Checking) => "read_before",
+        (IOException, UploadStage.Reading) or (ConnectionAbortedException, _) => "broken_off",
+        _ => "failed",
+    };
+
+    [LoggerMessage(2, LogLevel.Error, "The inspection of an upload has failed, and the upload was refused with status 503.",
+        EventName = "InspectionFailed")]
+    private static partial void LogInspectionFailed(ILogger logger, Exception exception);
+
+    [LoggerMessage(3, LogLevel.Warning, "An upload came through request decompression. An upload that was cut off would be saved as if it "
+        + "were whole: set the runtime's switch {Switch} to true.", EventName = "LenientDecompression")]
+    private static partial void LogLenient(ILogger logger, string @switch);
+}

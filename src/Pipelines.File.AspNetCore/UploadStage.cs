@@ -1,0 +1,20 @@
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>What an upload is doing, which decides what a failure is counted as.</summary>
+internal enum UploadStage
+{
+    /// <summary>The request is checked, and the file is opened.</summary>
+    Checking,
+
+    /// <summary>The next bytes are awaited from the client.</summary>
+    Reading,
+
+    /// <summary>Bytes are written to the file.</summary>
+    Writing,
+
+    /// <summary>The application inspects the whole upload.</summary>
+    Inspecting,
+
+    /// <summary>The conditions are checked again, and the file takes its name.</summary>
+    Naming,
+}
