@@ -75,7 +75,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// </exception>
     /// <exception cref="PathTooLongException">The name is too long. This is thrown before the body is read.</exception>
     /// <exception cref="IOException">
-    /// The connection broke (an HTTP/2 stream was reset), or a write, the sync or the renaming failed. If the sync of the folder failed, the new file has its name.
+    /// The connection broke (an HTTP/2 stream was reset), or a write, the sync or the renaming failed. If the sync of the folder failed,
+    /// the new file has its name.
     /// </exception>
     /// <exception cref="OperationCanceledException">
     /// The token was canceled, or <see cref="PipeReader.CancelPendingRead"/> was called for the body.

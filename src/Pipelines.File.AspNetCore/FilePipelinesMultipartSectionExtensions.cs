@@ -124,7 +124,8 @@ public static class FilePipelinesMultipartSectionExtensions
         options.Validate();
         UploadRequest upload = s_forms.TryGetValue(section, out UploadRequest? known) ? known : new UploadRequest(context: null);
         return await UploadedFile.SaveAsync(
-            path, options, upload, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken).ConfigureAwait(false);
+            path, options, upload, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken)
+            .ConfigureAwait(false);
     }
 
     private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(

@@ -47,19 +47,6 @@ internal sealed partial class FileSender : IDisposable
     /// <summary>Closes all kept files, and keeps none from now on.</summary>
     public void Dispose() => Files.Dispose();
 
-    /// <summary>Counts a send that has ended; with a kind, before its end.</summary>
-    internal void Count(string? broken)
-    {
-        if (broken is null)
-        {
-            Metrics.Sent();
-        }
-        else
-        {
-            Metrics.ResponseBroke(broken);
-        }
-    }
-
     internal async Task InvokeAsync(HttpContext context, RequestDelegate next)
     {
         IFeatureCollection features = context.Features;

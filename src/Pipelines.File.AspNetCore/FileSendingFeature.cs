@@ -112,10 +112,16 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
                 isReading = false;
                 broken = "abandoned";
                 left -= read;
+                if (left == 0)
+                {
+                    // The server has every byte. Counted before the client can see the last one.
+                    broken = null;
+                    sender.Metrics.Sent();
+                }
+
                 FlushResult flush = await writer.FlushAsync(cancellationToken).ConfigureAwait(false);
                 if (left == 0)
                 {
-                    broken = null;
                     break;
                 }
 
@@ -130,7 +136,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         catch (InvalidOperationException)
         {
             // The server's own, such as more bytes than were announced: it ends the response itself, after the bytes that it has.
-            broken = "failed";
+            broken = broken is null ? null : "failed";
             throw;
         }
         catch (Exception e) when (context.Response.HasStarted && !requestAborted.IsCancellationRequested)
@@ -153,7 +159,11 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         finally
         {
             file.Release();
-            sender.Count(broken);
+            if (broken is not null)
+            {
+                sender.Metrics.ResponseBroke(broken);
+            }
+
             _startingLength = 0;
             if (rate is not null)
             {

@@ -27,7 +27,8 @@ internal readonly struct UploadPrecondition
         => new("The file is not the one that the precondition asks for.", StatusCodes.Status412PreconditionFailed, cause!);
 
     /// <summary>The entity tag that the static files middleware gives a file.</summary>
-    internal static string TagOf(DateTime written, long length) => $"\"{Convert.ToString(ToSecond(written).ToFileTimeUtc() ^ length, 16)}\"";
+    internal static string TagOf(DateTime written, long length)
+        => $"\"{Convert.ToString(ToSecond(written).ToFileTimeUtc() ^ length, 16)}\"";
 
     internal static DateTime ToSecond(DateTime time) => new(time.Ticks - (time.Ticks % TimeSpan.TicksPerSecond), DateTimeKind.Utc);
 
