@@ -9,6 +9,7 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.FileProviders;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.DependencyInjection;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
@@ -60,6 +61,44 @@ public sealed class SendingTests : IDisposable
             await process.WaitForExitAsync(_stop).WaitAsync(Eventually.Limit, _stop);
             Assert.Equal(0, process.ExitCode);
         }
+    }
+
+    [Fact]
+    public async Task AddFilePipelines_Options_AreThoseOfTheApplication()
+    {
+        Add("f.txt", 1000);
+        List<string> listened = [];
+        using System.Diagnostics.Metrics.MeterListener listener = new();
+        listener.InstrumentPublished = (instrument, self) =>
+        {
+            if (instrument.Meter.Name == FilePipelinesMeter.Name && instrument.Name == FilePipelinesMeter.ResponsesLeft)
+            {
+                self.EnableMeasurementEvents(instrument);
+            }
+        };
+        listener.SetMeasurementEventCallback<long>(
+            (instrument, value, _, _) => listened.Add($"{instrument.Meter.Scope is not null} {value}"));
+        listener.Start();
+        await using FileServer server = await FileServer.StartAsync(
+            _root, withPipelines: true, services: services => services.AddFilePipelines(options => options.MinimumSize = 2000));
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        await client.GetByteArrayAsync("send/f.txt", _stop);
+        listener.RecordObservableInstruments();
+
+        // The application's own meter.
+        Assert.Contains("True 1", listened);
+    }
+
+    [Fact]
+    public void AddFilePipelines_SeveralTimes_IsOneSetOfFiles()
+    {
+        using ServiceProvider services = new ServiceCollection().AddFilePipelines().AddFilePipelines(options => options.MaxOpenFiles = 3)
+            .Configure<FilePipelinesOptions>(options => options.SegmentSize = 8192).BuildServiceProvider();
+        FileSender sender = services.GetRequiredService<FileSender>();
+        Assert.Equal(8192, sender.SegmentSize);
+        Assert.Same(sender, services.GetRequiredService<FileSender>());
+        using ServiceProvider wrong = new ServiceCollection().AddFilePipelines(options => options.SegmentSize = 1).BuildServiceProvider();
+        Assert.Throws<ArgumentOutOfRangeException>(() => new ApplicationBuilder(wrong).UseFilePipelines());
     }
 
     [Fact]
