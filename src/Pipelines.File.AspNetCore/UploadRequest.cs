@@ -67,7 +67,7 @@ internal sealed partial class UploadRequest(HttpContext? context)
     internal void Broke(Exception reason, UploadStage stage)
     {
         IsCounted |= stage == UploadStage.Reading;
-        _metrics.UploadBroke(KindOf(reason, stage));
+        _metrics.UploadBroke(KindOf(reason, stage, context?.RequestAborted.IsCancellationRequested == true));
     }
 
     /// <summary>Logs what an inspection has thrown, which is not the client's fault.</summary>
@@ -81,7 +81,7 @@ internal sealed partial class UploadRequest(HttpContext? context)
 
     private ILogger? Logger => context?.RequestServices?.GetService<ILoggerFactory>()?.CreateLogger("Pipelines.File.AspNetCore");
 
-    private static string KindOf(Exception reason, UploadStage stage) => (reason, stage) switch
+    private static string KindOf(Exception reason, UploadStage stage, bool isAborted) => (reason, stage) switch
     {
         (OperationCanceledException, _) => "canceled",
         (FileExistsException, _) => "exists",
@@ -96,7 +96,10 @@ internal sealed partial class UploadRequest(HttpContext? context)
         (BadHttpRequestException, UploadStage.Checking) => "malformed",
         (BadHttpRequestException, UploadStage.Naming) => "refused",
         (InvalidOperationException, UploadStage.Checking) => "read_before",
-        (IOException, UploadStage.Reading) or (ConnectionAbortedException, _) => "broken_off",
+        (_, UploadStage.Reading) or (ConnectionAbortedException, _) => "broken_off",
+
+        // The server ends the use of the body at any moment.
+        (not UnauthorizedAccessException, UploadStage.Writing) when isAborted => "broken_off",
         _ => "failed",
     };
 

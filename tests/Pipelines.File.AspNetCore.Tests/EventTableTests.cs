@@ -88,7 +88,8 @@ public sealed class EventTableTests : IAsyncLifetime
         int? answer = await MakeAsync(name);
         string[] parts = counter.Split(' ');
         await Eventually.TrueAsync(() => counters[parts[0]] == 1);
-        Assert.Equal(parts[1..], counters.Kinds(parts[0]).Where(kind => kind.Length > 0));
+        IEnumerable<string> kinds = counters.Kinds(parts[0]).Where(kind => kind.Length > 0);
+        Assert.True(kinds.SequenceEqual(parts[1..]), $"{string.Join(' ', kinds)}: {string.Join('\n', _server.Log.Lines)}");
         string[] others = ["uploads.saved", "uploads.broken", "responses.sent", "responses.broken"];
         Assert.All(others.Except([parts[0]]), other => Assert.Equal(0, counters[other]));
         Assert.Equal(status, answer?.ToString(CultureInfo.InvariantCulture) ?? "–");
@@ -204,17 +205,22 @@ public sealed class EventTableTests : IAsyncLifetime
     private async Task<int?> ResetAsync()
     {
         // It lives until the end, as its counters do.
+        TaskCompletionSource isThere = new(TaskCreationOptions.RunContinuationsAsynchronously);
         await _server.DisposeAsync();
         _server = await FileServer.StartAsync(
             _root, withPipelines: true, listen: endpoint => endpoint.Protocols = HttpProtocols.Http2,
-            after: app => app.MapPut("/save", (HttpRequest request) => request.SaveBodyAsync(PathOf("f"))));
+            after: app => app.MapPut("/save", (HttpRequest request) =>
+            {
+                isThere.SetResult();
+                return request.SaveBodyAsync(PathOf("f"));
+            }));
         using HttpClient client = _server.CreateClient(HttpVersion.Version20);
         using CancellationTokenSource gone = new();
         using HttpRequestMessage request = new(HttpMethod.Put, "save")
         {
             Version = HttpVersion.Version20,
             VersionPolicy = HttpVersionPolicy.RequestVersionExact,
-            Content = new StreamContent(new EndlessStream(gone)),
+            Content = new StreamContent(new EndlessStream(isThere.Task, gone)),
         };
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => client.SendAsync(request, gone.Token));
         return null;
@@ -299,10 +305,11 @@ public sealed class EventTableTests : IAsyncLifetime
         public Exception? Error { get; } = new AntiforgeryValidationException("No token.");
     }
 
-    /// <summary>A body whose second piece never comes: the client gives up.</summary>
-    private sealed class EndlessStream(CancellationTokenSource gone) : Stream
+    /// <summary>A body whose end never comes: the client gives up when the server reads its beginning.</summary>
+    private sealed class EndlessStream(Task isThere, CancellationTokenSource gone) : Stream
     {
-        private bool _hasBegun;
+        // More than the client keeps back.
+        private int _left = 256 * 1024;
 
         public override bool CanRead => true;
 
@@ -320,15 +327,15 @@ public sealed class EventTableTests : IAsyncLifetime
 
         public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
         {
-            if (_hasBegun)
+            if (_left <= 0)
             {
-                await Task.Delay(100, CancellationToken.None);
+                await isThere.WaitAsync(Eventually.Limit, CancellationToken.None);
                 await gone.CancelAsync();
                 cancellationToken.ThrowIfCancellationRequested();
             }
 
-            _hasBegun = true;
-            return 1000;
+            _left -= buffer.Length;
+            return buffer.Length;
         }
 
         public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
