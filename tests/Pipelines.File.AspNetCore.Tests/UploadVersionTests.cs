@@ -161,7 +161,7 @@ public sealed class UploadVersionTests : IAsyncLifetime
         Assert.True((await first).Replaced);
         Assert.True((await third).Replaced);
         Assert.Equal("third", await File.ReadAllTextAsync(PathOf("f.txt"), _stop));
-        Assert.Equal(1, new DirectoryInfo(_root).GetFiles().Length);
+        Assert.Single(new DirectoryInfo(_root).GetFiles());
 
         Task<SavedFile> Save(string content, SaveBodyOptions options, CancellationToken stop)
         {

@@ -50,9 +50,9 @@ public sealed class UploadsInApplicationsTests : IDisposable
         await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app =>
             app.MapPut("/save", async (HttpRequest request) =>
             {
-                Assert.Equal(3, await request.Body.ReadAtLeastAsync(new byte[3], 3));
+                Assert.Equal(3, await request.Body.ReadAtLeastAsync(new byte[3], 3, cancellationToken: _stop));
                 InvalidOperationException e = await Assert.ThrowsAsync<InvalidOperationException>(
-                    () => request.SaveBodyAsync(Path.Combine(_root, "f.txt")));
+                    () => request.SaveBodyAsync(Path.Combine(_root, "f.txt"), cancellationToken: _stop));
                 return e.Message;
             }));
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
