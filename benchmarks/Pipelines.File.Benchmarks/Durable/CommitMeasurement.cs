@@ -20,15 +20,25 @@ internal static class CommitMeasurement
     internal static async Task<int> RunAsync(string[] arguments)
     {
         int rounds = DefaultRounds;
-        if (arguments is not [] && (arguments is not ["--rounds", string value]
-            || !int.TryParse(value, CultureInfo.InvariantCulture, out rounds) || rounds < 1))
+        string[] only = [];
+        for (int i = 0; i < arguments.Length; i += 2)
         {
-            await Console.Error.WriteLineAsync("durable does not understand that: durable [--rounds N]");
-            return 2;
+            string? value = i + 1 < arguments.Length ? arguments[i + 1] : null;
+            bool isKnown = arguments[i] switch
+            {
+                "--rounds" => int.TryParse(value, CultureInfo.InvariantCulture, out rounds) && rounds > 0,
+                "--only" => (only = value?.Split(',') ?? []).Length > 0,
+                _ => false,
+            };
+            if (!isKnown)
+            {
+                await Console.Error.WriteLineAsync("durable does not understand that: durable [--rounds N] [--only PART-OF-A-NAME,...]");
+                return 2;
+            }
         }
 
         Console.WriteLine("way; file; producers; commits/s (quartiles); ratio to by hand; p50 µs; p99 µs");
-        foreach (CommitFigures f in await MeasureAsync(rounds, ProducerCounts, null))
+        foreach (CommitFigures f in await MeasureAsync(rounds, ProducerCounts, null, only))
         {
             Console.WriteLine(string.Create(
                 CultureInfo.InvariantCulture,
@@ -44,14 +54,19 @@ internal static class CommitMeasurement
     /// <param name="rounds">How often each is measured.</param>
     /// <param name="producerCounts">How many producers commit at once.</param>
     /// <param name="onShare">Told how much of it is done, 0 to 1.</param>
+    /// <param name="only">Parts of the names of the ways, which come with the way by hand; none: all ways.</param>
     internal static async Task<IReadOnlyList<CommitFigures>> MeasureAsync(
-        int rounds, IReadOnlyList<int> producerCounts, Action<double>? onShare)
+        int rounds, IReadOnlyList<int> producerCounts, Action<double>? onShare, params string[] only)
     {
         List<CommitFigures> figures = [];
         foreach (int producers in producerCounts)
         {
             using TemporaryFolder folder = new();
-            CommitWay[] ways = [.. CommitWays.All.Select(make => make())];
+            CommitWay[] ways =
+            [
+                .. CommitWays.All.Select(make => make()).Where(way => only.Length == 0 || way is GroupCommitByHand
+                    || only.Any(part => way.Name.Contains(part, StringComparison.OrdinalIgnoreCase))),
+            ];
             try
             {
                 for (int i = 0; i < ways.Length; i++)
@@ -59,8 +74,10 @@ internal static class CommitMeasurement
                     await ways[i].OpenAsync(folder.PathOf($"commits-{i}"), producers);
 
                     // The just-in-time compiler, and the file's first blocks.
+                    await ways[i].BeginRoundAsync();
                     await RunAsync(ways[i], producers, s_share);
                     await RunAsync(ways[i], producers, s_share);
+                    await ways[i].EndRoundAsync();
                 }
 
                 List<double>[] perSecond = [.. ways.Select(_ => new List<double>())];
@@ -72,6 +89,7 @@ internal static class CommitMeasurement
                         int index = (round + i) % ways.Length;
                         await ways[index].BeginRoundAsync();
                         (double rate, List<double> times) = await RunAsync(ways[index], producers, s_share);
+                        await ways[index].EndRoundAsync();
                         perSecond[index].Add(rate);
                         latencies[index].AddRange(times);
                     }

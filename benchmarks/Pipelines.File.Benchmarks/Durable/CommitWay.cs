@@ -17,6 +17,9 @@ internal abstract class CommitWay(string name, CommitFile file) : IDisposable
     /// <summary>Before each round, not measured: one that overwrites begins at the beginning again.</summary>
     internal virtual ValueTask BeginRoundAsync() => default;
 
+    /// <summary>After each round: nothing of it goes on beside the other ways.</summary>
+    internal virtual ValueTask EndRoundAsync() => default;
+
     /// <summary>Returns when the record is on the device. Called by one producer at a time for each number.</summary>
     internal abstract ValueTask CommitAsync(int producer, byte[] record);
 

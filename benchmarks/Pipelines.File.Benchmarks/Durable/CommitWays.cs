@@ -24,12 +24,16 @@ internal static partial class CommitWays
         ways.Add(() => new SharedWriterCommits(CommitFile.Preallocated));
         ways.Add(() => new GroupCommitByHand(CommitFile.Growing));
         ways.Add(() => new SharedWriterCommits(CommitFile.Growing));
-        ways.Add(() => new JournalCommits());
+        ways.Add(() => new JournalCommits(CommitFile.Preallocated));
+        ways.Add(() => new JournalCommits(CommitFile.Growing));
         AddSqlite(ways);
+        AddLogPeers(ways);
         return ways;
     }
 
     static partial void AddSqlite(List<Func<CommitWay>> ways);
+
+    static partial void AddLogPeers(List<Func<CommitWay>> ways);
 
     /// <summary>Each producer writes into a place of its own in one preallocated file, again and again, and syncs.</summary>
     private abstract class InPlace(string name) : CommitWay(name, CommitFile.Preallocated)
@@ -91,11 +95,12 @@ internal static partial class CommitWays
         }
     }
 
-    private sealed class JournalCommits() : CommitWay("Pipelines.File.Journal", CommitFile.Growing)
+    private sealed class JournalCommits(CommitFile file) : CommitWay("Pipelines.File.Journal", file)
     {
         private Journal _journal = null!;
 
-        internal override async Task OpenAsync(string path, int producers) => _journal = await Journal.OpenAsync(path);
+        internal override async Task OpenAsync(string path, int producers)
+            => _journal = await Journal.OpenAsync(path, new JournalOptions { PreallocateSegments = File == CommitFile.Preallocated });
 
         internal override async ValueTask CommitAsync(int producer, byte[] record) => await _journal.AppendAsync(record);
 
