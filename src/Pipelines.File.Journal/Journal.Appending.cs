@@ -91,8 +91,6 @@ public sealed partial class Journal
         uint crc = JournalFormat.Crc(_seed, record.Span);
         QueuedAppend? queued = null;
         TakenAppend taken;
-        bool begins;
-        bool prepares;
         lock (_gate)
         {
             if (ErrorLocked() is { } error)
@@ -107,12 +105,8 @@ public sealed partial class Journal
                 queued = new QueuedAppend(record, crc);
                 EnqueueLocked(queued);
             }
-
-            begins = BeginsSegmentLocked();
-            prepares = PreparesLocked();
         }
 
-        GoOn(begins, prepares);
         if (queued is not null)
         {
             return CommitQueuedAsync(queued, buffer, cancellationToken);
@@ -138,9 +132,17 @@ public sealed partial class Journal
 
         if (!_active.HasRoom(size, _options.SegmentSize))
         {
-            _isRolling = _isRollDue = true;
+            BeginSegmentLocked();
             return false;
         }
+
+        AddZerosLocked(size);
+        if (!_active.HasBlocks(size))
+        {
+            return false;
+        }
+
+        PrepareLocked();
 
         try
         {
@@ -284,16 +286,10 @@ public sealed partial class Journal
     /// <summary>Takes the records of waiting appends, as far as there is room.</summary>
     private void Release()
     {
-        bool begins;
-        bool prepares;
         lock (_gate)
         {
             ReleaseLocked();
-            begins = BeginsSegmentLocked();
-            prepares = PreparesLocked();
         }
-
-        GoOn(begins, prepares);
     }
 
     [SuppressMessage("Design", "CA1031:Do not catch general exception types",

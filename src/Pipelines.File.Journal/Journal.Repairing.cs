@@ -14,12 +14,14 @@ public sealed partial class Journal
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
     /// <exception cref="IOException">A file cannot be read.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public static async ValueTask<JournalSummary> VerifyAsync(
+    public static ValueTask<JournalSummary> VerifyAsync(
         string folder, IProgress<JournalProgress>? progress = null, CancellationToken cancellationToken = default)
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
-        return Summary(await JournalState.ReadAsync(Path.GetFullPath(folder), verifyAll: true, progress, cancellationToken)
-            .ConfigureAwait(false));
+        string path = Path.GetFullPath(folder);
+        return new ValueTask<JournalSummary>(Task.Run(
+            async () => Summary(await JournalState.ReadAsync(path, verifyAll: true, progress, cancellationToken).ConfigureAwait(false)),
+            cancellationToken));
     }
 
     /// <summary>
@@ -32,11 +34,17 @@ public sealed partial class Journal
     /// <exception cref="IOException">A process writes the journal, or a file cannot be read or written.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public static async ValueTask<JournalRepair> RepairAsync(
+    public static ValueTask<JournalRepair> RepairAsync(
         string folder, IProgress<JournalProgress>? progress = null, CancellationToken cancellationToken = default)
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
-        folder = Path.GetFullPath(folder);
+        string path = Path.GetFullPath(folder);
+        return new ValueTask<JournalRepair>(Task.Run(() => RepairAtAsync(path, progress, cancellationToken), cancellationToken));
+    }
+
+    private static async Task<JournalRepair> RepairAtAsync(
+        string folder, IProgress<JournalProgress>? progress, CancellationToken cancellationToken)
+    {
         using SafeFileHandle fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
         InvalidJournalException? damage = null;
         string? saved = null;

@@ -5,43 +5,60 @@ namespace Pipelines.File;
 /// <content>Begins segments, makes them ahead, and removes old ones.</content>
 public sealed partial class Journal
 {
-    // While the next segment begins, no record is taken; due until somebody has started that.
+    // While the next segment begins, no record is taken.
     private bool _isRolling;
-    private bool _isRollDue;
     private Task _rolling = Task.CompletedTask;
+
+    // While zeros are written, records are taken as far as there are blocks.
+    private bool _isAddingZeros;
+    private Task _addingZeros = Task.CompletedTask;
 
     // Held while segments are removed, which threads of the pool do.
     private readonly Lock _removing = new();
 
-    private bool BeginsSegmentLocked()
+    private void BeginSegmentLocked()
     {
-        bool isDue = _isRollDue;
-        _isRollDue = false;
-        return isDue;
+        _isRolling = true;
+        _rolling = Task.Run(BeginSegmentAsync);
     }
 
-    /// <summary>Whether to make the next segment: the current one is half full, so it is worth it.</summary>
-    private bool PreparesLocked()
-        => _options.PreallocateSegments && _prepared is null && !_isRolling && _error is null && _active.End > _options.SegmentSize / 2;
-
-    private void GoOn(bool begins, bool prepares)
+    /// <summary>Makes the next segment, once the current one is half full, so that it is worth it.</summary>
+    private void PrepareLocked()
     {
-        if (!begins && !prepares)
+        if (_options.PreallocateSegments && _prepared is null && _active.End > _options.SegmentSize / 2)
         {
-            return;
+            _prepared = new PreparedSegment(_folder, _options.SegmentSize);
         }
+    }
 
-        lock (_gate)
+    /// <summary>Has zeros written where they run short. No caller waits for that unless there are none left.</summary>
+    private void AddZerosLocked(long size)
+    {
+        if (!_isAddingZeros && _active.MissingZeros(size, _options.SegmentSize) is > 0 and long length)
         {
-            if (prepares && _prepared is null && !_isRolling && _closing is null)
-            {
-                _prepared = new PreparedSegment(_folder, _options.SegmentSize);
-            }
+            SegmentWriter segment = _active;
+            _isAddingZeros = true;
+            _addingZeros = Task.Run(() => AddZeros(segment, length));
+        }
+    }
 
-            if (begins)
+    [SuppressMessage("Design", "CA1031:Do not catch general exception types",
+        Justification = "The journal has failed and keeps the error.")]
+    private void AddZeros(SegmentWriter segment, long length)
+    {
+        try
+        {
+            segment.WriteZeros(length);
+            lock (_gate)
             {
-                _rolling = Task.Run(BeginSegmentAsync);
+                segment.AddZerosLocked(length);
+                _isAddingZeros = false;
+                ReleaseLocked();
             }
+        }
+        catch (Exception e)
+        {
+            Fail(e);
         }
     }
 
@@ -56,6 +73,7 @@ public sealed partial class Journal
         try
         {
             SegmentWriter old = _active;
+            await _addingZeros.ConfigureAwait(false);
             await old.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
             SegmentHeader header = new(_id, _next, old.File.First, DateTimeOffset.UtcNow, _crc);
             PreparedSegment? prepared;
@@ -89,18 +107,17 @@ public sealed partial class Journal
     {
         while (true)
         {
-            Task rolling;
+            Task working;
             lock (_gate)
             {
-                if (_queue.Count == 0 && _rolling.IsCompleted && !_isRollDue)
+                working = Task.WhenAll(_rolling, _addingZeros);
+                if (_queue.Count == 0 && working.IsCompleted)
                 {
                     return;
                 }
-
-                rolling = _rolling;
             }
 
-            await rolling.ConfigureAwait(false);
+            await working.ConfigureAwait(false);
             await Task.Delay(1).ConfigureAwait(false);
         }
     }

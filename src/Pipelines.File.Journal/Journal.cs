@@ -107,12 +107,18 @@ public sealed partial class Journal : IAsyncDisposable
     /// </exception>
     /// <exception cref="UnauthorizedAccessException">A file or the folder does not permit it.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public static async ValueTask<Journal> OpenAsync(
+    public static ValueTask<Journal> OpenAsync(
         string folder, JournalOptions? options = null, CancellationToken cancellationToken = default)
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
-        options ??= JournalOptions.Default;
-        folder = Path.GetFullPath(folder);
+        string path = Path.GetFullPath(folder);
+        return new ValueTask<Journal>(
+            Task.Run(() => OpenAtAsync(path, options ?? JournalOptions.Default, cancellationToken), cancellationToken));
+    }
+
+    // On a thread of the pool: it makes calls that wait.
+    private static async Task<Journal> OpenAtAsync(string folder, JournalOptions options, CancellationToken cancellationToken)
+    {
         JournalFolder.Make(folder);
         SafeFileHandle fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
         SegmentWriter? active = null;

@@ -115,13 +115,13 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
         if (!follow)
         {
-            ThrowIfDamaged();
+            await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
             return NextOf(source.Segments) is not null;
         }
 
         if (_intact == _chain.Sequence && _sameLooks > 0)
         {
-            ThrowIfDamaged();
+            await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
         }
 
         _waitedFor = _chain.Sequence;

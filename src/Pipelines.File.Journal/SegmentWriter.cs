@@ -6,7 +6,7 @@ namespace Pipelines.File;
 /// <summary>The segment that is written. The journal's lock guards it, until the journal has taken it away to finish it.</summary>
 internal sealed class SegmentWriter
 {
-    // The file is filled with zeros this many bytes ahead: a sync of blocks that the file has already writes the data alone.
+    // The file is filled with zeros up to this many bytes ahead: a sync of blocks that the file has already writes the data alone.
     private const int Step = 1024 * 1024;
 
     // A longer record goes through memory of the writer's in pieces.
@@ -104,6 +104,25 @@ internal sealed class SegmentWriter
     /// <summary>Whether a record of this size, with its header, still belongs here. A segment has one record at least.</summary>
     internal bool HasRoom(long size, long segmentSize) => End == JournalFormat.HeaderLength || End + size <= segmentSize;
 
+    /// <summary>Whether there are blocks for a record of this size. Where there are none, it must not be written yet.</summary>
+    internal bool HasBlocks(long size) => End + size <= Zeroed;
+
+    /// <summary>How many bytes of zeros are to be written next, so that records of this size go on; 0 if there are enough for now.</summary>
+    internal long MissingZeros(long size, long segmentSize)
+        => Zeroed - End - size > Step / 2 ? 0 : Math.Max(Math.Min(Step, segmentSize - Zeroed), End + size - Zeroed);
+
+    /// <summary>Writes zeros behind those that are there. Called by one thread at a time, without the lock.</summary>
+    internal void WriteZeros(long length)
+    {
+        for (long written = 0; written < length; written += Step)
+        {
+            RandomAccess.Write(_handle, s_zeros.AsSpan(0, (int)Math.Min(Step, length - written)), Zeroed + written);
+        }
+    }
+
+    /// <summary>Records that zeros were written.</summary>
+    internal void AddZerosLocked(long length) => Zeroed += length;
+
     /// <summary>Adds a record, or with <paramref name="isStatement"/> a statement. The caller flushes it.</summary>
     /// <param name="record">The bytes.</param>
     /// <param name="crc">Their CRC, going on from the journal's seed.</param>
@@ -115,12 +134,6 @@ internal sealed class SegmentWriter
     internal uint Write(ReadOnlySpan<byte> record, uint crc, bool isStatement, uint previous, uint uncommitted, long sequence)
     {
         int size = (int)JournalFormat.SizeOf(record.Length);
-        while (End + size > Zeroed)
-        {
-            RandomAccess.Write(_handle, s_zeros, Zeroed);
-            Zeroed += Step;
-        }
-
         int atOnce = Math.Min(size, MostAtOnce);
         Span<byte> room = _writer.GetSpan(atOnce)[..atOnce];
         uint link = RecordHeader.Write(room, crc, record.Length, isStatement, previous, uncommitted, sequence);
@@ -138,6 +151,7 @@ internal sealed class SegmentWriter
         return link;
     }
 
+    /// <summary>Adds a statement. It may make the file longer.</summary>
     internal uint WriteStatement(uint previous, long sequence)
         => Write([], _seed, isStatement: true, previous, uncommitted: 0, sequence);
 

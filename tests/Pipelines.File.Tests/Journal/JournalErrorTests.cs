@@ -1,0 +1,102 @@
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Errors of the device: nothing is acknowledged after the first, and what was acknowledged before stays.</summary>
+public sealed class JournalErrorTests
+{
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    [Theory]
+    [InlineData("ext4")]
+    [InlineData("xfs")]
+    [InlineData("btrfs")]
+    public async Task AppendAsync_DiskIsFull_KeepsWhatWasAcknowledgedAndGoesOnAfterThereIsRoom(string fileSystem)
+    {
+        using LoopDisk disk = LoopDisk.Make(fileSystem, fileSystem == "ext4" ? 16L << 20 : 320L << 20);
+        string folder = disk.PathOf("journal");
+        JournalOptions options = new() { SegmentSize = 1 << 20 };
+        List<long> acknowledged = [];
+        await using (Journal journal = await Journal.OpenAsync(folder, options, _stop))
+        {
+            byte[] record = new byte[100_000];
+            IOException? full = null;
+            while (full is null)
+            {
+                Task<long>[] appends = [.. Enumerable.Range(0, 8).Select(_ => journal.AppendAsync(record, _stop).AsTask())];
+                foreach (Task<long> append in appends)
+                {
+                    try
+                    {
+                        acknowledged.Add(await append);
+                    }
+                    catch (IOException e)
+                    {
+                        full ??= e;
+                    }
+                }
+            }
+
+            Assert.NotNull(journal.Error);
+            Assert.StartsWith("failed", journal.ToString(), StringComparison.Ordinal);
+            await Assert.ThrowsAsync<IOException>(async () => await journal.AppendAsync(new byte[1], _stop));
+            await Assert.ThrowsAsync<IOException>(async () =>
+            {
+                await foreach (JournalBatch _ in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                {
+                }
+            });
+        }
+
+        Assert.Equal(Enumerable.Range(0, acknowledged.Count).Select(i => (long)i), acknowledged);
+        disk.Remount();
+        JournalSummary summary = await Journal.VerifyAsync(folder, cancellationToken: _stop);
+        Assert.True(summary.NextSequence >= acknowledged.Count);
+
+        // Room is made by what the full disk has most of: old segments.
+        foreach (string segment in Journaled.Segments(folder)[..^2])
+        {
+            File.Delete(segment);
+        }
+
+        await using Journal again = await Journal.OpenAsync(folder, options, _stop);
+        Assert.Equal(summary.NextSequence, again.NextSequence);
+        Assert.Equal(summary.NextSequence, await again.AppendAsync(new byte[1000], _stop));
+    }
+
+    [Fact]
+    public async Task AppendAsync_FileSystemBecomesReadOnly_NothingIsAcknowledgedLater()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 64L << 20, mountOptions: "errors=remount-ro");
+        string folder = disk.PathOf("journal");
+        long acknowledged = 0;
+        await using (Journal journal = await Journal.OpenAsync(folder, cancellationToken: _stop))
+        {
+            await Journaled.AppendAsync(journal, 20);
+            disk.TriggerError();
+            IOException? failed = null;
+            for (int i = 0; i < 1000 && failed is null; i++)
+            {
+                try
+                {
+                    acknowledged = await journal.AppendAsync(Journaled.Record(journal.NextSequence), _stop);
+                }
+                catch (IOException e)
+                {
+                    failed = e;
+                }
+            }
+
+            Assert.NotNull(failed);
+            for (int i = 0; i < 20; i++)
+            {
+                await Assert.ThrowsAsync<IOException>(async () => await journal.AppendAsync(new byte[1], _stop));
+            }
+        }
+
+        disk.Remount();
+        await using Journal again = await Journal.OpenAsync(folder, cancellationToken: _stop);
+        Assert.True(again.NextSequence > acknowledged);
+        Assert.Equal(again.NextSequence, await Journaled.ReadAsync(again.ReadAsync(cancellationToken: _stop)));
+    }
+}
