@@ -22,10 +22,10 @@ public sealed partial class Journal
         _rolling = Task.Run(BeginSegmentAsync);
     }
 
-    /// <summary>Makes the next segment, once the current one is half full, so that it is worth it.</summary>
+    /// <summary>Makes the next segment, once the current one has some records: a short journal needs none.</summary>
     private void PrepareLocked()
     {
-        if (_options.PreallocateSegments && _prepared is null && _active.End > _options.SegmentSize / 2)
+        if (_options.PreallocateSegments && _prepared is null && _active.End > _options.SegmentSize / 8)
         {
             _prepared = new PreparedSegment(_folder, _options.SegmentSize);
         }

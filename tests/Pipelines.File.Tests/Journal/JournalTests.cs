@@ -198,7 +198,10 @@ public sealed class JournalTests : IDisposable
         Assert.False(early.MayAppear);
         Assert.Equal(0, journal.NextSequence);
 
+        // The first record waits for the first blocks of the segment.
+        await Journaled.AppendAsync(journal, 1);
         int mayAppear = 0;
+        int never = 0;
         for (int i = 0; i < 200; i++)
         {
             using CancellationTokenSource source = new();
@@ -210,15 +213,15 @@ public sealed class JournalTests : IDisposable
             }
             catch (JournalAppendCanceledException e)
             {
-                Assert.True(e.MayAppear);
                 Assert.Equal(source.Token, e.CancellationToken);
-                mayAppear++;
+                mayAppear += e.MayAppear ? 1 : 0;
+                never += e.MayAppear ? 0 : 1;
             }
         }
 
         await Journaled.AppendAsync(journal, 1);
         Assert.True(mayAppear > 0);
-        Assert.Equal(201, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(202 - never, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
     }
 
     [Fact]
