@@ -107,7 +107,7 @@ internal sealed class SegmentWriter
     /// <summary>Whether there are blocks for a record of this size. Where there are none, it must not be written yet.</summary>
     internal bool HasBlocks(long size) => End + size <= Zeroed;
 
-    /// <summary>How many bytes of zeros are to be written next, so that records of this size go on; 0 if there are enough for now.</summary>
+    /// <summary>How many bytes of zeros are to be written next, for records of this size; not more than 0 if there are enough.</summary>
     internal long MissingZeros(long size, long segmentSize)
         => Zeroed - End - size > Step / 2 ? 0 : Math.Max(Math.Min(Step, segmentSize - Zeroed), End + size - Zeroed);
 
