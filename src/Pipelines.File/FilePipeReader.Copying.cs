@@ -1,3 +1,4 @@
+using Pipelines.File.Memory;
 using Pipelines.File.Reading;
 
 namespace Pipelines.File;
@@ -82,10 +83,6 @@ public sealed partial class FilePipeReader
         finally
         {
             file?.EndCopy();
-            lock (_buffer)
-            {
-                _isCopying = false;
-            }
         }
     }
 
@@ -141,7 +138,6 @@ public sealed partial class FilePipeReader
         {
             ThrowIfNotReadableLocked();
 
-            _isCopying = true;
             buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
             if (_stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
             {
@@ -163,17 +159,22 @@ public sealed partial class FilePipeReader
         }
         finally
         {
-            AfterLock after = default;
+            FileSegment? freed;
+            bool releases;
             lock (_buffer)
             {
-                after.Freed = _buffer.EndPumpLocked(pump);
+                freed = _buffer.EndPumpLocked(pump);
                 _pump = null;
                 _stage = Stage.Idle;
-                after.Releases = _isCompleted;
+                releases = _isCompleted;
             }
 
             pump.Dispose();
-            _ = Perform(after);
+            _ = SegmentPool.Shared.Return(freed);
+            if (releases)
+            {
+                _ = Release();
+            }
         }
 
         // A cancellation that came too late to end a call is reported here. Otherwise it would be lost.

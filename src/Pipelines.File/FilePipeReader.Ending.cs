@@ -1,6 +1,6 @@
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
-using Pipelines.File.Reading;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File;
 
@@ -13,23 +13,25 @@ public sealed partial class FilePipeReader
     /// </summary>
     public override void CancelPendingRead()
     {
-        AfterLock after = new() { IsOnCallersThread = true };
+        Cancellation cancellation = default;
+        PendingResult<ReadResult>? wait = null;
+        ReadResult result = default;
         lock (_buffer)
         {
             _buffer.IsCancelRequested = _pump is null;
             if (_pump is not null)
             {
-                after.Cancellation = _pump.Cancel(CanceledException());
+                cancellation = _pump.Cancel(CanceledException());
             }
-            else if (_waiting?.TakeLocked() is { } wait)
+            else if ((wait = _waiting?.TakeLocked()) is not null)
             {
-                after.Wait = wait;
-                after.Result = _buffer.TakeResultLocked();
-                after.Cancellation = CancellationOfReadLocked();
+                result = _buffer.TakeResultLocked();
+                cancellation = CancellationOfReadLocked();
             }
         }
 
-        _ = Perform(after);
+        cancellation.Request(OpenedFile);
+        wait?.CompleteNow(result, error: null);
     }
 
     /// <summary>
@@ -43,7 +45,9 @@ public sealed partial class FilePipeReader
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override void Complete(Exception? exception = null)
     {
-        AfterLock after = new() { IsOnCallersThread = true };
+        Cancellation cancellation;
+        PendingResult<ReadResult>? wait;
+        bool releases;
         lock (_buffer)
         {
             if (_isCompleted)
@@ -52,15 +56,17 @@ public sealed partial class FilePipeReader
             }
 
             _isCompleted = true;
-            after.Wait = _waiting?.TakeLocked();
-            after.Error = after.Wait is null ? null : CompletedMeanwhileException();
-            after.Cancellation = _pump?.Cancel(CompletedMeanwhileException()) ?? CancellationOfReadLocked();
+            wait = _waiting?.TakeLocked();
+            cancellation = _pump?.Cancel(CompletedMeanwhileException()) ?? CancellationOfReadLocked();
 
             // In the other stages the owner of the request, or the copy, releases everything when its call is over.
-            after.Releases = _stage == Stage.Idle;
+            releases = _stage == Stage.Idle;
         }
 
-        if (Perform(after) is { } poolError)
+        Exception? poolError = releases ? Release() : null;
+        cancellation.Request(OpenedFile);
+        wait?.CompleteNow(default, CompletedMeanwhileException());
+        if (poolError is not null)
         {
             ExceptionDispatchInfo.Throw(poolError);
         }
@@ -91,14 +97,16 @@ public sealed partial class FilePipeReader
 
     private void OnTokenCanceled(CancellationToken token)
     {
-        AfterLock after = new() { IsOnCallersThread = true, Error = new OperationCanceledException(token) };
+        Cancellation cancellation;
+        PendingResult<ReadResult>? wait;
         lock (_buffer)
         {
-            after.Wait = _waiting?.TakeLocked(token);
-            after.Cancellation = after.Wait is null ? default : CancellationOfReadLocked();
+            wait = _waiting?.TakeLocked(token);
+            cancellation = wait is null ? default : CancellationOfReadLocked();
         }
 
-        _ = Perform(after);
+        cancellation.Request(OpenedFile);
+        wait?.CompleteNow(default, new OperationCanceledException(token));
     }
 
     /// <summary>

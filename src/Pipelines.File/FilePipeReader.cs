@@ -33,9 +33,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private bool _isCompleted;
     private bool _isReleased;
 
-    // Whether a CopyToAsync reads into the destination's memory. Nothing is read ahead then.
-    private bool _isCopying;
-
     // Reads the file for a copy; null unless _stage is Pumping.
     private FilePump? _pump;
 
@@ -140,7 +137,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// </exception>
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
-        AfterLock after = default;
+        FileSegment? freed;
+        WaitingReads? begun = null;
         bool isCompleted;
         lock (_buffer)
         {
@@ -148,7 +146,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             if (isCompleted)
             {
                 // This call ends the caller's use of its last buffer, so the segments can be reused.
-                after.Freed = _buffer.EndCallersUseLocked();
+                freed = _buffer.EndCallersUseLocked();
             }
             else if (_stage == Stage.Pumping)
             {
@@ -161,12 +159,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             }
             else
             {
-                after.Freed = _buffer.AdvanceToLocked(consumed, examined);
-                after.Starts = TryBeginReadAheadLocked();
+                freed = _buffer.AdvanceToLocked(consumed, examined);
+                begun = TryBeginReadAheadLocked();
             }
         }
 
-        Exception? poolError = Perform(after);
+        Exception? poolError = SegmentPool.Shared.Return(freed);
+        begun?.Wake();
         if (isCompleted)
         {
             throw CompletedException();
@@ -225,17 +224,20 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
             _buffer.ReturnUnfilled(_request!);
             FilePipeMetrics.ReadsInline.Add();
-            AfterLock after = default;
+            WaitingReads? begun = null;
+            bool releases;
             bool isAnswered;
             bool isCanceled;
+            ReadResult result;
+            Exception? error;
             lock (_buffer)
             {
-                after.Releases = EndReadLocked();
-                isAnswered = TryAnswerLocked(minimumSize, out after.Result, out after.Error);
+                releases = EndReadLocked();
+                isAnswered = TryAnswerLocked(minimumSize, out result, out error);
                 isCanceled = !isAnswered && cancellationToken.IsCancellationRequested;
                 if (isAnswered)
                 {
-                    after.Starts = TryBeginReadAheadLocked();
+                    begun = TryBeginReadAheadLocked();
                 }
                 else if (!isCanceled)
                 {
@@ -243,10 +245,15 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 }
             }
 
-            _ = Perform(after);
+            if (releases)
+            {
+                _ = Release();
+            }
+
+            begun?.Wake();
             if (isAnswered || isCanceled)
             {
-                return isAnswered ? _buffer.Answer(after.Result, after.Error) : ValueTask.FromCanceled<ReadResult>(cancellationToken);
+                return isAnswered ? _buffer.Answer(result, error) : ValueTask.FromCanceled<ReadResult>(cancellationToken);
             }
         }
     }
@@ -259,29 +266,39 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private ValueTask<ReadResult> StartReadAsync(int minimumSize, CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;
-        AfterLock after = default;
+        Cancellation cancellation = default;
+        WaitingReads waiting;
         ReadResult result;
         Exception? error;
         lock (_buffer)
         {
             _stage = Stage.Waiting;
-            after.Starts = Waiting;
+            waiting = Waiting;
             if (TryAnswerLocked(minimumSize, out result, out error))
             {
-                after.Cancellation = CancellationOfReadLocked();
+                cancellation = CancellationOfReadLocked();
             }
             else
             {
-                wait = Waiting.AddLocked(minimumSize, cancellationToken);
+                wait = waiting.AddLocked(minimumSize, cancellationToken);
             }
         }
 
-        _ = Perform(after);
+        waiting.Wake();
+        cancellation.Request(OpenedFile);
         return wait is null ? _buffer.Answer(result, error) : wait.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
-    /// <summary>Runs the read that is set up. Called by the loop of <see cref="WaitingReads"/>.</summary>
-    internal ValueTask RunReadAsync() => OpenedFile.RunAsync(_request!);
+    /// <summary>
+    /// Runs the read that is set up. Returns <see langword="false"/> if a caller's memory pool has thrown, which has ended the read. Called
+    /// by the loop of <see cref="WaitingReads"/>.
+    /// </summary>
+    internal bool TryRunRead(out ValueTask run)
+    {
+        bool isRented = TryRent() is null;
+        run = isRented ? OpenedFile.RunAsync(_request!) : default;
+        return isRented;
+    }
 
     /// <summary>
     /// Records the result of that read, and completes the pending ReadAsync unless it needs another read. Called by the loop of
@@ -289,14 +306,17 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// </summary>
     internal bool EndWaitingRead()
     {
-        AfterLock after = default;
+        PendingResult<ReadResult>? wait;
+        ReadResult result = default;
+        Exception? error = null;
+        bool releases;
         bool goesOn;
         _buffer.ReturnUnfilled(_request!);
         lock (_buffer)
         {
-            after.Releases = EndReadLocked();
-            goesOn = Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out after.Result, out after.Error);
-            after.Wait = goesOn ? null : Waiting.TakeLocked();
+            releases = EndReadLocked();
+            goesOn = Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out result, out error);
+            wait = goesOn ? null : Waiting.TakeLocked();
             if (goesOn)
             {
                 BeginReadLocked(Waiting.MinimumSize, Stage.Waiting);
@@ -307,8 +327,13 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             }
         }
 
-        _ = Perform(after);
-        return goesOn && TryRent() is null;
+        if (releases)
+        {
+            _ = Release();
+        }
+
+        wait?.CompleteOnPool(result, error);
+        return goesOn;
     }
 
     /// <summary>
@@ -324,48 +349,24 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
         catch (Exception e)
         {
-            AfterLock after = new() { Error = e };
+            PendingResult<ReadResult>? wait;
+            bool releases;
             _request!.FinishCanceled();
             _buffer.ReturnUnfilled(_request);
             lock (_buffer)
             {
-                after.Releases = EndReadLocked();
-                after.Wait = _waiting?.TakeLocked();
+                releases = EndReadLocked();
+                wait = _waiting?.TakeLocked();
             }
 
-            _ = Perform(after);
+            if (releases)
+            {
+                _ = Release();
+            }
+
+            wait?.CompleteOnPool(default, e);
             return e;
         }
-    }
-
-    /// <summary>
-    /// Does, without the lock, what was decided under it. Returns what a caller's memory pool threw. Throws, as its last step, what an
-    /// awaiter's SynchronizationContext or TaskScheduler throws.
-    /// </summary>
-    private Exception? Perform(in AfterLock after)
-    {
-        Exception? poolError = SegmentPool.Shared.Return(after.Freed);
-        if (after.Releases)
-        {
-            poolError = Release() ?? poolError;
-        }
-
-        if (after.Starts is { } starts && TryRent() is null)
-        {
-            starts.Wake();
-        }
-
-        after.Cancellation.Request(OpenedFile);
-        if (after.IsOnCallersThread)
-        {
-            after.Wait?.CompleteNow(after.Result, after.Error);
-        }
-        else
-        {
-            after.Wait?.CompleteOnPool(after.Result, after.Error);
-        }
-
-        return poolError;
     }
 
     /// <summary>Sets a read up. <see cref="TryRent"/> adds the memory that it still lacks.</summary>
@@ -384,7 +385,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <summary>Sets a read-ahead up if one is wanted. Returns the loop that is to be woken for it, or <see langword="null"/>.</summary>
     private WaitingReads? TryBeginReadAheadLocked()
     {
-        if (!_buffer.ReadsAhead || _stage != Stage.Idle || _isCompleted || _isCopying || !_buffer.WantsReadAheadLocked())
+        if (!_buffer.ReadsAhead || _stage != Stage.Idle || _isCompleted || !_buffer.WantsReadAheadLocked())
         {
             return null;
         }

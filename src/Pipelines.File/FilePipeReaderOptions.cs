@@ -32,9 +32,9 @@ public sealed class FilePipeReaderOptions
     internal static FilePipeReaderOptions Default { get; } = new();
 
     /// <summary>
-    /// The minimum size of one segment of the buffer, in bytes: 1 to 1 GiB; 65,536 by default. Segments of the library's own pool have at
-    /// least 65,536 bytes, or the length of the file if that is less, so a parser meets few boundaries. Below 512, and with a
-    /// <see cref="Pool"/>, the option is the maximum size instead; tests of parsers use that.
+    /// The minimum size of one segment of the buffer, in bytes: 1 to 1 GiB; 65,536 by default. One read fills one segment of the library's
+    /// own pool, which has at least 262,144 bytes, or the length of the file if that is less; so a parser meets few boundaries. Below 512,
+    /// and with a <see cref="Pool"/>, the option is the maximum size instead; tests of parsers use that.
     /// </summary>
     /// <remarks>
     /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, so a segment has up to 262,144 bytes even
@@ -78,7 +78,7 @@ public sealed class FilePipeReaderOptions
     /// <summary>
     /// The number of buffered bytes at which reading ahead pauses; 0, the default, switches reading ahead off. Another thread reads ahead
     /// while your program works on the bytes that it has. A read that has begun is finished. So up to 262,144 bytes more may be buffered,
-    /// or <see cref="BufferSize"/> if that is larger. A copy into a <see cref="PipeWriter"/> does not read ahead.
+    /// or <see cref="BufferSize"/> if that is larger.
     /// </summary>
     public long PauseReadAheadThreshold { get; init; }
 

@@ -45,10 +45,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     private TransferBuffer[] _buffers = new TransferBuffer[16];
     private int _generation;
 
-    // The list of the segments that a read fills.
-    private FileSegment? _firstSegment;
-    private FileSegment? _lastSegment;
-
     /// <summary>
     /// The number of the current use, for <see cref="OpenedFile.Cancel"/>: requests are reused, and a cancellation may come late. The owner
     /// writes it, any thread reads it.
@@ -92,9 +88,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     public bool IsAwaited { get; set; }
 
     internal int BufferCount { get; private set; }
-
-    /// <summary>A read: the number of bytes that it wants and has no memory for yet.</summary>
-    internal long Unrented { get; set; }
 
     /// <summary>Result: the number of bytes transferred; 0 for a read is the end of the file.</summary>
     internal long Transferred { get; private set; }
@@ -195,39 +188,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// <summary>Adds a part of a segment.</summary>
     internal void Add(FileSegment segment, int start, int length)
         => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);
-
-    /// <summary>
-    /// Adds the first <paramref name="length"/> bytes of a segment for a read to fill. The request owns the segment until
-    /// <see cref="TakeFilled"/>.
-    /// </summary>
-    internal void AddToFill(FileSegment segment, int length)
-    {
-        segment.NextSegment = null;
-        if (_lastSegment is null)
-        {
-            _firstSegment = segment;
-        }
-        else
-        {
-            _lastSegment.NextSegment = segment;
-        }
-
-        _lastSegment = segment;
-        Add(segment, 0, length);
-    }
-
-    /// <summary>Removes and returns a read's segments behind so many bytes.</summary>
-    internal FileSegment? TakeUnfilled(long filled) => CutBehind(filled);
-
-    /// <summary>Removes and returns a read's segments in front of so many bytes.</summary>
-    internal FileSegment? TakeFilled(long filled)
-    {
-        FileSegment? last = _lastSegment;
-        FileSegment? rest = CutBehind(filled);
-        FileSegment? segments = _firstSegment;
-        (_firstSegment, _lastSegment) = (rest, rest is null ? null : last);
-        return segments;
-    }
 
     /// <summary>
     /// Pins every buffer until <see cref="Clear"/>. Runs the code of the memory's owner, so the request's owner calls it on a thread of the
@@ -334,25 +294,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 
     // Never 0, even if the generation is 0.
     private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
-
-    private FileSegment? CutBehind(long filled)
-    {
-        FileSegment? rest = _firstSegment;
-        FileSegment? last = null;
-        for (; filled > 0; filled -= last.Capacity)
-        {
-            last = rest!;
-            rest = last.NextSegment;
-        }
-
-        if (last is not null)
-        {
-            last.NextSegment = null;
-        }
-
-        (_firstSegment, _lastSegment) = (last is null ? null : _firstSegment, last);
-        return rest;
-    }
 
     private void EndRun()
     {

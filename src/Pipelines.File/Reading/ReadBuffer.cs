@@ -20,13 +20,7 @@ internal sealed class ReadBuffer
     /// </summary>
     internal const int BytesPerRead = 256 * 1024;
 
-    /// <summary>
-    /// The minimum size of a segment of the library's own pool, bytes, unless <see cref="FilePipeReaderOptions.BufferSize"/> is less than
-    /// <see cref="ExactBelow"/>: docs/tuning.md.
-    /// </summary>
-    private const int MinSegmentSize = 64 * 1024;
-
-    /// <summary>A smaller BufferSize, bytes, is the maximum size of a segment, for tests of parsers.</summary>
+    /// <summary>A smaller <see cref="FilePipeReaderOptions.BufferSize"/>, bytes, is the size of a segment, for tests of parsers.</summary>
     private const int ExactBelow = 512;
 
     /// <summary>
@@ -44,18 +38,21 @@ internal sealed class ReadBuffer
     private const int MinTailRoom = 2 * 1024;
 
     private readonly FilePipeReaderOptions _options;
-    private readonly byte _maxSegments;
     private readonly bool _asksPastEnd;
 
-    // The caller's pool; null for the library's own.
-    private readonly MemoryPool<byte>? _pool;
+    // The plan: how many segments a read fills at most, and the largest size of one, bytes. With the library's own pool a segment is as
+    // large as a read, so a parser meets few boundaries; with a caller's pool a read fills several.
+    private readonly byte _maxSegments;
+    private readonly int _segmentSize;
 
     // The chain. After the release: the segments of a buffer that the caller still holds, with a tail of null.
     private FileSegment? _head;
     private FileSegment? _tail;
 
-    // How many bytes of the tail's room the running read may fill.
+    // How many bytes of the tail's room the running read may fill, its own segments, and how many bytes it still lacks memory for.
     private int _readOfTail;
+    private FileSegment? _filling;
+    private int _unrented;
 
     // Bytes consumed, and bytes read, both from the first byte of the reader.
     private long _start;
@@ -76,8 +73,9 @@ internal sealed class ReadBuffer
     {
         _options = options;
         File = file;
-        _pool = options.Pool;
         _maxSegments = (byte)Math.Min(file.MaxBuffersPerOperation, MaxSegmentsPerRead);
+        bool isExact = _maxSegments > 1 && (HasCallersPool || options.BufferSize < ExactBelow);
+        _segmentSize = Math.Max(options.BufferSize, isExact ? 0 : BytesPerRead);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
         _asksPastEnd = !options.Follow && file.Properties is { IsRegular: true, KnownLength: not null };
     }
@@ -109,7 +107,7 @@ internal sealed class ReadBuffer
     internal bool ReadsAhead => _options.PauseReadAheadThreshold > 0 && !(_options.Follow && NextOffset >= File.Properties.Length);
 
     /// <summary>Whether the end of a read may run the code of a caller's memory pool.</summary>
-    internal bool HasCallersPool => _pool is not null;
+    internal bool HasCallersPool => _options.Pool is not null;
 
     /// <summary>The file offset, in bytes, of the first byte that is not consumed.</summary>
     internal long Position => _options.Offset + _start;
@@ -125,12 +123,6 @@ internal sealed class ReadBuffer
 
     private ReadOnlySequence<byte> Sequence
         => Length == 0 ? default : new ReadOnlySequence<byte>(_head!, (int)(_start - _head!.RunningIndex), _tail!, _tail!.End);
-
-    // The size of a new segment, bytes. If a call fills only one segment, that is as large as a read.
-    private int SegmentSize
-        => _pool is null && _options.BufferSize >= ExactBelow && _maxSegments > 1
-            ? Math.Max(_options.BufferSize, MinSegmentSize)
-            : Math.Max(_options.BufferSize, _maxSegments == 1 ? BytesPerRead : 0);
 
     /// <summary>Whether a read of at least <paramref name="minimumSize"/> bytes can complete now, with a result or an error.</summary>
     internal bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)
@@ -201,12 +193,12 @@ internal sealed class ReadBuffer
     internal void BeginReadLocked(FileRequest request, int minimumSize)
     {
         AssertLocked();
-        Debug.Assert(_readOfTail == 0);
+        Debug.Assert(_readOfTail == 0 && _filling is null);
         request.Begin(FileRequestKind.Read, NextOffset);
-        request.Unrented = NextReadSize(minimumSize);
+        _unrented = NextReadSize(minimumSize);
 
         // If a read fills only one segment, a small rest of the tail is not worth a call.
-        if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(request.Unrented, MinTailRoom)))
+        if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(_unrented, MinTailRoom)))
         {
             _readOfTail = TakeUnrented(request, tail.Room);
             request.Add(tail, tail.End, _readOfTail);
@@ -220,13 +212,17 @@ internal sealed class ReadBuffer
     /// </summary>
     internal void Rent(FileRequest request)
     {
-        while (request.Unrented > 0 && request.BufferCount < _maxSegments)
+        FileSegment? last = null;
+        while (_unrented > 0 && request.BufferCount < _maxSegments)
         {
-            int size = (int)Math.Min(request.Unrented, SegmentSize);
-            FileSegment segment = _pool is null ? SegmentPool.Shared.Rent(Math.Min(SegmentPool.SizeOf(size), SegmentSize))
-                : SegmentPool.Shared.Rent(SegmentSize, _pool);
+            FileSegment segment = _options.Pool is { } pool ? SegmentPool.Shared.Rent(_segmentSize, pool)
+                : SegmentPool.Shared.Rent(Math.Min(_segmentSize, SegmentPool.SizeOf(Math.Min(_unrented, _segmentSize))));
             segment.Chain = this;
-            request.AddToFill(segment, TakeUnrented(request, segment.Capacity));
+            segment.NextSegment = null;
+            _filling ??= segment;
+            last?.NextSegment = segment;
+            last = segment;
+            request.Add(segment, 0, TakeUnrented(request, segment.Capacity));
         }
 
         request.Pin();
@@ -239,9 +235,19 @@ internal sealed class ReadBuffer
     internal void ReturnUnfilled(FileRequest request)
     {
         request.Clear();
+        FileSegment? unfilled = _filling;
+        FileSegment? last = null;
+        for (long filled = request.Transferred - _readOfTail; filled > 0; filled -= last.Capacity)
+        {
+            last = unfilled!;
+            unfilled = last.NextSegment;
+        }
+
+        _filling = last is null ? null : _filling;
+        last?.NextSegment = null;
 
         // An error of the caller's pool, thrown when it took memory back, does not fail this read.
-        _ = SegmentPool.Shared.Return(request.TakeUnfilled(OfSegments(request)));
+        _ = SegmentPool.Shared.Return(unfilled);
     }
 
     /// <summary>Records the result of a read.</summary>
@@ -266,7 +272,7 @@ internal sealed class ReadBuffer
             _endOfFile = EndOfFile.Found;
         }
 
-        AppendLocked(request.TakeFilled(OfSegments(request)), filled);
+        AppendLocked(filled);
     }
 
     /// <summary>Ends the caller's use of its buffer. Returns the segments that are consumed.</summary>
@@ -390,22 +396,19 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// How many bytes of a piece of memory the read fills; they are taken off <see cref="FileRequest.Unrented"/>. A read up to the known
-    /// end asks for one byte more if there is room: a plain call that does not return that byte has found the end.
+    /// How many bytes of a piece of memory the read fills; they are taken off <see cref="_unrented"/>. A read up to the known end asks for
+    /// one byte more if there is room: a plain call that does not return that byte has found the end.
     /// </summary>
     private int TakeUnrented(FileRequest request, int room)
     {
-        int length = (int)Math.Min(request.Unrented, room);
-        request.Unrented -= length;
-        bool isKnownEnd = _asksPastEnd && request.Unrented == 0 && request.Offset + request.Length + length == File.Properties.Length;
+        int length = Math.Min(_unrented, room);
+        _unrented -= length;
+        bool isKnownEnd = _asksPastEnd && _unrented == 0 && request.Offset + request.Length + length == File.Properties.Length;
         return isKnownEnd && room > length && !(Left <= request.Length + length) ? length + 1 : length;
     }
 
-    /// <summary>How many bytes a read has put into its own segments.</summary>
-    private long OfSegments(FileRequest request) => Math.Max(0, request.Transferred - _readOfTail);
-
     /// <summary>Appends the bytes that a read has put into the tail and into its own segments.</summary>
-    private void AppendLocked(FileSegment? first, long filled)
+    private void AppendLocked(long filled)
     {
         _hasUnexamined |= filled > 0;
         int ofTail = (int)Math.Min(filled, _readOfTail);
@@ -417,42 +420,35 @@ internal sealed class ReadBuffer
         _readOfTail = 0;
         _readEnd += ofTail;
         filled -= ofTail;
-        FileSegment? segment = first;
-        FileSegment? last = null;
-        while (filled > 0)
+        if (_filling is not null)
         {
-            int length = (int)Math.Min(filled, segment!.Capacity);
-            segment.SetRunningIndex(_readEnd);
-            segment.SetEnd(length);
-            _readEnd += length;
-            filled -= length;
-            last = segment;
-            segment = segment.NextSegment;
-        }
-
-        if (last is not null)
-        {
-            if (_tail is null)
+            _head = _tail is null ? _filling : _head;
+            _tail?.NextSegment = _filling;
+            for (_tail = _filling; ; _tail = _tail.NextSegment!)
             {
-                _head = first;
-            }
-            else
-            {
-                _tail.NextSegment = first;
+                int length = (int)Math.Min(filled, _tail.Capacity);
+                _tail.SetRunningIndex(_readEnd);
+                _tail.SetEnd(length);
+                _readEnd += length;
+                filled -= length;
+                if (_tail.NextSegment is null)
+                {
+                    break;
+                }
             }
 
-            _tail = last;
+            _filling = null;
         }
     }
 
     /// <summary>The number of bytes to ask for, at least 1.</summary>
-    private long NextReadSize(int minimumSize)
+    private int NextReadSize(int minimumSize)
     {
         long missing = Math.Max(0, minimumSize - Length);
         long known = File.Properties.Length - NextOffset;
         long size = known > 0
             ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
             : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        return Math.Min(size, Left ?? long.MaxValue);
+        return (int)Math.Min(size, Left ?? long.MaxValue);
     }
 }

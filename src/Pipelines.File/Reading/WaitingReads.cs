@@ -50,8 +50,14 @@ internal sealed class WaitingReads(FilePipeReader reader, ReadBuffer buffer) : L
     {
         while (true)
         {
-            await reader.RunReadAsync().WithoutBox();
-            if (!reader.EndWaitingRead())
+            bool goesOn = reader.TryRunRead(out ValueTask run);
+            if (goesOn)
+            {
+                await run.WithoutBox();
+                goesOn = reader.EndWaitingRead();
+            }
+
+            if (!goesOn)
             {
                 await SleepAsync();
             }
