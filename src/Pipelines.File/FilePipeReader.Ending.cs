@@ -124,7 +124,11 @@ public sealed partial class FilePipeReader
             _request = null;
         }
 
-        request?.Return();
+        if (request is not null)
+        {
+            OpenedFile.Return(request);
+        }
+
         Exception? poolError = SegmentPool.Shared.Return(freed);
         if (OpenedFile.SharesPosition)
         {

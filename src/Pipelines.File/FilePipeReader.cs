@@ -217,7 +217,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 return ValueTask.FromException<ReadResult>(poolError);
             }
 
-            if (!OpenedFile.TryPerform(_request!))
+            if (OpenedFile.Try(_request!) != Attempt.Done)
             {
                 return StartReadAsync(minimumSize, cancellationToken);
             }

@@ -24,7 +24,6 @@ using Pipelines.File.Threading;
 //                                    hundred
 // handle DESCRIPTOR                  writes a line to a file that the shell has open, and tells Position before and after
 // starve FOLDER                      keeps both threads of its pool busy, and has the library go on meanwhile
-// turns FOLDER                        likewise, and tells what completions do with the pool once it is free again
 // follow PATH                        writes the lines of a file that grows to standard output, until its name means it no more
 // starved PATH                       the same with a line of its own, and without a descriptor left when it begins to wait
 // starvedlog LOG                     writes the lines of a log that is rotated while no descriptor is left, and that its writer goes on
@@ -67,7 +66,6 @@ try
         "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
         "starve" => await StarveAsync(args[1]),
         "poolcaller" => WriteOnTheLastPoolThread(args[1]),
-        "turns" => await TakeTurnsAsync(args[1]),
         "underlock" => CompleteUnderLock(args[1], hasCallersPool: args[2] == "callers"),
         "follow" => await FollowAsync(args[1]),
         "starved" => await FollowStarvedAsync(args[1]),
@@ -295,89 +293,6 @@ static async Task<int> ReadAsync(string path, int bufferSize, FileCaching cachin
     return 0;
 }
 
-static async Task<int> TakeTurnsAsync(string folder)
-{
-    // The pool would make it, which is busy soon.
-    FilePipeMetrics.MakeMeter();
-    ThreadPool.SetMinThreads(2, 2);
-    ThreadPool.SetMaxThreads(2, 2);
-    FilePipeWriter[] writers =
-    [
-        .. Enumerable.Range(0, 20).Select(i =>
-            FilePipeWriter.Create(Path.Combine(folder, $"{i}"), new FilePipeWriterOptions { FlushGuarantee = FlushGuarantee.Durable })),
-    ];
-    long calls = 0;
-    using MeterListener listener = new();
-    listener.InstrumentPublished = (instrument, listener) =>
-    {
-        if (instrument.Name is "pipelines.file.waiting.queued" or "pipelines.file.waiting.under_way")
-        {
-            listener.EnableMeasurementEvents(instrument);
-        }
-    };
-    listener.SetMeasurementEventCallback<long>((_, value, _, _) => calls += value);
-    listener.Start();
-
-    // From here on the main thread is the only one of this program's that goes on.
-    using ManualResetEventSlim free = new();
-    using ManualResetEventSlim freeToo = new();
-    using CountdownEvent busy = new(2);
-    foreach (ManualResetEventSlim one in new[] { free, freeToo })
-    {
-        ThreadPool.UnsafeQueueUserWorkItem(
-            _ =>
-            {
-                busy.Signal();
-                one.Wait();
-            },
-            null);
-    }
-
-    busy.Wait();
-    long pending = ThreadPool.PendingWorkItemCount;
-    long begin = Stopwatch.GetTimestamp();
-    int executed = 0;
-    List<Task> ends = [];
-    foreach (FilePipeWriter writer in writers)
-    {
-        ends.Add(writer.WriteAsync(new byte[100]).AsTask().ContinueWith(
-            _ =>
-            {
-                if (++executed == 1)
-                {
-                    // As long as the turn has waited, and longer, so that it is over.
-                    Thread.Sleep(Stopwatch.GetElapsedTime(begin) + TimeSpan.FromMilliseconds(1));
-                }
-            },
-            CancellationToken.None,
-            TaskContinuationOptions.ExecuteSynchronously,
-            TaskScheduler.Default));
-    }
-
-    do
-    {
-        Thread.Sleep(1);
-        calls = 0;
-        listener.RecordObservableInstruments();
-    }
-    while (calls > 0);
-    Console.WriteLine($"{ThreadPool.PendingWorkItemCount - pending} work item");
-    TaskCompletionSource<int> unrelated = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    ThreadPool.UnsafeQueueUserWorkItem(_ => unrelated.SetResult(executed), null);
-    free.Set();
-    Console.WriteLine($"{await unrelated.Task} before another");
-    await Task.WhenAll(ends);
-    freeToo.Set();
-    Console.WriteLine($"{executed} in all");
-    foreach (FilePipeWriter writer in writers)
-    {
-        await writer.CompleteAsync();
-    }
-
-    return 0;
-}
-
-// A blocking Complete on a thread of the pool, under a lock that all its other threads wait for. The pool has no further one.
 static int CompleteUnderLock(string folder, bool hasCallersPool)
 {
     ThreadPool.SetMinThreads(8, 8);

@@ -127,11 +127,13 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     internal override FileRequest Rent() => _file.Rent();
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait)
+    internal override void Return(FileRequest request) => _file.Return(request);
+
+    internal override Attempt Try(FileRequest request, bool mayWait)
     {
-        bool isPerformed = _file.TryPerform(operation, mayWait);
-        _hasFoundEnd = isPerformed && HasFoundEnd(operation);
-        return isPerformed && !_hasFoundEnd;
+        Attempt attempt = _file.Try(request, mayWait);
+        _hasFoundEnd = attempt == Attempt.Done && HasFoundEnd(request);
+        return _hasFoundEnd ? Attempt.WouldBlock : attempt;
     }
 
     internal override ValueTask RunAsync(FileRequest request)
@@ -295,7 +297,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
                 bool isRead = false;
                 while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
                 {
-                    if (!isAtEnd || !_file.TryPerform(request))
+                    if (!isAtEnd || _file.Try(request) != Attempt.Done)
                     {
                         isStarted = true;
                         await _file.RunAsync(request).WithoutBox();

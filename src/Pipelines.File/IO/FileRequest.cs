@@ -16,15 +16,10 @@ internal enum FileRequestKind
 }
 
 /// <summary>
-/// One system call: what, where, with which memory, and its result. Whoever rented it owns it until <see cref="OpenedFile.RunAsync"/> is
-/// awaited, and again when that is over; in between the file owns it. Reusable, and pooled.
+/// One system call: what, where, with which memory, and its result. Whoever rented it owns it until it is given to
+/// <see cref="OpenedFile.RunAsync"/>, and again in the code after that; in between the file owns it. Reusable, and pooled.
 /// </summary>
-/// <remarks>
-/// The object is the value-task source of <see cref="OpenedFile.RunAsync"/>. A run begins when that is awaited, so the continuation is set
-/// before the call is made, and there is no race to settle. The continuation runs on the thread that completes the run, so no thread of the
-/// application's pool is needed, unless <see cref="ResumesOnPool"/> asks for one.
-/// </remarks>
-internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
+internal sealed class FileRequest : FileRun
 {
     /// <summary>The maximum number of buffers of a pooled request; one with more is not pooled.</summary>
     internal const int MaxPooledBuffers = 256;
@@ -34,39 +29,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     // The pool, so that a file allocates no request. Guarded by itself.
     private static readonly Stack<FileRequest> s_free = new();
 
-    // The file that performs the current run, and the continuation. Owned as the request is.
-    private OpenedFile? _runner;
-    private Action<object?>? _continuation;
-    private object? _continuationState;
-
-    // Interlocked: which use waits for a pool thread to continue on (ResumableBy of its generation), or 0.
-    private long _resumable;
-
     private TransferBuffer[] _buffers = new TransferBuffer[16];
-    private int _generation;
-
-    /// <summary>
-    /// The number of the current use, for <see cref="OpenedFile.Cancel"/>: requests are reused, and a cancellation may come late. The owner
-    /// writes it, any thread reads it.
-    /// </summary>
-    public int Generation => Volatile.Read(ref _generation);
-
-    /// <summary>
-    /// The generation that was canceled, for a file that can end such waits itself. Written under the lock of that file, or of the poller.
-    /// </summary>
-    internal int CanceledGeneration { get; set; } = -1;
-
-    /// <summary>
-    /// Whether the current use is canceled. Read under the same lock; only <see cref="OverlappedFile"/> reads it without, before and after
-    /// it has begun the call.
-    /// </summary>
-    internal bool IsCancelWanted => CanceledGeneration == Generation;
-
-    /// <summary>
-    /// The file whose readiness the request waits for, with a reference that keeps it open; <see langword="null"/> while it does not wait.
-    /// Guarded by the poller.
-    /// </summary>
-    internal SafeFileHandle? Polled { get; set; }
 
     internal FileRequestKind Kind { get; private set; }
 
@@ -85,8 +48,6 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// </summary>
     internal bool NeedsOwnThread { get; set; }
 
-    public bool IsAwaited { get; set; }
-
     internal int BufferCount { get; private set; }
 
     /// <summary>Result: the number of bytes transferred; 0 for a read is the end of the file.</summary>
@@ -101,20 +62,12 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// <summary>A read: whether fewer bytes than asked for mean the end of the file. Set by whoever performs it.</summary>
     internal bool IsShortAtEnd { get; set; }
 
-    /// <summary>
-    /// Whether the code after <see cref="OpenedFile.RunAsync"/> runs on a thread of the application's pool, because it runs a caller's
-    /// code, and not on the thread that performed the call. Set by whoever rents the request.
-    /// </summary>
-    internal bool ResumesOnPool { get; set; }
-
-    WaitKind IWaitingCall.WaitKind => Kind switch
+    public override WaitKind WaitKind => Kind switch
     {
         FileRequestKind.Read => WaitKind.Read,
         FileRequestKind.Write when !NeedsOwnThread => WaitKind.Write,
         _ => WaitKind.Sync,
     };
-
-    long IWaitingCall.QueuedAt { get; set; }
 
     internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
 
@@ -135,7 +88,7 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// <summary>Prepares the request for another use. Called by the owner, which adds the memory afterwards.</summary>
     internal void Begin(FileRequestKind kind, long offset)
     {
-        Volatile.Write(ref _generation, _generation + 1);
+        BeginUse();
         Kind = kind;
         Offset = offset;
         Length = 0;
@@ -253,102 +206,13 @@ internal class FileRequest : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
     /// <summary>Records that the request was canceled before any byte was transferred.</summary>
     internal void FinishCanceled() => (Transferred, Error, IsCanceled) = (0, null, true);
 
-    /// <summary>Queues the request to the waiting threads.</summary>
-    internal virtual void Queue() => WaitingThreads.Shared.Queue(this);
-
-    /// <summary>Returns the task of one run by the file. The run begins when the task is awaited.</summary>
-    internal ValueTask RunBy(OpenedFile file)
-    {
-        _runner = file;
-        return new ValueTask(this, token: 0);
-    }
-
-    /// <summary>
-    /// Ends the run, when the system does not use the memory any more and the result is recorded. The request belongs to its owner again.
-    /// The continuation runs within this call, or on the pool with <see cref="ResumesOnPool"/>.
-    /// </summary>
-    internal void Complete()
-    {
-        if (ResumesOnPool)
-        {
-            Volatile.Write(ref _resumable, ResumableBy(_generation));
-            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
-        }
-        else
-        {
-            EndRun();
-        }
-    }
-
-    /// <summary>
-    /// Runs the continuation on this thread, which is the application's, if that use of the request waits for a thread of the pool.
-    /// </summary>
-    internal void Resume(int generation)
-    {
-        long use = ResumableBy(generation);
-        if (Interlocked.CompareExchange(ref _resumable, 0, use) == use)
-        {
-            EndRun();
-        }
-    }
-
-    // Never 0, even if the generation is 0.
-    private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
-
-    private void EndRun()
-    {
-        Action<object?> continuation = _continuation!;
-        object? state = _continuationState;
-        _runner = null;
-        _continuation = null;
-        _continuationState = null;
-        continuation(state);
-    }
-
-    void IThreadPoolWorkItem.Execute()
-    {
-        // Nothing to do if Resume was faster.
-        if (Interlocked.Exchange(ref _resumable, 0) != 0)
-        {
-            EndRun();
-        }
-    }
-
-    void IValueTaskSource.GetResult(short token) => Debug.Assert(_runner is null);
-
-    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => _runner is null ? ValueTaskSourceStatus.Succeeded
-        : ValueTaskSourceStatus.Pending;
-
-    void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
-    {
-        _continuation = continuation;
-        _continuationState = state;
-        FilePipeMetrics.ReadsHandedOver.Add(Kind == FileRequestKind.Read ? 1 : 0);
-        _runner!.Start(this);
-    }
-
-    void IWaitingCall.Perform() => _runner!.Perform(this);
-
-    /// <summary>
-    /// Called when the file that the request waits for without a thread may be ready: once for each such wait that is not canceled.
-    /// </summary>
-    internal virtual void OnReady() => _runner!.OnReady(this);
-
-    /// <summary>Returns the request to its pool. Called by its owner, while no back end performs it.</summary>
+    /// <summary>Returns the request to its pool. Called by its owner, while no file performs it.</summary>
     internal void Return()
     {
         Clear();
         Error = null;
         ResumesOnPool = false;
-
-        // A late cancellation of the last use must not cancel the next one.
-        Volatile.Write(ref _generation, _generation + 1);
-        Recycle();
-    }
-
-    /// <summary>Pools the request, or drops it.</summary>
-    protected virtual void Recycle()
-    {
+        BeginUse();
         lock (s_free)
         {
             if (_buffers.Length <= MaxPooledBuffers && s_free.Count < MaxPooled)

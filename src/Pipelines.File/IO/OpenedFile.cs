@@ -58,36 +58,60 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual int LargestWriteSegment => 0;
 
-    /// <summary>Rents a request for this file. Whoever rents it calls <see cref="FileRequest.Return"/>.</summary>
+    /// <summary>Rents a request for this file. Whoever rents it calls <see cref="Return"/>.</summary>
     internal virtual FileRequest Rent() => FileRequest.Rent();
 
-    /// <summary>
-    /// Performs the operation on the caller's thread if it does not have to wait, or, with <paramref name="mayWait"/>, if it ends by
-    /// itself. Returns <see langword="false"/> if it is not finished. The system may have begun it, so the owner must then run it
-    /// (<see cref="RunAsync"/>), whatever happens in between.
-    /// </summary>
-    internal abstract bool TryPerform(FileRequest operation, bool mayWait = false);
+    /// <summary>Takes a request back, while the file does not perform it.</summary>
+    internal virtual void Return(FileRequest request) => request.Return();
 
     /// <summary>
-    /// Has the request performed by a thread that may block, also if <see cref="TryPerform"/> has begun it. Completes when the system does
-    /// not use the memory any more. <see cref="FileRequest.Transferred"/>, <see cref="FileRequest.Error"/> and
+    /// Performs the operation on this thread if it does not have to wait, or, with <paramref name="mayWait"/>, if it ends by itself. Never
+    /// throws. If the operation is not finished, the system may have begun it, so the owner must then run it (<see cref="RunAsync"/>),
+    /// whatever happens in between.
+    /// </summary>
+    internal abstract Attempt Try(FileRequest request, bool mayWait = false);
+
+    /// <summary>
+    /// Has the request performed by a thread that may block, also if <see cref="Try"/> has begun it. The task has begun; it completes when
+    /// the system does not use the memory any more. <see cref="FileRequest.Transferred"/>, <see cref="FileRequest.Error"/> and
     /// <see cref="FileRequest.IsCanceled"/> are the result. Never throws.
     /// </summary>
     /// <remarks>
-    /// The run begins when the task is awaited; it is awaited once. The continuation runs inline on the thread that performed the call or
-    /// canceled it, which may be the poller's. If it awaits another request, the same thread performs that one after the continuation has
-    /// returned. The continuation must not wait in any other way.
+    /// The task is awaited once. <see cref="FileRun"/> says on which thread the code after the await runs; it may be the poller's. If it
+    /// runs another request, the same thread performs that one after the code has returned. The code must not wait in any other way.
     /// </remarks>
-    internal virtual ValueTask RunAsync(FileRequest request) => request.RunBy(this);
+    internal virtual ValueTask RunAsync(FileRequest request)
+    {
+        ValueTask run = request.BeginRun(this);
+        Start(request);
+        return run;
+    }
 
     /// <summary>
     /// Starts a run: has another thread perform the request, which completes it exactly once. A request that has finished meanwhile, or was
-    /// canceled, is completed within this call. Called without a lock, when <see cref="RunAsync"/> is awaited.
+    /// canceled, is completed within this call. Called without a lock.
     /// </summary>
-    internal virtual void Start(FileRequest operation) => operation.Queue();
+    internal virtual void Start(FileRequest request) => request.Queue();
 
-    /// <summary>Performs a queued request on a thread that may block, and completes it, unless it has to wait for something else.</summary>
-    internal virtual void Perform(FileRequest request) => throw new NotSupportedException();
+    /// <summary>Performs a request that was started, on a thread that may block, and completes it, unless it has to wait.</summary>
+    internal virtual void Perform(FileRequest request)
+    {
+        switch (Try(request, mayWait: true))
+        {
+            case Attempt.Done:
+                request.Complete();
+                break;
+            case Attempt.WouldBlock:
+                request.Queue();
+                break;
+            default:
+                WaitUntilReady(request);
+                break;
+        }
+    }
+
+    /// <summary>Makes a request that was started wait without a thread, until <see cref="OnReady"/> is called.</summary>
+    internal virtual void WaitUntilReady(FileRequest request) => request.Queue();
 
     /// <summary>
     /// Called when the file that the request waits for may be ready. It may run on the poller's thread, so it does not block.
@@ -102,7 +126,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <param name="operation">
     /// The operation. It is left alone if its generation is another one: operations are reused, and this call may come late.
     /// </param>
-    /// <param name="generation">Its <see cref="FileRequest.Generation"/> when the owner decided to cancel it.</param>
+    /// <param name="generation">Its <see cref="FileRun.Generation"/> when the owner decided to cancel it.</param>
     internal abstract void Cancel(FileRequest operation, int generation);
 
     /// <summary>

@@ -134,8 +134,11 @@ internal sealed class FilePump : IDisposable
     /// <summary>Returns the request to its pool. Called when no step is running.</summary>
     public void Dispose()
     {
-        _request?.Return();
-        _request = null;
+        if (_request is not null)
+        {
+            _source.Return(_request);
+            _request = null;
+        }
     }
 
     /// <summary>
@@ -171,7 +174,7 @@ internal sealed class FilePump : IDisposable
             throw;
         }
 
-        if (!_source.TryPerform(_request) || _request.IsCanceled)
+        if (_source.Try(_request) != Attempt.Done || _request.IsCanceled)
         {
             return ReadLaterAsync(destination, _request);
         }

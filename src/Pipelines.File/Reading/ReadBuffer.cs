@@ -67,7 +67,7 @@ internal sealed class ReadBuffer
     private bool _isReadAheadPaused;
 
     // The one task that all reads after the error return, so that each throws it without the stack traces of earlier reads.
-    private Task<ReadResult>? _failedRead;
+    private Task<ReadResult>? _failed;
 
     internal ReadBuffer(FilePipeReaderOptions options, OpenedFile file)
     {
@@ -95,7 +95,17 @@ internal sealed class ReadBuffer
     internal OpenedFile File { get; }
 
     /// <summary>The first error of the file, thrown again by later reads.</summary>
-    internal Exception? Error { get; private set; }
+    internal Exception? Error
+    {
+        get => _failed?.Exception!.InnerException;
+        private set
+        {
+            _failed = value is null ? null : Task.FromException<ReadResult>(value);
+
+            // Looked at, so that nobody is told of an exception that no read has thrown.
+            _ = _failed?.Exception;
+        }
+    }
 
     /// <summary>A cancellation has come, and the next result reports it.</summary>
     internal bool IsCancelRequested { get; set; }
@@ -165,7 +175,7 @@ internal sealed class ReadBuffer
     /// <summary>The task of a read that has completed.</summary>
     internal ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
         => error is null ? new ValueTask<ReadResult>(result)
-            : error == Error ? new ValueTask<ReadResult>(_failedRead ??= Task.FromException<ReadResult>(error))
+            : error == Error ? new ValueTask<ReadResult>(_failed!)
             : ValueTask.FromException<ReadResult>(error);
 
     /// <summary>Whether to read ahead now, as the thresholds say. Not after the end or an error.</summary>

@@ -76,8 +76,6 @@ internal sealed class WaitingThreads
     /// <param name="start">Starts a thread; tests replace it.</param>
     internal WaitingThreads(int limit, Action<Thread, object>? start = null)
     {
-        // Loads what completions need before the first thread exists: later there may be no descriptor left to load it with.
-        RuntimeHelpers.RunClassConstructor(typeof(CompletionQueue).TypeHandle);
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         _idle = new List<WaitingThread>(_limit);

@@ -204,7 +204,7 @@ internal sealed partial class WriteLoop
     private ValueTask PerformAsync(FileRequest request)
     {
         if ((_callsHere == CallsHere.All || (_callsHere == CallsHere.Writes && request.Kind == FileRequestKind.Write))
-            && file.Opened.TryPerform(request, mayWait: true))
+            && file.Opened.CanSeek && file.Opened.Try(request, mayWait: true) == Attempt.Done)
         {
             return default;
         }
@@ -349,7 +349,11 @@ internal sealed partial class WriteLoop
         Exception? poolError = null;
         try
         {
-            request?.Return();
+            if (request is not null)
+            {
+                file.Opened.Return(request);
+            }
+
             error = file.Close(queue.Written);
             poolError = SegmentPool.Shared.Return(freed);
             if (left is not null)

@@ -195,7 +195,7 @@ public sealed class ReleaseTests : IDisposable
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine does not make sparse files.");
         const int Token = 64 * 1024 * 1024;
-        const int Size = 65_536;
+        const int Size = ReadBuffer.BytesPerRead;
         FilePipeReader reader = FilePipeReader.Create(Sparse(Token), new() { BufferSize = Size });
         ReadResult result = await reader.ReadAtLeastAsync(Token, _stop);
         List<FileSegment> segments = [];

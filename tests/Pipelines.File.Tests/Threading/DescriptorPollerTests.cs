@@ -67,7 +67,8 @@ public sealed class DescriptorPollerTests : IDisposable
         operation.Pin();
         backend.Cancel(operation, operation.Generation);
         Task run = backend.RunAsync(operation).AsTask();
-        Assert.True(run.IsCompleted && operation.IsCanceled);
+        await run.WaitAsync(Eventually.Limit, _stop);
+        Assert.True(operation.IsCanceled);
         operation.Clear();
 
         // The next use is another one.

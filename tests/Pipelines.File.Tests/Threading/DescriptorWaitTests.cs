@@ -1,6 +1,7 @@
 using System.Globalization;
 using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
@@ -24,16 +25,16 @@ public sealed partial class DescriptorWaitTests : IDisposable
         using SafeFileHandle other = File.OpenHandle(later.Path);
         using SafeFileHandle borrowed = new(owner.DangerousGetHandle(), ownsHandle: false);
         Waiter first = new();
-        Assert.True(poller.TryAdd(first, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
 
         // The owner's close(2) and somebody's open(2) that gets the same number.
         Assert.True(Duplicate((int)other.DangerousGetHandle(), (int)owner.DangerousGetHandle()) >= 0);
         using SafeFileHandle reused = new(owner.DangerousGetHandle(), ownsHandle: false);
         Waiter second = new();
-        Assert.True(poller.TryAdd(second, reused, Libc.POLLIN));
+        Assert.True(poller.TryAdd(second.Request, reused, Libc.POLLIN));
         later.Write([1]);
         await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
-        _ = poller.TryCancel(first, 0);
+        _ = poller.TryCancel(first.Request, 0);
     }
 
     [Fact]
@@ -50,9 +51,9 @@ public sealed partial class DescriptorWaitTests : IDisposable
         using SafeFileHandle idleHandle = File.OpenHandle(idle.Path);
         DescriptorPoller poller = new();
         Waiter[] waiters = [.. Enumerable.Range(0, most + 1).Select(_ => new Waiter())];
-        Assert.All(waiters, waiter => Assert.True(poller.TryAdd(waiter, idleHandle, Libc.POLLIN)));
+        Assert.All(waiters, waiter => Assert.True(poller.TryAdd(waiter.Request, idleHandle, Libc.POLLIN)));
         Waiter last = new();
-        Assert.True(poller.TryAdd(last, handle, Libc.POLLIN));
+        Assert.True(poller.TryAdd(last.Request, handle, Libc.POLLIN));
         fifo.Write([1]);
         await last.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         idle.Write([1]);
@@ -72,11 +73,11 @@ public sealed partial class DescriptorWaitTests : IDisposable
         DescriptorPoller poller = new();
         Waiter first = new();
         Waiter second = new();
-        Assert.True(poller.TryAdd(first, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
         Assert.Equal(0, Libc.Close(Number));
-        Assert.Throws<IOException>(() => poller.TryAdd(second, borrowed, Libc.POLLIN));
-        Assert.True(poller.TryCancel(first, 0));
-        Assert.False(poller.TryCancel(second, 0));
+        Assert.Throws<IOException>(() => poller.TryAdd(second.Request, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryCancel(first.Request, 0));
+        Assert.False(poller.TryCancel(second.Request, 0));
     }
 
     /// <summary>As where a program lends its standard input's number to another file for a while.</summary>
@@ -90,12 +91,12 @@ public sealed partial class DescriptorWaitTests : IDisposable
         DescriptorPoller poller = new();
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter first = new();
-        Assert.True(poller.TryAdd(first, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
         Assert.Equal(0, Libc.Close(Number));
-        Assert.True(poller.TryCancel(first, 0));
+        Assert.True(poller.TryCancel(first.Request, 0));
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter second = new();
-        Assert.True(poller.TryAdd(second, borrowed, Libc.POLLIN));
+        Assert.True(poller.TryAdd(second.Request, borrowed, Libc.POLLIN));
         fifo.Write([1]);
         await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(0, first.Times);
@@ -115,10 +116,10 @@ public sealed partial class DescriptorWaitTests : IDisposable
             {
                 foreach (Waiter waiter in waiters)
                 {
-                    Assert.True(poller.TryAdd(waiter, handle, Libc.POLLIN));
+                    Assert.True(poller.TryAdd(waiter.Request, handle, Libc.POLLIN));
                 }
 
-                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter, 0) && waiter.End());
+                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter.Request, 0) && waiter.End());
             });
             Thread.SpinWait(round * 10);
             fifo.Write([1]);
@@ -135,17 +136,33 @@ public sealed partial class DescriptorWaitTests : IDisposable
     [LibraryImport("libc", EntryPoint = "dup2", SetLastError = true)]
     private static partial int Duplicate(int descriptor, int number);
 
-    private sealed class Waiter : FileRequest
+    private sealed class Waiter : OpenedFile
     {
         private int _times;
 
-        public TaskCompletionSource Ready { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        internal Waiter()
+            : base(new SafeFileHandle(-1, ownsHandle: false), "waiter", default)
+            => _ = Request.BeginRun(this);
 
-        public int Times => Volatile.Read(ref _times);
+        internal FileRequest Request { get; } = new();
 
-        internal override void OnReady() => End();
+        internal TaskCompletionSource Ready { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
-        public bool End()
+        internal int Times => Volatile.Read(ref _times);
+
+        internal override FilePipeBackend Kind => FilePipeBackend.Auto;
+
+        internal override int MaxBuffersPerOperation => 1;
+
+        internal override Attempt Try(FileRequest request, bool mayWait) => Attempt.NotReady;
+
+        internal override void Cancel(FileRequest operation, int generation)
+        {
+        }
+
+        internal override void OnReady(FileRequest request) => End();
+
+        internal bool End()
         {
             Interlocked.Increment(ref _times);
             Ready.TrySetResult();

@@ -29,16 +29,6 @@ public sealed class WaitingProcessTests : IDisposable
         Assert.Equal("written on the device opened read done", string.Join(' ', output.Split('\n', StringSplitOptions.RemoveEmptyEntries)));
     }
 
-    [Fact]
-    public async Task Completions_WhileThePoolIsBusy_TakeTurnsWithItsOtherWorkItemsWhenItIsFree()
-    {
-        ChildProcess.SkipUnlessLinux("dotnet");
-        (int exitCode, string output, string error) = await ChildProcess.RunAsync(
-            "DOTNET_PROCESSOR_COUNT=2 " + ChildProcess.Command("turns", _folder.Path)).WaitAsync(Eventually.Limit, _stop);
-        Assert.True(exitCode == 0, output + error);
-        Assert.Equal("1 work item\n1 before another\n20 in all\n", output);
-    }
-
     [Theory]
     [InlineData("own")]
     [InlineData("callers")]

@@ -11,7 +11,7 @@ namespace FilePipelinesTests.TwoCallers;
 internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle, string path, FilePipeBackend kind)
     : OpenedFile(handle, path, FileProperties.Of(handle, path))
 {
-    private volatile FollowedOperation? _started;
+    private volatile FileRequest? _started;
 
     /// <summary>A read is to be performed by <see cref="Perform"/>.</summary>
     internal bool HasStarted => _started is not null;
@@ -27,26 +27,32 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
     internal override FileRequest Rent()
     {
         OperationsOut++;
-        return new FollowedOperation(this);
+        return new FileRequest();
     }
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait)
+    internal override void Return(FileRequest request)
+    {
+        OperationsOut--;
+        request.Clear();
+    }
+
+    internal override Attempt Try(FileRequest operation, bool mayWait)
     {
         order.Within("within the call that does not wait");
         if (order.HandsOver())
         {
-            return false;
+            return Attempt.WouldBlock;
         }
 
         Read(operation);
         order.Within("after the call that does not wait");
-        return true;
+        return Attempt.Done;
     }
 
     internal override void Start(FileRequest operation)
     {
         order.Require(_started is null, "one operation is under way at a time");
-        _started = (FollowedOperation)operation;
+        _started = operation;
         order.Within("within Start");
     }
 
@@ -63,12 +69,12 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
     }
 
     /// <summary>A waiting thread has taken it from its queue: it waits there for the order.</summary>
-    internal override void Perform(FileRequest request) => _started = (FollowedOperation)request;
+    internal override void Perform(FileRequest request) => _started = request;
 
     /// <summary>Performs what was started, and reports it.</summary>
     internal void Perform()
     {
-        FollowedOperation operation = _started!;
+        FileRequest operation = _started!;
         _started = null;
         Read(operation);
         order.Within("between a read and its report");
@@ -89,14 +95,5 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         }
 
         operation.Finish(moved);
-    }
-
-    private sealed class FollowedOperation : FileRequest
-    {
-        private readonly FollowedBackend _backend;
-
-        internal FollowedOperation(FollowedBackend backend) => _backend = backend;
-
-        protected override void Recycle() => _backend.OperationsOut--;
     }
 }

@@ -19,8 +19,11 @@ internal sealed class ScriptedBackend : OpenedFile
     private readonly Order _order;
 
     // The operations that belong to the system: one at most, as whoever reads or writes a file has one at a time.
-    private ScriptedOperation? _lent;
-    private volatile ScriptedOperation? _started;
+    private FileRequest? _lent;
+    private volatile FileRequest? _started;
+
+    // Those that were rented and not given back. None is used twice, so that every late use of one is seen.
+    private readonly HashSet<FileRequest> _out = [];
     private int _depth;
     private int _uses;
 
@@ -31,7 +34,7 @@ internal sealed class ScriptedBackend : OpenedFile
     }
 
     /// <summary>The operation that was started and not reported.</summary>
-    internal ScriptedOperation? Started => _started;
+    internal FileRequest? Started => _started;
 
     /// <summary>Whether the owner asked for the end of what is started.</summary>
     internal bool IsCancelAsked => Started is { } started && started.CanceledGeneration == started.Generation;
@@ -41,7 +44,7 @@ internal sealed class ScriptedBackend : OpenedFile
 
     internal int Releases { get; private set; }
 
-    internal int OperationsOut { get; private set; }
+    internal int OperationsOut => _out.Count;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Auto;
 
@@ -49,38 +52,43 @@ internal sealed class ScriptedBackend : OpenedFile
 
     internal override FileRequest Rent()
     {
-        OperationsOut++;
-        return new ScriptedOperation(this);
+        FileRequest request = new();
+        _out.Add(request);
+        return request;
     }
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait)
+    internal override void Return(FileRequest request)
+    {
+        _order.Require(_out.Remove(request) && _lent != request, "an operation is given back once, and when the system is done with it");
+        request.Clear();
+    }
+
+    internal override Attempt Try(FileRequest operation, bool mayWait)
     {
         Interlocked.Increment(ref _depth);
-        ScriptedOperation tried = (ScriptedOperation)operation;
-        Lend(tried);
+        Lend(operation);
         Answer answer = _order.Try(operation, mayWait);
         if (answer != Answer.HandOver)
         {
-            CheckLent(tried);
+            CheckLent(operation);
             _lent = null;
             _order.Perform(operation, answer);
         }
 
         Interlocked.Decrement(ref _depth);
-        return answer != Answer.HandOver;
+        return answer != Answer.HandOver ? Attempt.Done : Attempt.WouldBlock;
     }
 
     internal override void Start(FileRequest operation)
     {
         Interlocked.Increment(ref _depth);
         _order.BeforeStart();
-        ScriptedOperation started = (ScriptedOperation)operation;
-        if (_lent != started)
+        if (_lent != operation)
         {
-            Lend(started);
+            Lend(operation);
         }
 
-        _started = started;
+        _started = operation;
         _order.AfterStart();
         Interlocked.Decrement(ref _depth);
     }
@@ -93,7 +101,7 @@ internal sealed class ScriptedBackend : OpenedFile
         if (operation.Generation == generation)
         {
             _order.Require(uses == _uses || _lent != operation, "a cancellation is for the use of an operation that it was meant for");
-            ((ScriptedOperation)operation).CanceledGeneration = generation;
+            operation.CanceledGeneration = generation;
         }
 
         Interlocked.Decrement(ref _depth);
@@ -117,7 +125,7 @@ internal sealed class ScriptedBackend : OpenedFile
     internal void Report(Answer answer)
     {
         Interlocked.Increment(ref _depth);
-        ScriptedOperation operation = _started!;
+        FileRequest operation = _started!;
         _started = null;
         _lent = null;
         CheckLent(operation);
@@ -130,10 +138,10 @@ internal sealed class ScriptedBackend : OpenedFile
     }
 
     /// <summary>The memory is the system's until the operation is reported: nobody else reads or writes it.</summary>
-    private void Lend(ScriptedOperation operation)
+    private void Lend(FileRequest operation)
     {
         _order.Require(_lent is null, "one operation is under way at a time");
-        _order.Require(!operation.IsReturned, "an operation that was given back is performed");
+        _order.Require(_out.Contains(operation), "an operation that was given back is performed");
         _order.Require(Releases == 0, "an operation is performed after the handle was released");
         _lent = operation;
         _uses++;
@@ -143,7 +151,7 @@ internal sealed class ScriptedBackend : OpenedFile
         }
     }
 
-    private void CheckLent(ScriptedOperation operation)
+    private void CheckLent(FileRequest operation)
     {
         if (operation.Kind == FileRequestKind.Read)
         {
@@ -157,7 +165,7 @@ internal sealed class ScriptedBackend : OpenedFile
         }
     }
 
-    private static void Fill(ScriptedOperation operation, byte value)
+    private static void Fill(FileRequest operation, byte value)
     {
         int left = Watched;
         foreach (TransferBuffer buffer in operation.Buffers)
@@ -165,30 +173,6 @@ internal sealed class ScriptedBackend : OpenedFile
             Span<byte> memory = MemoryMarshal.AsMemory(buffer.Memory).Span[..Math.Min(left, buffer.Memory.Length)];
             memory.Fill(value);
             left -= memory.Length;
-        }
-    }
-
-    /// <summary>An operation that is never used again, so that every late use of it is seen.</summary>
-    internal sealed class ScriptedOperation : FileRequest
-    {
-        private readonly ScriptedBackend _backend;
-
-        internal ScriptedOperation(ScriptedBackend backend) => _backend = backend;
-
-        internal bool IsReturned { get; private set; }
-
-        internal override void Queue()
-        {
-            _backend.Lend(this);
-            _backend._started = this;
-        }
-
-        protected override void Recycle()
-        {
-            _backend._order.Require(
-                !IsReturned && _backend._lent != this, "an operation is given back once, and when the system is done with it");
-            IsReturned = true;
-            _backend.OperationsOut--;
         }
     }
 }

@@ -17,24 +17,19 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     internal override int MaxBuffersPerOperation => 1;
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait) => mayWait && TryFinish(operation);
+    // NotReady: an asynchronous read is pending, and OnRead completes the request.
+    internal override Attempt Try(FileRequest request, bool mayWait)
+        => !mayWait ? Attempt.WouldBlock : TryFinish(request) ? Attempt.Done : Attempt.NotReady;
+
+    internal override void WaitUntilReady(FileRequest request) => _read.UnsafeOnCompleted(_onRead ??= OnRead);
 
     internal override void Cancel(FileRequest operation, int generation)
     {
         // RandomAccess cannot cancel a call.
     }
 
-    internal override void Perform(FileRequest request)
-    {
-        if (TryFinish(request))
-        {
-            request.Complete();
-        }
-    }
-
     /// <summary>
-    /// Performs the request. Returns <see langword="false"/> if an asynchronous read is pending: <see cref="OnRead"/> completes the
-    /// request, or has already.
+    /// Performs the request. Returns <see langword="false"/> if an asynchronous read is pending.
     /// </summary>
     private bool TryFinish(FileRequest request)
     {
@@ -47,7 +42,8 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
                     break;
                 case FileRequestKind.Read when _isOverlapped:
                     _reading = request;
-                    if (!IsOver(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset)))
+                    _read = RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset).GetAwaiter();
+                    if (!_read.IsCompleted)
                     {
                         return false;
                     }
@@ -87,18 +83,6 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         {
             throw FileErrors.FromErrno((int)-answer, Path);
         }
-    }
-
-    private bool IsOver(ValueTask<int> read)
-    {
-        _read = read.GetAwaiter();
-        if (_read.IsCompleted)
-        {
-            return true;
-        }
-
-        _read.UnsafeOnCompleted(_onRead ??= OnRead);
-        return false;
     }
 
     private static void FinishRead(FileRequest request, int read)

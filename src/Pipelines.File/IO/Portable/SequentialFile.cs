@@ -41,7 +41,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
     // A write waits for its reader, for ever if need be.
     internal override bool EndsWrites => false;
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait)
+    internal override Attempt Try(FileRequest operation, bool mayWait)
     {
         lock (_gate)
         {
@@ -51,7 +51,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
                 TakeReadLocked(operation);
             }
 
-            return isOver;
+            return isOver ? Attempt.Done : Attempt.WouldBlock;
         }
     }
 
@@ -166,7 +166,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
             }
             else
             {
-                Perform(request);
+                Write(request);
             }
 
             lock (_gate)
@@ -206,7 +206,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         }
     }
 
-    internal override void Perform(FileRequest request)
+    private void Write(FileRequest request)
     {
         if (request.Kind == FileRequestKind.Step)
         {

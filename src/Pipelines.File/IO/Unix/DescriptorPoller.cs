@@ -104,7 +104,7 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Calls <see cref="FileRequest.OnReady"/> once, when the descriptor is ready or may be (another wait for it was reported), unless
+    /// Calls <see cref="FileRun.OnReady"/> once, when the descriptor is ready or may be (another wait for it was reported), unless
     /// <see cref="TryCancel"/> comes first. Returns <see langword="false"/> if the request is canceled already, and adds nothing.
     /// </summary>
     /// <param name="wait">The request that waits.</param>

@@ -135,7 +135,7 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
             Probe.Rare("write-back answers an error");
         }
 
-        _lost = _lost < 0 || UnixFile.IsUnknownCall(answer) ? _lost : answer;
+        _lost = _lost < 0 || new CallResult(answer).IsUnknownCall ? _lost : answer;
     }
 
     private void Drop(long step)

@@ -28,8 +28,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     // For FileCaching.DropBehind. Owned by whoever performs the one running operation.
     private PagesBehind? _behind;
 
-    // The file offset where the end was last seen; long.MaxValue: unknown. A plain call there does not wait, because there is nothing to
-    // read. Owned by whoever performs the one running operation.
+    // The file offset where the end was last seen; long.MaxValue: unknown. Owned by whoever performs the one running operation.
     private long _knownEnd;
 
     internal UnixFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
@@ -60,40 +59,75 @@ internal sealed unsafe class UnixFile : OpenedFile
     // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait)
+    internal override Attempt Try(FileRequest request, bool mayWait)
     {
-        if (mayWait && CanSeek)
+        bool reads = request.Kind == FileRequestKind.Read;
+        if (!mayWait && !reads)
         {
-            // Calls on a file that can seek end by themselves.
-            return TryFinish(operation);
+            return Attempt.WouldBlock;
         }
 
-        return operation.Kind == FileRequestKind.Read && _triesNoWait && TryRead(operation);
-    }
-
-    internal override void Start(FileRequest operation)
-    {
-        bool isReady = true;
-        bool waits = false;
         try
         {
-            isReady = CanSeek || operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write)
-                || _calls.IsReady(Handle, EventsOf(operation));
-            waits = !isReady && TryWait(operation);
+            if (request.Kind == FileRequestKind.Step)
+            {
+                request.PerformStep();
+                return Attempt.Done;
+            }
+
+            return request.Kind == FileRequestKind.Sync ? End(request, new CallResult(_calls.SyncData(Handle, Properties)))
+                : Transfer(request, mayWait, reads);
+        }
+        catch (Exception e) when (e is ObjectDisposedException or NotSupportedException)
+        {
+            // The caller has closed the handle under us.
+            request.Finish(FileErrors.WithPath(e, Path));
+            return Attempt.Done;
+        }
+    }
+
+    internal override void Start(FileRequest request)
+    {
+        if (CanSeek || request.Kind is FileRequestKind.Sync or FileRequestKind.Step || _calls.IsReady(Handle, EventsOf(request)))
+        {
+            request.Queue();
+        }
+        else
+        {
+            WaitUntilReady(request);
+        }
+    }
+
+    internal override void WaitUntilReady(FileRequest request)
+    {
+        try
+        {
+            if (DescriptorPoller.Shared.TryAdd(request, Handle, EventsOf(request)))
+            {
+                return;
+            }
+
+            request.FinishCanceled();
         }
         catch (Exception e) when (e is IOException or ObjectDisposedException)
         {
-            // The system has no thread to wait with, or the file is closed: performing the operation meets and reports the same error.
-            isReady = true;
+            // The system has no descriptor or thread to wait with, or the file is closed.
+            request.Finish(FileErrors.WithPath(e, Path));
         }
 
-        if (isReady)
+        request.Complete();
+    }
+
+    // A call that never waits is made on the poller's thread.
+    internal override void OnReady(FileRequest request)
+    {
+        if (_isNonBlocking)
         {
-            operation.Queue();
+            Perform(request);
         }
-        else if (!waits)
+        else
         {
-            operation.Complete();
+            request.Queue();
         }
     }
 
@@ -151,189 +185,82 @@ internal sealed unsafe class UnixFile : OpenedFile
         base.Release(closeHandle);
     }
 
-    internal override void Perform(FileRequest operation)
-    {
-        if (TryFinish(operation))
-        {
-            operation.Complete();
-        }
-    }
-
-    // A call that never waits is made on the poller's thread.
-    internal override void OnReady(FileRequest operation)
-    {
-        if (_isNonBlocking)
-        {
-            Perform(operation);
-        }
-        else
-        {
-            operation.Queue();
-        }
-    }
-
-    /// <summary>Makes the operation wait in the poller. Returns <see langword="false"/> if it was canceled, which is recorded.</summary>
-    private bool TryWait(FileRequest operation)
-    {
-        bool waits = DescriptorPoller.Shared.TryAdd(operation, Handle, EventsOf(operation));
-        if (!waits)
-        {
-            operation.FinishCanceled();
-        }
-
-        return waits;
-    }
-
     private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
 
-    /// <summary>
-    /// Tries to read on the caller's thread. Returns <see langword="false"/> if the read has to wait, or only the plain call can tell.
-    /// </summary>
-    private bool TryRead(FileRequest operation)
+    private Attempt Transfer(FileRequest request, bool mayWait, bool reads)
     {
-        // At the known end, and for a non-blocking FIFO, the plain call does not wait, and its 0 means the end.
-        bool isPlain = _isNonBlocking || operation.Offset >= _knownEnd;
-        long result;
-        try
+        // These plain calls do not wait longer than the caller allows; at the known end, because there is nothing to read. Only the 0 of a
+        // plain call means the end: Linux 5.9 and 5.10 may return 0 before it (preadv2(2), BUGS).
+        bool isPlain = _isNonBlocking || (CanSeek && (mayWait || request.Offset >= _knownEnd));
+        if (!isPlain && _triesNoWait)
         {
-            result = isPlain ? CallPlain(operation) : Call(operation, mayWait: false);
-            if (result > 0 || (isPlain && result == 0) || IsBelieved(result))
+            CallResult tried = Call(request, mayWait: false);
+            if (tried.WouldBlock)
             {
-                End(operation, result);
-                return true;
-            }
-        }
-        catch (ObjectDisposedException e)
-        {
-            // The caller has closed the handle under us.
-            operation.Finish(e);
-            return true;
-        }
-
-        // Linux 5.9 and 5.10 may return 0 before the end (preadv2(2), BUGS): only a 0 of the plain call counts.
-        if (!isPlain && result != -Libc.EAGAIN)
-        {
-            NoteError(operation, result);
-        }
-
-        return false;
-    }
-
-    /// <summary>
-    /// Performs the operation, however long that takes. Returns <see langword="false"/> if the descriptor is not ready, and the operation
-    /// waits in the poller.
-    /// </summary>
-    private bool TryFinish(FileRequest operation)
-    {
-        if (operation.Kind == FileRequestKind.Step)
-        {
-            operation.PerformStep();
-            return true;
-        }
-
-        try
-        {
-            long result = operation.Kind == FileRequestKind.Sync ? _calls.SyncData(Handle, Properties)
-                : CanSeek || _isNonBlocking ? CallPlain(operation)
-                : CallReady(operation);
-            if (result == -Libc.EAGAIN && !CanSeek)
-            {
-                return !TryWait(operation);
+                return CanSeek ? Attempt.WouldBlock : Attempt.NotReady;
             }
 
-            End(operation, result);
-        }
-        catch (Exception e) when (e is ObjectDisposedException or IOException or NotSupportedException)
-        {
-            // The caller has closed the handle under us, or the system has no descriptor or thread to wait with.
-            operation.Finish(FileErrors.WithPath(e, Path));
+            // A socket reports an error once (ECONNRESET), and then the end, so no second call is made. The error of a file may be spurious
+            // (an EIO has been seen), so the plain call decides.
+            if (tried.Moved > 0 || (tried.Errno != 0 && !CanSeek && !tried.IsUnknownCall))
+            {
+                return End(request, tried);
+            }
+
+            _triesNoWait = !tried.IsUnknownCall;
+            if (tried.Errno != 0)
+            {
+                FilePipeMetrics.FellBack(reads ? "preadv2" : "pwritev2", tried.Errno);
+            }
         }
 
-        return true;
+        if (!isPlain && (!mayWait || !_calls.IsReady(Handle, EventsOf(request))))
+        {
+            return mayWait ? Attempt.NotReady : Attempt.WouldBlock;
+        }
+
+        CallResult result = CallPlain(request);
+        return !result.WouldBlock || (CanSeek && mayWait) ? End(request, result) : CanSeek ? Attempt.WouldBlock : Attempt.NotReady;
     }
 
     /// <summary>Records the result of the call.</summary>
-    private void End(FileRequest operation, long result)
+    private Attempt End(FileRequest request, CallResult result)
     {
-        if (result >= 0)
+        if (result.Errno == 0 || (result.Errno == Libc.EPIPE && request.Kind == FileRequestKind.Read))
         {
-            operation.Finish(result);
-        }
-        else if (result == -Libc.EPIPE && operation.Kind == FileRequestKind.Read)
-        {
-            operation.Finish(0);
+            request.Finish(result.Moved);
         }
         else
         {
-            operation.Finish(FileErrors.FromErrno((int)-result, Path));
-        }
-    }
-
-    /// <summary>
-    /// For a file that cannot seek and whose description others may use: poll(2) has reported it as ready, but another process may have
-    /// been faster. So the call does not wait, if the file supports that.
-    /// </summary>
-    private long CallReady(FileRequest operation)
-    {
-        if (_triesNoWait)
-        {
-            long result = Call(operation, mayWait: false);
-            if (result > 0 || result == -Libc.EAGAIN || IsBelieved(result))
-            {
-                return result;
-            }
-
-            NoteError(operation, result);
+            request.Finish(FileErrors.FromErrno(result.Errno, Path));
         }
 
-        return _calls.IsReady(Handle, EventsOf(operation)) ? CallPlain(operation) : -Libc.EAGAIN;
+        return Attempt.Done;
     }
-
-    /// <summary>
-    /// Notes an error of the call that does not wait. It may be spurious (an EIO has been seen), so the plain call decides.
-    /// </summary>
-    private void NoteError(FileRequest operation, long result)
-    {
-        _triesNoWait &= !IsUnknownCall(result);
-        if (result < 0)
-        {
-            FilePipeMetrics.FellBack(operation.Kind == FileRequestKind.Read ? "preadv2" : "pwritev2", (int)-result);
-        }
-    }
-
-    /// <summary>
-    /// Whether the result is an error of a file that cannot seek. A socket reports an error once (ECONNRESET), and then the end, so no
-    /// second call is made.
-    /// </summary>
-    private bool IsBelieved(long result) => result < 0 && result != -Libc.EAGAIN && !CanSeek && !IsUnknownCall(result);
-
-    /// <summary>Whether the kernel, the file system or a seccomp filter refuses RWF_NOWAIT or RWF_DONTCACHE as such.</summary>
-    internal static bool IsUnknownCall(long result)
-        => result is -Libc.ENOSYS or -Libc.EOPNOTSUPP or -Libc.EPERM or -Libc.EINVAL or -Libc.ESPIPE;
 
     /// <summary>Makes the plain call. It may wait, and only its 0 means the end of the file.</summary>
-    private long CallPlain(FileRequest operation)
+    private CallResult CallPlain(FileRequest operation)
     {
-        long result = Call(operation, mayWait: true);
+        CallResult result = Call(operation, mayWait: true);
         if (operation.Kind == FileRequestKind.Write)
         {
             // writev(2) has moved the position of the open file behind its bytes, wherever it has written them.
-            _endOfLastWrite = WritesSequentially && result > 0 ? Libc.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
+            _endOfLastWrite = WritesSequentially && result.Moved > 0 ? Libc.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
             return result;
         }
 
         operation.IsShortAtEnd = CanSeek;
-        if (CanSeek && result >= 0)
+        if (CanSeek && result.Errno == 0)
         {
             // If the file has grown, the new end is unknown.
-            _knownEnd = result == 0 ? operation.Offset : operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
+            _knownEnd = result.Moved == 0 ? operation.Offset : operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
         }
 
         return result;
     }
 
     [SkipLocalsInit]
-    private long Call(FileRequest operation, bool mayWait)
+    private CallResult Call(FileRequest operation, bool mayWait)
     {
         bool isRead = operation.Kind == FileRequestKind.Read;
         int count = Math.Min(operation.BufferCount, Libc.IOV_MAX);
@@ -353,31 +280,26 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
 
         long offset = CanSeek && (isRead || !WritesSequentially) ? operation.Offset : -1;
-        long result = LeavePages(operation, out bool isUncached);
-        if (result < 0)
+        while (true)
         {
-            return result;
-        }
-
-        do
-        {
-            int flags = (mayWait ? 0 : Libc.RWF_NOWAIT) | (isUncached ? Libc.RWF_DONTCACHE : 0);
-            result = isRead ? _calls.Read(Handle, vectors, count, offset, flags) : _calls.Write(Handle, vectors, count, offset, flags);
-            if (isUncached && IsUnknownCall(result))
+            bool isUncached = false;
+            long answer = _behind is null ? 0 : _behind.Enter(operation.Offset, operation.Length, out isUncached);
+            if (answer >= 0)
             {
-                _behind!.GiveUpFlag((int)-result);
-                long lost = LeavePages(operation, out isUncached);
-                result = lost < 0 ? lost : -Libc.EINTR;
+                int flags = (mayWait ? 0 : Libc.RWF_NOWAIT) | (isUncached ? Libc.RWF_DONTCACHE : 0);
+                answer = isRead ? _calls.Read(Handle, vectors, count, offset, flags)
+                    : _calls.Write(Handle, vectors, count, offset, flags);
+            }
+
+            CallResult result = new(answer);
+            if (isUncached && result.IsUnknownCall)
+            {
+                _behind!.GiveUpFlag(result.Errno);
+            }
+            else if (result.Errno != Libc.EINTR)
+            {
+                return result;
             }
         }
-        while (result == -Libc.EINTR);
-
-        return result;
-    }
-    /// <summary>Lets go of the pages that the last calls have left (<see cref="PagesBehind.Enter"/>).</summary>
-    private long LeavePages(FileRequest operation, out bool isUncached)
-    {
-        isUncached = false;
-        return _behind is null ? 0 : _behind.Enter(operation.Offset, operation.Length, out isUncached);
     }
 }

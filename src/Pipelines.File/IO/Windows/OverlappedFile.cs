@@ -47,10 +47,14 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     // Larger segments make no write faster.
     internal override int LargestWriteSegment => 512 * 1024;
 
-    internal override bool TryPerform(FileRequest operation, bool mayWait)
-        => operation.Kind == FileRequestKind.Read
-            ? !Properties.IsReadWithinTheCall && TryFinish(operation, waits: false)
-            : mayWait && CanSeek && TryFinish(operation, waits: true);
+    // NotReady: a read of a pipe, which is not waited for here, has begun.
+    internal override Attempt Try(FileRequest request, bool mayWait)
+    {
+        bool reads = request.Kind == FileRequestKind.Read;
+        return !mayWait && (!reads || Properties.IsReadWithinTheCall) ? Attempt.WouldBlock
+            : TryFinish(request, waits: mayWait && (CanSeek || !reads)) ? Attempt.Done
+            : mayWait ? Attempt.NotReady : Attempt.WouldBlock;
+    }
 
     internal override void Start(FileRequest operation)
     {
@@ -60,7 +64,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
         else if (_isBegun)
         {
-            AwaitEnd(operation);
+            WaitUntilReady(operation);
         }
         else
         {
@@ -92,21 +96,10 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         base.Release(closeHandle);
     }
 
-    /// <summary>
-    /// Performs the operation, or waits for the end of the call that has begun, and completes it. Called on a waiting thread; for a read of
-    /// a pipe, which is not waited for here, on a pool thread.
-    /// </summary>
-    internal override void Perform(FileRequest request)
-    {
-        if (TryFinish(request, waits: CanSeek || request.Kind != FileRequestKind.Read))
-        {
-            request.Complete();
-        }
-        else
-        {
-            AwaitEnd(request);
-        }
-    }
+    /// <summary>Makes a pool thread complete the running read when it ends.</summary>
+    internal override void WaitUntilReady(FileRequest request)
+        => ThreadPool.UnsafeRegisterWaitForSingleObject(
+            Ended, static (read, _) => ((FileRequest)read!).OnReady(), request, Timeout.Infinite, executeOnlyOnce: true);
 
     internal override void OnReady(FileRequest request)
     {
@@ -115,11 +108,6 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     }
 
     private NativeOverlapped* Overlapped => (NativeOverlapped*)Unsafe.AsPointer(ref _overlapped[0]);
-
-    /// <summary>Makes a pool thread complete the running read when it ends.</summary>
-    private void AwaitEnd(FileRequest operation)
-        => ThreadPool.UnsafeRegisterWaitForSingleObject(
-            Ended, static (read, _) => ((FileRequest)read!).OnReady(), operation, Timeout.Infinite, executeOnlyOnce: true);
 
     /// <summary>
     /// Makes the call, unless it has begun, and records the result. Returns <see langword="false"/> if it is running and

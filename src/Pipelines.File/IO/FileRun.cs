@@ -1,0 +1,173 @@
+using Pipelines.File.Diagnostics;
+using Pipelines.File.Threading;
+
+namespace Pipelines.File.IO;
+
+/// <summary>
+/// The run of a <see cref="FileRequest"/>: the task that its owner awaits, its place among the calls that wait, and its cancellation.
+/// Reusable: one run at a time.
+/// </summary>
+/// <remarks>
+/// A run has begun when <see cref="OpenedFile.RunAsync"/> returns its task. The code after the await runs on the thread that ends the run.
+/// If that was faster than the await, it runs on a waiting thread, and never on the thread that awaits, which may be a caller's that must
+/// not wait. With <see cref="ResumesOnPool"/> it runs on the application's pool.
+/// </remarks>
+internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
+{
+    private static readonly Action<object?> s_over = static _ => { };
+
+    private OpenedFile? _file;
+
+    // Interlocked: null until the run is awaited or over; then the continuation, or s_over.
+    private Action<object?>? _continuation;
+    private object? _continuationState;
+
+    // Set when the run was over before it was awaited, and a waiting thread is to run the continuation.
+    private bool _isLate;
+
+    // Interlocked: which use waits for a pool thread to continue on (ResumableBy of its generation), or 0.
+    private long _resumable;
+    private int _generation;
+
+    /// <summary>
+    /// The number of the current use, for <see cref="OpenedFile.Cancel"/>: requests are reused, and a cancellation may come late. The owner
+    /// changes it, any thread reads it.
+    /// </summary>
+    internal int Generation => Volatile.Read(ref _generation);
+
+    /// <summary>
+    /// The generation that was canceled, for a file that can end such waits itself. Written under the lock of that file, or of the poller.
+    /// </summary>
+    internal int CanceledGeneration { get; set; } = -1;
+
+    /// <summary>
+    /// Whether the current use is canceled. Read under the same lock; only <see cref="OverlappedFile"/> reads it without, before and after
+    /// it has begun the call.
+    /// </summary>
+    internal bool IsCancelWanted => CanceledGeneration == Generation;
+
+    /// <summary>
+    /// The file whose readiness the request waits for, with a reference that keeps it open; <see langword="null"/> while it does not wait.
+    /// Guarded by the poller.
+    /// </summary>
+    internal SafeFileHandle? Polled { get; set; }
+
+    /// <summary>
+    /// Whether the code after <see cref="OpenedFile.RunAsync"/> runs on a thread of the application's pool, because it runs a caller's
+    /// code. Set by whoever rents the request.
+    /// </summary>
+    internal bool ResumesOnPool { get; set; }
+
+    public bool IsAwaited { get; set; }
+
+    long IWaitingCall.QueuedAt { get; set; }
+
+    public abstract WaitKind WaitKind { get; }
+
+    /// <summary>Begins a run by the file, and returns its task, which is awaited once.</summary>
+    internal ValueTask BeginRun(OpenedFile file)
+    {
+        _file = file;
+        _continuation = null;
+        FilePipeMetrics.ReadsHandedOver.Add(WaitKind == WaitKind.Read ? 1 : 0);
+        return new ValueTask(this, token: 0);
+    }
+
+    /// <summary>Has a waiting thread perform the request.</summary>
+    internal void Queue() => WaitingThreads.Shared.Queue(this);
+
+    /// <summary>
+    /// Ends the run, when the system does not use the memory any more and the result is recorded. The request belongs to its owner again.
+    /// The continuation runs within this call, or on the pool with <see cref="ResumesOnPool"/>.
+    /// </summary>
+    internal void Complete()
+    {
+        if (ResumesOnPool)
+        {
+            Volatile.Write(ref _resumable, ResumableBy(_generation));
+            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+        }
+        else
+        {
+            End();
+        }
+    }
+
+    /// <summary>
+    /// Runs the continuation on this thread, which is the application's, if that use of the request waits for a thread of the pool.
+    /// </summary>
+    internal void Resume(int generation)
+    {
+        long use = ResumableBy(generation);
+        if (Interlocked.CompareExchange(ref _resumable, 0, use) == use)
+        {
+            End();
+        }
+    }
+
+    /// <summary>The file that the request waits for without a thread may be ready: called once for each such wait.</summary>
+    internal void OnReady() => _file!.OnReady((FileRequest)this);
+
+    /// <summary>Begins another use, which no late cancellation of the last one meets.</summary>
+    protected void BeginUse() => Volatile.Write(ref _generation, _generation + 1);
+
+    void IWaitingCall.Perform()
+    {
+        if (_isLate)
+        {
+            _isLate = false;
+            End();
+        }
+        else
+        {
+            _file!.Perform((FileRequest)this);
+        }
+    }
+
+    void IThreadPoolWorkItem.Execute()
+    {
+        // Nothing to do if Resume was faster.
+        if (Interlocked.Exchange(ref _resumable, 0) != 0)
+        {
+            End();
+        }
+    }
+
+    void IValueTaskSource.GetResult(short token) => Debug.Assert(_continuation == s_over);
+
+    // Never over, so that it is always OnCompleted which decides where the awaiting code goes on.
+    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => ValueTaskSourceStatus.Pending;
+
+    void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
+    {
+        _continuationState = state;
+        if (Interlocked.CompareExchange(ref _continuation, continuation, null) is null)
+        {
+            return;
+        }
+
+        _continuation = continuation;
+        _isLate = !ResumesOnPool;
+        if (_isLate)
+        {
+            Queue();
+        }
+        else
+        {
+            Complete();
+        }
+    }
+
+    // Never 0, even if the generation is 0.
+    private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
+
+    private void End()
+    {
+        if (Interlocked.Exchange(ref _continuation, s_over) is { } continuation)
+        {
+            object? state = _continuationState;
+            _continuationState = null;
+            continuation(state);
+        }
+    }
+}
