@@ -171,10 +171,7 @@ public sealed partial class FilePipeReader
 
             pump.Dispose();
             _ = SegmentPool.Shared.Return(freed);
-            if (releases)
-            {
-                _ = Release();
-            }
+            ReleaseIf(releases);
         }
 
         // A cancellation that came too late to end a call is reported here. Otherwise it would be lost.

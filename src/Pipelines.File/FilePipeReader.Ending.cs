@@ -63,7 +63,7 @@ public sealed partial class FilePipeReader
             releases = _stage == Stage.Idle;
         }
 
-        Exception? poolError = releases ? Release() : null;
+        Exception? poolError = ReleaseIf(releases);
         cancellation.Request(OpenedFile);
         wait?.CompleteNow(default, CompletedMeanwhileException());
         if (poolError is not null)
@@ -110,11 +110,16 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Releases memory and handle. Called once, without the lock, by the thread that found under the lock that the reader is completed and
-    /// no call is running. Returns what a caller's memory pool threw.
+    /// Releases memory and handle, if that is due: once, by the thread that found under the lock that the reader is completed and no call
+    /// is running. Called without the lock. Returns what a caller's memory pool threw.
     /// </summary>
-    private Exception? Release()
+    private Exception? ReleaseIf(bool isDue)
     {
+        if (!isDue)
+        {
+            return null;
+        }
+
         FileSegment? freed;
         FileRequest? request;
         lock (_buffer)

@@ -245,11 +245,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 }
             }
 
-            if (releases)
-            {
-                _ = Release();
-            }
-
+            ReleaseIf(releases);
             begun?.Wake();
             if (isAnswered || isCanceled)
             {
@@ -304,7 +300,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// Records the result of that read, and completes the pending ReadAsync unless it needs another read. Called by the loop of
     /// <see cref="WaitingReads"/>, without the lock. Returns <see langword="true"/> if the next read is set up.
     /// </summary>
-    internal bool EndWaitingRead()
+    /// <param name="poolError">What a caller's memory pool has thrown, so that the read was not performed.</param>
+    internal bool EndWaitingRead(Exception? poolError = null)
     {
         PendingResult<ReadResult>? wait;
         ReadResult result = default;
@@ -315,7 +312,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         lock (_buffer)
         {
             releases = EndReadLocked();
-            goesOn = Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out result, out error);
+            goesOn = poolError is null && Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out result, out error);
             wait = goesOn ? null : Waiting.TakeLocked();
             if (goesOn)
             {
@@ -323,16 +320,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             }
             else
             {
-                goesOn = TryBeginReadAheadLocked() is not null;
+                goesOn = poolError is null && TryBeginReadAheadLocked() is not null;
             }
         }
 
-        if (releases)
-        {
-            _ = Release();
-        }
-
-        wait?.CompleteOnPool(result, error);
+        ReleaseIf(releases);
+        wait?.CompleteOnPool(result, poolError ?? error);
         return goesOn;
     }
 
@@ -349,22 +342,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
         catch (Exception e)
         {
-            PendingResult<ReadResult>? wait;
-            bool releases;
             _request!.FinishCanceled();
-            _buffer.ReturnUnfilled(_request);
-            lock (_buffer)
-            {
-                releases = EndReadLocked();
-                wait = _waiting?.TakeLocked();
-            }
-
-            if (releases)
-            {
-                _ = Release();
-            }
-
-            wait?.CompleteOnPool(default, e);
+            _ = EndWaitingRead(e);
             return e;
         }
     }

@@ -23,8 +23,9 @@ public sealed class CachingTests : IDisposable
     [Fact]
     public void Caching_ValueThatIsNone_Throws()
     {
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeReaderOptions { Caching = (FileCaching)99 });
-        Assert.Throws<ArgumentOutOfRangeException>(() => new FilePipeWriterOptions { Caching = (FileCaching)99 });
+        string path = _folder.File("f", [1]);
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Caching = (FileCaching)99 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeWriter.Create(path, new() { Caching = (FileCaching)99 }));
         Assert.Equal(FileCaching.Keep, new FilePipeReaderOptions().Caching);
         Assert.Equal(FileCaching.Keep, new FilePipeWriterOptions().Caching);
     }
