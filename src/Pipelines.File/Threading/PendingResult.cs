@@ -1,3 +1,5 @@
+using Pipelines.File.Diagnostics;
+
 namespace Pipelines.File.Threading;
 
 /// <summary>
@@ -63,8 +65,11 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         _result = result;
         _error = error;
 
-        // A thread of the pool executes it next.
-        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
+        while (!TryQueue())
+        {
+            // Memory is out. Somebody waits for the completion, and no caller's code may run here.
+            Thread.Sleep(1);
+        }
     }
 
     /// <summary>
@@ -116,6 +121,22 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             _core.Reset();
             Volatile.Write(ref _untaken, _core.Version);
             _pool.Return(this);
+        }
+    }
+
+    private bool TryQueue()
+    {
+        try
+        {
+            Probe.Allocating();
+
+            // A thread of the pool executes it next.
+            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
+            return true;
+        }
+        catch (OutOfMemoryException)
+        {
+            return false;
         }
     }
 
