@@ -188,16 +188,22 @@ public sealed class DurableTests : IDisposable
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         List<Thread> threads = [];
+        using ManualResetEventSlim gate = new();
         ScriptedCalls calls = new() { OnWrite = Called, OnSync = Called };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
         Pattern.Bytes(100).CopyTo(writer.GetMemory(100));
         writer.Advance(100);
-        await writer.CompleteAsync();
+
+        // The calls are made when the writer waits for them: a call that is faster may be followed by one of another thread.
+        ValueTask completion = writer.CompleteAsync();
+        gate.Set();
+        await completion;
         Assert.Equal(2, threads.Count);
         Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads.Distinct()).Name, StringComparison.Ordinal);
 
         long? Called(int call)
         {
+            gate.Wait(Eventually.Limit, CancellationToken.None);
             threads.Add(Thread.CurrentThread);
             return null;
         }
