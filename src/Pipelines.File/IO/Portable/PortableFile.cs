@@ -42,7 +42,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
                     break;
                 case FileRequestKind.Read when _isOverlapped:
                     _reading = request;
-                    _read = RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset).GetAwaiter();
+                    Begin(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset));
                     if (!_read.IsCompleted)
                     {
                         return false;
@@ -84,6 +84,8 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             throw FileErrors.FromErrno((int)-answer, Path);
         }
     }
+
+    private void Begin(ValueTask<int> read) => _read = read.GetAwaiter();
 
     private static void FinishRead(FileRequest request, int read)
     {
