@@ -3,7 +3,6 @@ using System.Net;
 using System.Security.Cryptography;
 using Microsoft.AspNetCore.HostFiltering;
 using Microsoft.AspNetCore.Http.Features;
-using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
@@ -111,6 +110,10 @@ internal static partial class FileServerApplication
         {
             return NotFound();
         }
+        catch (UnauthorizedAccessException)
+        {
+            return Text(StatusCodes.Status403Forbidden, "The folder cannot be read.");
+        }
     }
 
     private static async Task<IResult> PutAsync(HttpContext context, ServedFolder served, Settings settings)
@@ -126,9 +129,13 @@ internal static partial class FileServerApplication
             return Text(StatusCodes.Status409Conflict, "There is something of that name already.");
         }
 
+        if (!ContentDigest.TryParse(context.Request.Headers["Content-Digest"], out ContentDigest digest))
+        {
+            return Text(StatusCodes.Status400BadRequest, "The Content-Digest is malformed.");
+        }
+
         try
         {
-            StringValues digest = context.Request.Headers["Content-Digest"];
             SaveBodyOptions options = new()
             {
                 MaxLength = settings.MaxUpload,
@@ -138,8 +145,8 @@ internal static partial class FileServerApplication
                 IfMatch = context.Request.Headers.IfMatch,
                 IfNoneMatch = context.Request.Headers.IfNoneMatch,
                 EntityTag = TagOf,
-                Hash = digest.Count > 0 ? HashAlgorithmName.SHA256 : null,
-                Inspect = digest.Count > 0 ? (upload, _) => ValueTask.FromResult(ContentDigest.IsRight(digest, upload.Hash.Span)) : null,
+                Hash = digest.IsAny ? HashAlgorithmName.SHA256 : null,
+                Inspect = digest.IsAny ? (upload, stop) => digest.IsRightAsync(upload.Hash, upload.Reader.AsStream(), stop) : null,
                 Progress = new ReceivedBytes(),
             };
             SavedFile saved = await context.Request.SaveBodyAsync(path, options, context.RequestAborted);

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.IO.Enumeration;
 using Microsoft.AspNetCore.StaticFiles;
 
 namespace FileServerSample;
@@ -76,17 +77,53 @@ internal sealed class ServedFolder
         return names;
     }
 
-    /// <summary>A part of what is shown of a folder, folders first, and how many names there are.</summary>
+    /// <summary>
+    /// A part of what is shown of a folder, folders first, and how many names there are. Only the names up to that part are held.
+    /// </summary>
     internal static List<FolderEntry> List(string folder, int skip, int take, out int count)
     {
-        FileSystemInfo[] all = [.. new DirectoryInfo(folder).EnumerateFileSystemInfos()
-            .Where(entry => IsServed(entry.Name))
-            .OrderBy(entry => entry is FileInfo)
-            .ThenBy(entry => entry.Name, StringComparer.OrdinalIgnoreCase)];
-        count = all.Length;
-        List<FolderEntry> entries = [];
-        foreach (FileSystemInfo entry in all.Skip(skip).Take(take))
+        int most = (int)Math.Min(int.MaxValue, (long)skip + take);
+        int all = 0;
+
+        // The one that is shown last is on top, and makes room for an earlier one.
+        PriorityQueue<FolderName, FolderName> first = new(Comparer<FolderName>.Create(static (a, b) => b.CompareTo(a)));
+        FileSystemEnumerable<bool> names = new(folder, (ref FileSystemEntry entry) =>
         {
+            if (entry.FileName[0] == '.' || entry.FileName.ContainsAny(s_refused))
+            {
+                return false;
+            }
+
+            all++;
+            if (first.Count < most)
+            {
+                FolderName name = new(!entry.IsDirectory, entry.FileName.ToString());
+                first.Enqueue(name, name);
+            }
+            else if (first.Count > 0 && first.Peek().CompareTo(!entry.IsDirectory, entry.FileName) > 0)
+            {
+                FolderName name = new(!entry.IsDirectory, entry.FileName.ToString());
+                first.EnqueueDequeue(name, name);
+            }
+
+            return true;
+        });
+        foreach (bool _ in names)
+        {
+        }
+
+        count = all;
+        Stack<FolderName> shown = [];
+        while (first.Count > skip)
+        {
+            shown.Push(first.Dequeue());
+        }
+
+        List<FolderEntry> entries = [];
+        foreach (FolderName name in shown)
+        {
+            FileSystemInfo entry = name.IsFile ? new FileInfo(Path.Join(folder, name.Name))
+                : new DirectoryInfo(Path.Join(folder, name.Name));
             try
             {
                 if (entry.LinkTarget is null && entry.Exists)

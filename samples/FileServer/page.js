@@ -70,7 +70,7 @@ async function upload(file, isFolder, item) {
     request.upload.addEventListener("progress", event => item.progress(event.loaded, event.total));
     request.addEventListener("load", () => {
       const text = request.status === 404 ? "this folder is not there any more" : request.responseText.trim() || `status ${request.status}`;
-      return request.status === 201 ? resolve() : reject(new Error(text));
+      return request.status === 201 || request.status === 200 ? resolve() : reject(new Error(text));
     });
     request.addEventListener("abort", () => reject(new Error("canceled")));
     request.addEventListener("error", async () => reject(new Error(await whyBroken(target))));

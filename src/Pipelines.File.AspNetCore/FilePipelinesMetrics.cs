@@ -50,7 +50,7 @@ internal sealed class FilePipelinesMetrics
     }
 
     /// <summary>The counters of what has no application that makes meters.</summary>
-    internal static FilePipelinesMetrics Shared { get; } = new(new Meter(Options()));
+    internal static FilePipelinesMetrics Shared => WithoutApplication.Metrics;
 
     /// <summary>The counters of the application with these services.</summary>
     internal static FilePipelinesMetrics Of(IServiceProvider? services)
@@ -76,4 +76,10 @@ internal sealed class FilePipelinesMetrics
 
     private static MeterOptions Options()
         => new(FilePipelinesMeter.Name) { Version = typeof(FilePipelinesMetrics).Assembly.GetName().Version?.ToString(3) };
+
+    // Made when it is needed: a listener would see every instrument twice.
+    private static class WithoutApplication
+    {
+        internal static readonly FilePipelinesMetrics Metrics = new(new Meter(Options()));
+    }
 }

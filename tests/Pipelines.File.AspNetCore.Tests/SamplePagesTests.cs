@@ -136,7 +136,7 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
         Assert.Equal(HttpStatusCode.PreconditionFailed, await PutAsync("f.txt", "2", ("If-None-Match", "*")));
         using HttpResponseMessage first = await _client.GetAsync("f.txt", _stop);
         string tag = first.Headers.ETag!.ToString();
-        Assert.Equal(HttpStatusCode.Created, await PutAsync("f.txt", "3", ("If-Match", tag)));
+        Assert.Equal(HttpStatusCode.OK, await PutAsync("f.txt", "3", ("If-Match", tag)));
         Assert.Equal(HttpStatusCode.PreconditionFailed, await PutAsync("f.txt", "4", ("If-Match", tag)));
         Assert.Equal("3", await _client.GetStringAsync("f.txt", _stop));
     }
@@ -149,6 +149,65 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
         Assert.Equal(HttpStatusCode.UnprocessableEntity, await PutAsync("g.txt", "wrong", ("Content-Digest", digest)));
         Assert.Equal(["f.txt"], Directory.EnumerateFiles(_root).Select(Path.GetFileName));
         Assert.Matches("(?m)^fileserver_received_total [1-9][0-9]*$", await _client.GetStringAsync("/metrics", _stop));
+    }
+
+    [Theory]
+    [InlineData("sha-256=R;a=1;b=\"x, y\", unknown=:AAAA:, sha-512=S", HttpStatusCode.Created)]
+    [InlineData("sha-256=W, sha-256=R", HttpStatusCode.Created)]
+    [InlineData("sha-256=R, sha-256=W", HttpStatusCode.UnprocessableEntity)]
+    [InlineData("sha-256=R, sha-512=W", HttpStatusCode.UnprocessableEntity)]
+    [InlineData("sha-512=S", HttpStatusCode.Created)]
+    [InlineData("unknown, other=(1 2.5 ?1), more=token;p", HttpStatusCode.Created)]
+    [InlineData("sha-256=W;a=1", HttpStatusCode.UnprocessableEntity)]
+    [InlineData("sha-256=R,", HttpStatusCode.BadRequest)]
+    [InlineData("sha-256=token", HttpStatusCode.BadRequest)]
+    [InlineData("sha-256", HttpStatusCode.BadRequest)]
+    [InlineData("SHA-256=:AAAA:", HttpStatusCode.BadRequest)]
+    [InlineData("sha-256=:not base64:", HttpStatusCode.BadRequest)]
+    public async Task Put_ContentDigest_IsParsedAsADictionary(string header, HttpStatusCode status)
+    {
+        // R and S are those of the content, and W is another's.
+        string value = header.Replace("=R", $"=:{Convert.ToBase64String(SHA256.HashData("right"u8))}:", StringComparison.Ordinal)
+            .Replace("=S", $"=:{Convert.ToBase64String(SHA512.HashData("right"u8))}:", StringComparison.Ordinal)
+            .Replace("=W", $"=:{Convert.ToBase64String(SHA256.HashData("wrong"u8))}:", StringComparison.Ordinal);
+        Assert.Equal(status, await PutAsync("f.txt", "right", ("Content-Digest", value)));
+        Assert.Equal(status == HttpStatusCode.Created, File.Exists(Path.Combine(_root, "f.txt")));
+    }
+
+    [Fact]
+    public void List_AnyPart_IsThatOfTheSortedNames()
+    {
+        Random random = new(1);
+        string[] names = [.. Enumerable.Range(0, 300).Select(_ => $"{(random.Next(2) == 0 ? "a" : "B")}{random.Next(1000)}").Distinct()];
+        foreach (string name in names)
+        {
+            if (random.Next(4) == 0)
+            {
+                Directory.CreateDirectory(Path.Combine(_root, name));
+            }
+            else
+            {
+                File.WriteAllBytes(Path.Combine(_root, name), []);
+            }
+        }
+
+        string[] sorted = [.. names.OrderBy(name => File.Exists(Path.Combine(_root, name)))
+            .ThenBy(name => name, StringComparer.OrdinalIgnoreCase).ThenBy(name => name, StringComparer.Ordinal)];
+        foreach ((int skip, int take) in new[] { (0, 10), (7, 13), (names.Length - 3, 10), (names.Length, 5), (int.MaxValue, 5), (0, 1000) })
+        {
+            Assert.Equal(sorted.Skip(skip).Take(take), ServedFolder.List(_root, skip, take, out int count).Select(entry => entry.Name));
+            Assert.Equal(names.Length, count);
+        }
+    }
+
+    [Fact]
+    public async Task Get_FolderThatCannotBeRead_Is403()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.UserName != "root", "The superuser needs no permission.");
+        File.SetUnixFileMode(Directory.CreateDirectory(Path.Combine(_root, "closed")).FullName, UnixFileMode.None);
+        using HttpResponseMessage response = await _client.GetAsync("closed/", _stop);
+        Assert.Equal(HttpStatusCode.Forbidden, response.StatusCode);
+        Assert.DoesNotContain("   at ", await response.Content.ReadAsStringAsync(_stop), StringComparison.Ordinal);
     }
 
     [Theory]

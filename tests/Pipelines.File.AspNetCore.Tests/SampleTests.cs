@@ -202,7 +202,7 @@ public sealed class SampleTests : IAsyncLifetime
         // The upload was written by threads of the library's own.
         Assert.Matches("(?m)^pipelines_file_waiting_threads [1-9][0-9]*$", metrics);
         Assert.Matches("(?m)^pipelines_file_waiting_(queued|under_way) [0-9]+$", metrics);
-        Assert.Contains("# TYPE pipelines_file_waiting_time_total counter", metrics, StringComparison.Ordinal);
+        Assert.Contains("# TYPE pipelines_file_waiting_calls_total counter", metrics, StringComparison.Ordinal);
     }
 
     [Fact]
@@ -218,7 +218,7 @@ public sealed class SampleTests : IAsyncLifetime
         Assert.Equal(HttpStatusCode.NotFound, (await _client.PutAsync("files/none/f.bin", new ByteArrayContent([1]), _stop)).StatusCode);
         await using WebApplication app = _app;
         await StartAsync(new Settings(_root, Port: 0, Overwrite: true, Durable: true));
-        Assert.Equal(HttpStatusCode.Created, (await _client.PutAsync("files/large.bin", new ByteArrayContent([1]), _stop)).StatusCode);
+        Assert.Equal(HttpStatusCode.OK, (await _client.PutAsync("files/large.bin", new ByteArrayContent([1]), _stop)).StatusCode);
         Assert.Equal(1, new FileInfo(Path.Combine(_root, "large.bin")).Length);
     }
 
