@@ -11,7 +11,8 @@ namespace FileServerSample;
 internal sealed partial class ContentDigest
 {
     private const string Key = @"[a-z*][a-z0-9_\-.*]*";
-    private const string Item = @"(?::[A-Za-z0-9+/=]*:|""(?:[ !#-\[\]-~]|\\[""\\])*""|\?[01]|-?[0-9]+(?:\.[0-9]+)?|[A-Za-z*][\w:/!#$%&'*+\-.^`|~]*)";
+    private const string Item
+        = @"(?::[A-Za-z0-9+/=]*:|""(?:[ !#-\[\]-~]|\\[""\\])*""|\?[01]|-?[0-9]+(?:\.[0-9]+)?|[A-Za-z*][\w:/!#$%&'*+\-.^`|~]*)";
 
     private readonly Dictionary<string, byte[]> _digests;
 

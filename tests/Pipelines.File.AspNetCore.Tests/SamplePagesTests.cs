@@ -201,6 +201,7 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     }
 
     [Fact]
+    [System.Runtime.Versioning.UnsupportedOSPlatform("windows")]
     public async Task Get_FolderThatCannotBeRead_Is403()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.UserName != "root", "The superuser needs no permission.");
