@@ -1,3 +1,5 @@
+using Pipelines.File.Records;
+
 namespace Pipelines.File.Lines;
 
 /// <summary>The batches of the lines of a pipe. Every line of a batch ends with a line feed.</summary>

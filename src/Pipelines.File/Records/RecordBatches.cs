@@ -1,5 +1,3 @@
-using Pipelines.File.Lines;
-
 namespace Pipelines.File.Records;
 
 /// <summary>

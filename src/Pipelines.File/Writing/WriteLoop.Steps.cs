@@ -62,8 +62,8 @@ internal sealed partial class WriteLoop
                 return IsCompleted ? Step.Close : Step.Sleep;
             }
 
-            // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second one
-            // go first: others that keep writing must not delay it for ever.
+            // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second
+            // one go first: others that keep writing must not delay it for ever.
             if (!IsAllWritten && !flushes.WantsSync(_writtenBefore))
             {
                 return Step.Write;

@@ -102,8 +102,8 @@ internal static unsafe class LinuxOpening
     }
 
     /// <summary>
-    /// Reserves space, and keeps the length. As in the runtime only a lack of space (or a file system that fails) is an error, which also removes the file; any other
-    /// error means that the file system cannot reserve space.
+    /// Reserves space, and keeps the length. As in the runtime only a lack of space (or a file system that fails) is an error, which also
+    /// removes the file; any other error means that the file system cannot reserve space.
     /// </summary>
     private static void Allocate(SafeFileHandle handle, in FileToOpen file)
     {

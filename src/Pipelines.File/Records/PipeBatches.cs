@@ -1,4 +1,4 @@
-namespace Pipelines.File.Lines;
+namespace Pipelines.File.Records;
 
 /// <summary>
 /// Reads a pipe in batches. A batch is one span of whole items, which are lines or records. An item that crosses segments is joined, and
