@@ -24,7 +24,8 @@ public sealed partial class FilePipeWriter
     /// <remarks>
     /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. Fewer than 256 KiB are kept
     /// whole. A longer call waits for the system call that has its memory, and keeps the bytes that are written by then.
-    /// <see cref="Position"/> tells how many these are. Where the memory is copied, because the file cannot seek, it keeps the bytes that were copied.
+    /// <see cref="Position"/> tells how many these are. Where the memory is copied, because the file cannot seek, it keeps the bytes that
+    /// were copied.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>
