@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;
 
@@ -144,8 +145,10 @@ public sealed partial class FilePipeReader
                 return false;
             }
 
-            _stage = Stage.Pumping;
+            // First, because it allocates: a stage without a pump would never end.
+            Probe.Allocating();
             _pump = new FilePump(OpenedFile, _buffer.NextOffset, _buffer.Left);
+            _stage = Stage.Pumping;
             return true;
         }
     }

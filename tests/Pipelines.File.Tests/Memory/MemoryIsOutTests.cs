@@ -62,6 +62,21 @@ public sealed class MemoryIsOutTests : IDisposable
         }
     }
 
+    [Fact]
+    public async Task CopyToAsync_AllocationFails_TheReaderIsUsableAndEnds()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1000)));
+        await using FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"));
+        Task? copy = null;
+        Probe.FailAllocation(1);
+        Exception? error = Record.Exception(() => { copy = reader.CopyToAsync(writer, _stop); });
+        Probe.FailAllocation(0);
+        await Assert.ThrowsAnyAsync<OutOfMemoryException>(() => error is null ? copy!.WaitAsync(Eventually.Limit, _stop) : throw error);
+        await reader.CopyToAsync(writer, _stop).WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(1000, writer.Position);
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+    }
+
     private sealed class Call(WaitKind kind) : IWaitingCall
     {
         private readonly TaskCompletionSource _performed = new();
