@@ -36,6 +36,12 @@ internal static partial class FilePipeMetrics
             Counter(FilePipeMeter.PoolAllocated, "By", "Memory that was allocated because the pool had none of its size", PoolAllocated);
             Counter(FilePipeMeter.PoolReleased, "By",
                 "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short", PoolReleased);
+            Counter(FilePipeMeter.FollowedLines, "{line}", "Lines that followers have returned", FollowedLines);
+            Counter(FilePipeMeter.FollowedRotations, "{file}", "Files that followers have left for the next one", FollowedRotations);
+            Counter(FilePipeMeter.FollowedGaps, "{gap}", "How often lines may have been missed", FollowedGaps);
+            Level(FilePipeMeter.FollowedFiles, "{file}", "Files that followers have open", static () => FollowedFiles.Value);
+            Level(FilePipeMeter.FollowedBytesBehind, "By", "Bytes of logs that were written and not returned yet",
+                static () => s_lags.Keys.Sum(static bytesBehind => bytesBehind()));
             Meter.CreateObservableCounter(FilePipeMeter.Fallbacks, ObserveFallbacks, "{call}",
                 "System calls that a file or system does not support, and what they answered");
             Meter.CreateObservableCounter(FilePipeMeter.WaitingCalls, WaitsByKind, "{call}",

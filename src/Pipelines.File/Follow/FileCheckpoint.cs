@@ -4,19 +4,38 @@ using Pipelines.File.IO;
 namespace Pipelines.File;
 
 /// <summary>
-/// A position in a file that a program can find again after a restart, even if the file was renamed. As text, and as a JSON string:
-/// <c>fe00000000:c12b8d:18ea2afc0e806c22@13</c>.
+/// A position in a file that a program can find again after a restart, even if the file was renamed, copied or compressed. As text, and as a
+/// JSON string: <c>fe00000000:c12b8d:18ea2afc0e806c22@13#2:9b1c04d2e88f3a57</c>. The 2 is the version of the hash.
 /// </summary>
+/// <remarks>
+/// <see langword="default"/> is no checkpoint: it has no text, and converting it throws <see cref="InvalidOperationException"/>, so that it
+/// does not overwrite one that was saved.
+/// </remarks>
 /// <param name="Identity">The identity of the file.</param>
 /// <param name="Offset">The file offset, in bytes, of the first byte that was not used yet.</param>
 [JsonConverter(typeof(FileCheckpointJsonConverter))]
 public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset) : ISpanFormattable, ISpanParsable<FileCheckpoint>
 {
     private const char Separator = '@';
+    private const string HashSeparator = "#2:";
+    private const int HashDigits = 16;
+    private const int MaxLength = 105;
 
-    /// <summary>The file offset, in bytes, of the first byte that was not used yet.</summary>
+    /// <summary>
+    /// The file offset, in bytes, of the first byte that was not used yet. Of a compressed file, the offset in its uncompressed content.
+    /// </summary>
+    /// <remarks>Setting it sets <see cref="ContentHash"/> to 0, because other bytes are before another offset.</remarks>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long Offset { get; init => field = Option.NotNegative(value); } = Option.NotNegative(Offset, nameof(Offset));
+    public long Offset
+    {
+        get;
+        init => (field, ContentHash) = (Option.NotNegative(value), 0);
+    } = Option.NotNegative(Offset, nameof(Offset));
+
+    /// <summary>
+    /// A hash of the last bytes before <see cref="Offset"/>, at most 64, by which a <see cref="LogFollower"/> recognizes the file. 0: unknown.
+    /// </summary>
+    public ulong ContentHash { get; init; }
 
     /// <summary>Parses the text that <see cref="ToString()"/> has returned. A line end after it is ignored.</summary>
     /// <param name="s">The text.</param>
@@ -53,22 +72,31 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     {
         s = s.TrimEnd("\r\n");
         int separator = s.IndexOf(Separator);
+        int end = s.IndexOf(HashSeparator) is int found and >= 0 ? found : s.Length;
+        ulong hash = 0;
 
         // Number parsing ignores NULs after the digits, and a crash can leave NULs at the end of a file.
-        if (separator < 0 || s.Contains('\0')
-            || !FileIdentity.TryParse(s[..separator], provider, out FileIdentity identity)
-            || !long.TryParse(s[(separator + 1)..], NumberStyles.None, CultureInfo.InvariantCulture, out long offset))
-        {
-            result = default;
-            return false;
-        }
-
-        result = new FileCheckpoint(identity, offset);
-        return true;
+        bool isParsed = separator >= 0 && separator < end && !s.Contains('\0');
+        isParsed &= FileIdentity.TryParse(isParsed ? s[..separator] : default, provider, out FileIdentity identity);
+        isParsed &= long.TryParse(
+            isParsed ? s[(separator + 1)..end] : default, NumberStyles.None, CultureInfo.InvariantCulture, out long offset);
+        isParsed &= end == s.Length || (s.Length == end + HashSeparator.Length + HashDigits && ulong.TryParse(
+            s[(end + HashSeparator.Length)..], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out hash) && hash != 0);
+        result = isParsed ? new FileCheckpoint(identity, offset) { ContentHash = hash } : default;
+        return result != default;
     }
 
-    /// <summary>Returns the text of <see cref="Identity"/>, an @, and <see cref="Offset"/> as a decimal number.</summary>
-    public override string ToString() => string.Create(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}");
+    /// <summary>
+    /// Returns the text of <see cref="Identity"/>, an @, and <see cref="Offset"/> as a decimal number; then #2: and
+    /// <see cref="ContentHash"/> as a hexadecimal number if that is known.
+    /// </summary>
+    /// <exception cref="InvalidOperationException">This is <see langword="default"/>, which is no checkpoint.</exception>
+    public override string ToString()
+    {
+        Span<char> text = stackalloc char[MaxLength];
+        TryFormat(text, out int length, default, CultureInfo.InvariantCulture);
+        return text[..length].ToString();
+    }
 
     /// <inheritdoc cref="ToString()"/>
     /// <param name="format">Ignored.</param>
@@ -76,12 +104,16 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     public string ToString(string? format, IFormatProvider? formatProvider) => ToString();
 
     /// <summary>Writes the text of <see cref="ToString()"/> into a span.</summary>
-    /// <param name="destination">The span that receives the text; 86 characters are always enough.</param>
+    /// <param name="destination">The span that receives the text; 105 characters are always enough.</param>
     /// <param name="charsWritten">The number of characters that were written.</param>
     /// <param name="format">Ignored.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <returns>Whether the text fitted.</returns>
+    /// <exception cref="InvalidOperationException">This is <see langword="default"/>, which is no checkpoint.</exception>
     public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
         IFormatProvider? provider = null)
-        => destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten);
+        => this == default ? throw new InvalidOperationException("The checkpoint is not set: no line was used yet.")
+            : ContentHash == 0 ? destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten)
+            : destination.TryWrite(
+                CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}{HashSeparator}{ContentHash:x16}", out charsWritten);
 }

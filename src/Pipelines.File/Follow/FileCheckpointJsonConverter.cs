@@ -16,6 +16,7 @@ public sealed class FileCheckpointJsonConverter : JsonConverter<FileCheckpoint>
             : throw new JsonException("This is not the text of a FileCheckpoint.");
 
     /// <inheritdoc/>
+    /// <exception cref="InvalidOperationException"><paramref name="value"/> is <see langword="default"/>.</exception>
     /// <exception cref="ArgumentNullException"><paramref name="writer"/> is <see langword="null"/>.</exception>
     public override void Write(Utf8JsonWriter writer, FileCheckpoint value, JsonSerializerOptions options)
     {

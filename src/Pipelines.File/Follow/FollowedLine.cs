@@ -1,8 +1,11 @@
 namespace Pipelines.File;
 
-/// <summary>One line of a log that <see cref="LogFollower.ReadLinesAsync"/> has read.</summary>
+/// <summary>One line of a log that a <see cref="LogFollower"/> has read.</summary>
 public readonly struct FollowedLine
 {
+    /// <summary>The full path of the log, also while a rotated file of it is read.</summary>
+    public string Path { get; internal init; }
+
     /// <summary>
     /// The bytes of the line without its line end (LF or CR LF). They are valid until the next step of the loop: copy what you want to
     /// keep.

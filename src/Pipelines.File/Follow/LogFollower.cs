@@ -3,95 +3,145 @@ using Pipelines.File.Follow;
 namespace Pipelines.File;
 
 /// <summary>
-/// Reads the lines of a log as they are written, each once and in order, as <c>tail -F</c> does. The log may be renamed, replaced,
-/// truncated, missing for a time, and rotated several times while the program does not run. A <see cref="LogFollowerOptions.Checkpoint"/>
-/// lets a program continue where it has stopped.
+/// Reads the lines of logs as they are written, each once and in order, as <c>tail -F</c> does. A log may be renamed, replaced, truncated,
+/// compressed, missing for a time, and rotated several times while the program does not run. A checkpoint lets a program continue where it
+/// has stopped.
 /// </summary>
 /// <remarks>
-/// docs/following.md says what a follower cannot know. The follower finds a file again by its <see cref="FileIdentity"/> among the files
-/// that match <see cref="LogFollowerOptions.RotatedNames"/>. On systems other than Linux and Windows, which have no identities, it reads
-/// only the file that has the name of the log.
+/// docs/following.md says what a follower cannot know. The follower finds a file again by its <see cref="FileIdentity"/> and by its content
+/// among the files that match <see cref="LogFollowerOptions.RotatedNames"/>. On systems other than Linux and Windows, which have no
+/// identities, it reads only the file that has the name of the log.
 /// </remarks>
 public sealed class LogFollower
 {
-    private readonly string _path;
-    private readonly LogFollowerOptions _options;
+    // For single lines: as many as are there, but not so many that their memory matters.
+    private const int LinesAtOnce = 1024;
+    private const int BytesAtOnce = 64 * 1024;
 
-    /// <summary>Creates a follower. It opens nothing yet.</summary>
+    private readonly string[] _paths;
+    private readonly LogFollowerOptions _options;
+    private readonly LogFollowerCounts _counts = new();
+    private volatile LogSet? _set;
+
+    /// <summary>Creates a follower of one log, or of all logs of a pattern. It opens nothing yet.</summary>
     /// <param name="path">
-    /// The path of the log, absolute or relative to the current directory at this moment. The file need not exist.
+    /// The path of the log, absolute or relative to the current directory at this moment. The file need not exist. If the last part of the
+    /// path contains <c>*</c> or <c>?</c>, it is a pattern for names in this folder, as in <c>/var/log/app/*.log</c>: the follower also
+    /// reads files that come later. Compressed and rotated files are no logs of their own.
     /// </param>
     /// <param name="options">How to follow; <see langword="null"/> means the defaults.</param>
     /// <exception cref="ArgumentException">
     /// <paramref name="path"/> is empty or <see langword="null"/>, or an option is out of its range.
     /// </exception>
     public LogFollower(string path, LogFollowerOptions? options = null)
+        : this([path], options)
     {
-        ArgumentException.ThrowIfNullOrEmpty(path);
-        _options = options ?? LogFollowerOptions.Default;
-        _options.Validate();
-        _path = Path.GetFullPath(path);
     }
 
+    /// <summary>Creates a follower of several logs. It opens nothing yet.</summary>
+    /// <param name="paths">Paths and patterns, as for one log.</param>
+    /// <param name="options">How to follow; <see langword="null"/> means the defaults.</param>
+    /// <exception cref="ArgumentException">
+    /// There is no path, one is empty or <see langword="null"/>, an option is out of its range, or a single
+    /// <see cref="LogFollowerOptions.Checkpoint"/> is given for more than one log.
+    /// </exception>
+    public LogFollower(IEnumerable<string> paths, LogFollowerOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(paths);
+        string[] given = [.. paths];
+        foreach (string path in given)
+        {
+            ArgumentException.ThrowIfNullOrEmpty(path);
+        }
+
+        _options = options ?? LogFollowerOptions.Default;
+        _options.Validate();
+        _paths = [.. given.Select(Path.GetFullPath).Distinct()];
+        ArgumentOutOfRangeException.ThrowIfZero(_paths.Length, nameof(paths));
+        if (_options.Checkpoint is not null && (_paths.Length > 1 || LogSet.IsPattern(_paths[0])))
+        {
+            throw new ArgumentException("Checkpoint is for one log. Several logs, and those of a pattern, need Checkpoints.", nameof(options));
+        }
+    }
+
+    /// <summary>What the follower has done so far, and how far it is behind. Any thread may call this at any time.</summary>
+    /// <remarks>It asks each open file for its length.</remarks>
+    public LogFollowerStatistics GetStatistics() => _counts.Get(_set?.BytesBehind ?? 0);
+
     /// <summary>Returns the lines one after the other, and waits for more until it is canceled. The wait holds no thread.</summary>
-    /// <remarks>Each call begins again, at <see cref="LogFollowerOptions.Checkpoint"/>. After warm-up a line allocates nothing.</remarks>
+    /// <remarks>
+    /// Each call begins again, at the checkpoint of the options. The lines of one log come in order; logs take turns. After warm-up a line
+    /// allocates nothing.
+    /// </remarks>
     /// <param name="cancellationToken">Ends the wait at once.</param>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    /// <exception cref="UnauthorizedAccessException">You may not read the file, or the path is that of a folder.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read a file, or the path is that of a folder.</exception>
+    /// <exception cref="NotSupportedException">The path is that of a FIFO or a device.</exception>
     /// <exception cref="IOException">
-    /// The file cannot be opened or read. After a rotation, the follower tries to open it for 20 intervals before it gives up.
+    /// A file cannot be opened or read. After a rotation, the follower tries to open it for 20 intervals and at least 5 s before it gives
+    /// up.
     /// </exception>
     public async IAsyncEnumerable<FollowedLine> ReadLinesAsync([EnumeratorCancellation] CancellationToken cancellationToken = default)
     {
-        LogFiles files = new(_path, _options);
-        while (true)
+        await foreach (FollowedBatch batch in EnumerateAsync(LinesAtOnce, BytesAtOnce, TimeSpan.Zero, cancellationToken).ConfigureAwait(false))
         {
-            LogFile file = await files.OpenNextAsync(cancellationToken).ConfigureAwait(false);
-            FilePipeReader reader = file.Reader;
-            await using ConfiguredAsyncDisposable disposing = reader.ConfigureAwait(false);
-            LogEnd end;
-            long held = 0;
-            do
+            for (int i = 0; i < batch.Lines.Count; i++)
             {
-                ReadResult result = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-                ReadOnlySequence<byte> rest = result.Buffer;
-                end = LogEnd.None;
-                if (rest.Length > held && !file.HoldsWhatWasRead(_path))
-                {
-                    // The file was truncated: the new bytes do not follow those that are held.
-                    rest = rest.Slice(0, held);
-                    files.OnCut();
-                    end = LogEnd.Cut;
-                }
-                else
-                {
-                    if (rest.Length > held)
-                    {
-                        file.OnGrown();
-                    }
-
-                    while (file.TryTakeLine(ref rest, out FollowedLine line))
-                    {
-                        yield return line;
-                    }
-
-                    file.Keep(result.Buffer, rest);
-                    if (result.IsCompleted)
-                    {
-                        end = await files.LookAtEndAsync(file, cancellationToken).ConfigureAwait(false);
-                    }
-                }
-
-                while (end is LogEnd.Over or LogEnd.Cut && !rest.IsEmpty)
-                {
-                    yield return file.TakeTornLine(ref rest);
-                }
-
-                held = rest.Length;
-                reader.AdvanceTo(rest.Start, rest.End);
+                yield return batch.Lines[i];
             }
-            while (end == LogEnd.None);
-            files.OnLeft(file, end);
+        }
+    }
+
+    /// <summary>
+    /// Returns the lines in batches, and waits for more until it is canceled. A batch holds lines of one log, at least one, and comes as
+    /// soon as it is full, or when its first line has waited for <paramref name="maxDelay"/>. Logs take turns, a batch each.
+    /// </summary>
+    /// <remarks>Each call begins again, at the checkpoint of the options. Each log may have one batch in memory.</remarks>
+    /// <param name="maxLines">The maximum number of lines of a batch.</param>
+    /// <param name="maxBytes">The maximum number of bytes of a batch, with line ends. A longer line is a batch of its own.</param>
+    /// <param name="maxDelay">
+    /// How long a line waits for more; 0: not at all. <see cref="Timeout.InfiniteTimeSpan"/>: until the batch is full or the file is over.
+    /// </param>
+    /// <param name="cancellationToken">Ends the wait at once.</param>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <paramref name="maxLines"/> or <paramref name="maxBytes"/> is less than 1, or <paramref name="maxDelay"/> is negative or longer than
+    /// 1 day.
+    /// </exception>
+    /// <inheritdoc cref="ReadLinesAsync" path="/exception"/>
+    public IAsyncEnumerable<FollowedBatch> ReadBatchesAsync(int maxLines, int maxBytes, TimeSpan maxDelay,
+        CancellationToken cancellationToken = default)
+    {
+        ArgumentOutOfRangeException.ThrowIfLessThan(maxLines, 1);
+        ArgumentOutOfRangeException.ThrowIfLessThan(maxBytes, 1);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(maxDelay, TimeSpan.FromDays(1));
+        if (maxDelay != Timeout.InfiniteTimeSpan)
+        {
+            ArgumentOutOfRangeException.ThrowIfLessThan(maxDelay, TimeSpan.Zero);
+        }
+
+        return EnumerateAsync(maxLines, maxBytes, maxDelay, cancellationToken);
+    }
+
+    private async IAsyncEnumerable<FollowedBatch> EnumerateAsync(int maxLines, int maxBytes, TimeSpan maxDelay,
+        [EnumeratorCancellation] CancellationToken cancellationToken)
+    {
+        LogSet set = new(_paths, _options, _counts,
+            (names, stop) => new LogTail(names, _options, _counts, maxLines, maxBytes, maxDelay, stop));
+        await using ConfiguredAsyncDisposable disposing = set.ConfigureAwait(false);
+        _set = set;
+        set.Start();
+        FollowedLine[] lines = [];
+        while (await set.WaitAsync(cancellationToken).ConfigureAwait(false))
+        {
+            while (set.TryTake(out LogTail? tail))
+            {
+                FollowedBatch batch = tail.Take(ref lines);
+                _counts.AddLines(batch.Lines.Count);
+                yield return batch;
+                tail.OnReturned();
+                set.Run(tail);
+                cancellationToken.ThrowIfCancellationRequested();
+            }
         }
     }
 }

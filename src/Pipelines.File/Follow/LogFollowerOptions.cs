@@ -21,9 +21,16 @@ public sealed record LogFollowerOptions
 
     /// <summary>
     /// Where to continue: the <see cref="FollowedLine.Checkpoint"/> of the last line that was used. <see langword="null"/>, the default,
-    /// begins with the file that has the name of the log now, and reads no rotated file.
+    /// begins with the file that has the name of the log now, and reads no rotated file. So does <see langword="default"/>. Only for a
+    /// follower of one path that is no pattern; others need <see cref="Checkpoints"/>.
     /// </summary>
     public FileCheckpoint? Checkpoint { get; init; }
+
+    /// <summary>
+    /// Where to continue in each log, by its full path: what a <see cref="CheckpointFile"/> has kept. A log that is not in it begins as
+    /// without a checkpoint. Read when an enumeration begins. <see langword="null"/>, the default, means none.
+    /// </summary>
+    public IReadOnlyDictionary<string, FileCheckpoint>? Checkpoints { get; init; }
 
     /// <summary>
     /// Without a checkpoint: how many of the last lines of the existing file to read. <see langword="null"/>, the default, reads all lines;
@@ -47,8 +54,8 @@ public sealed record LogFollowerOptions
     /// The names that the log gets when it is rotated, as patterns: <c>{name}.#</c> (log.1) and <c>{name}-#</c> (log-20261122) by default.
     /// <c>{name}</c> is the name of the log, <c>{stem}</c> the name without its extension, <c>{extension}</c> the extension with its dot.
     /// <c>*</c> stands for any text, <c>?</c> for any character, <c>#</c> for a number or a date: digits, with <c>-</c>, <c>_</c> or
-    /// <c>.</c> between them. A pattern may begin with a folder, relative to that of the log: <c>old/{name}.#</c>. The patterns must not
-    /// match compressed files.
+    /// <c>.</c> between them. A pattern may begin with a folder, relative to that of the log: <c>old/{name}.#</c>. Each pattern also
+    /// matches names with <c>.gz</c> after it: these files are read as gzip(1) has compressed them.
     /// </summary>
     public IReadOnlyList<string> RotatedNames { get; init; } = ["{name}.#", "{name}-#"];
 
@@ -58,9 +65,26 @@ public sealed record LogFollowerOptions
     /// </summary>
     public int MaxLineLength { get; init; } = 1024 * 1024;
 
+    /// <summary>
+    /// The enumeration ends when the caller has waited for so long and no line has come. <see langword="null"/>, the default: it does not
+    /// end.
+    /// </summary>
+    public TimeSpan? IdleTimeout { get; init; }
+
+    /// <summary>
+    /// What to do if a file cannot be opened: it is called with the path of the log and the error, on a thread of the pool, and the file is
+    /// tried again. <see langword="null"/>, the default: the enumeration throws the error.
+    /// </summary>
+    public Action<string, Exception>? OnUnreadable { get; init; }
+
+    /// <summary>The clock for all waits; that of the system by default.</summary>
+    public TimeProvider TimeProvider { get; init; } = TimeProvider.System;
+
     /// <exception cref="ArgumentException">A value cannot be used.</exception>
     internal void Validate()
     {
+        ArgumentOutOfRangeException.ThrowIfLessThan(IdleTimeout ?? TimeSpan.MaxValue, TimeSpan.Zero, nameof(IdleTimeout));
+        ArgumentNullException.ThrowIfNull(TimeProvider);
         ArgumentOutOfRangeException.ThrowIfNegative(LastLines.GetValueOrDefault(), nameof(LastLines));
         ArgumentOutOfRangeException.ThrowIfLessThan(QuietTime, TimeSpan.Zero);
         ArgumentOutOfRangeException.ThrowIfLessThan(FollowInterval, TimeSpan.FromMilliseconds(1));

@@ -1,55 +1,35 @@
-using System.Text.RegularExpressions;
-using Pipelines.File.IO;
-
 namespace Pipelines.File.Follow;
-
-/// <summary>A file of a log, as it was found by its name.</summary>
-/// <param name="Path">Its full path.</param>
-/// <param name="Identity">Its identity; <see langword="default"/> if unknown.</param>
-/// <param name="Length">Its length, bytes; 0 if unknown.</param>
-/// <param name="LastWritten">When it was last written to, UTC; <see langword="default"/> if unknown.</param>
-internal readonly record struct LogName(string Path, FileIdentity Identity, long Length, DateTime LastWritten);
 
 /// <summary>The files of a log at one moment: the one that has its name, and the rotated ones.</summary>
 /// <param name="Named">The file that has the log's name, or <see langword="null"/>.</param>
 /// <param name="Rotated">The files whose names match a pattern, the oldest first.</param>
 internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated)
 {
-    /// <summary>How often to list the files at most, until two listings agree: a rename during a listing can hide files from it.</summary>
-    private const int MaxLooks = 8;
+    /// <summary>The least number of digits of a date.</summary>
+    private const int DateLength = 6;
 
-    /// <exception cref="IOException">No descriptor is free to list a folder, so it is unknown which files there are.</exception>
-    internal static LogListing Take(string path, IReadOnlyList<string> patterns)
-    {
-        LogListing listing = Look(path, patterns);
-        for (int i = 1; i < MaxLooks; i++)
-        {
-            LogListing before = listing;
-            listing = Look(path, patterns);
-            if (Names(listing).SequenceEqual(Names(before)))
-            {
-                break;
-            }
-        }
-
-        return listing;
-
-        static IEnumerable<(string Path, FileIdentity Identity)> Names(LogListing files)
-            => files.Rotated.Append(files.Named.GetValueOrDefault()).Select(static file => (file.Path, file.Identity));
-    }
-
-    private static LogListing Look(string path, IReadOnlyList<string> patterns)
+    /// <param name="path">The full path of the log.</param>
+    /// <param name="patterns">The patterns of the rotated names.</param>
+    /// <param name="namesOf">The names in a folder.</param>
+    internal static LogListing Take(string path, IReadOnlyList<string> patterns, Func<string, FolderNames> namesOf)
     {
         List<LogName> rotated = [];
-        foreach (string pattern in patterns)
+        string log = Path.GetFileName(path);
+        for (int i = 0; i < patterns.Count; i++)
         {
-            string folder = Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern);
-            Regex name = RotatedName.ToRegex(Path.GetFileName(pattern), Path.GetFileName(path));
-            foreach (string file in FilesOf(folder))
+            string folder = FolderOf(path, patterns[i]);
+            string pattern = Path.GetFileName(patterns[i]);
+            FolderNames names = namesOf(folder);
+            foreach (string name in names.StartingWith(RotatedName.Prefix(pattern, log)))
             {
-                if (file != path && name.IsMatch(Path.GetFileName(file.AsSpan()))
-                    && TryLook(file) is { } found && found.Identity != default
-                        && rotated.TrueForAll(other => other.Identity != found.Identity))
+                // While gzip compresses a file, both are there.
+                string plain = LogName.Plain(name);
+                string file = Path.Combine(folder, name);
+                if ((RotatedName.IsMatch(pattern, log, name, out ReadOnlySpan<char> number)
+                    || RotatedName.IsMatch(pattern, log, plain, out number))
+                    && file != path && (plain == name || !names.Contains(plain))
+                    && LogName.TryLook(file, i, number.ToString()) is { } found && found.Identity != default
+                    && rotated.TrueForAll(other => other.Identity != found.Identity))
                 {
                     rotated.Add(found);
                 }
@@ -57,51 +37,62 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         }
 
         // The log's name last: a file that gets it meanwhile is seen twice, and not missed. One that loses it meanwhile may be missed: then
-        // the next listing differs, and Take lists again.
-        LogName? named = TryLook(path);
+        // the next listing differs.
+        LogName? named = LogName.TryLook(path);
         rotated.RemoveAll(file => file.Identity == named?.Identity);
-
-        // Files with the same birth time (within one tick of the kernel's clock, or unknown) are ordered by their last write, and if that
-        // is the same, too, by their number: log.2 is older than log.1.
-        IEnumerable<LogName> byAge = rotated
-            .OrderBy(static file => file.Identity.Created)
+        LogName[] files = [.. rotated.OrderBy(static file => file.Age)
             .ThenBy(static file => file.LastWritten)
             .ThenByDescending(static file => file.Path.Length)
-            .ThenByDescending(static file => file.Path, StringComparer.Ordinal);
-        return new LogListing(named, [.. byAge]);
+            .ThenByDescending(static file => file.Path, StringComparer.Ordinal)];
+        DateTime newest = named is { Identity.Created: not 0 } one ? one.Age : DateTime.MaxValue;
+        for (int i = 0; i < patterns.Count; i++)
+        {
+            OrderByNumber(files, i, newest);
+        }
+
+        return new LogListing(named, files);
     }
 
-    private static LogName? TryLook(string path)
+    internal static string FolderOf(string path, string pattern)
+        => Path.GetFullPath(Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern));
+
+    /// <summary>Whether both have the same files under the same names.</summary>
+    internal bool HasSameNames(LogListing? other)
+        => other is not null && Named?.Identity == other.Named?.Identity
+            && Rotated.Select(static file => (file.Path, file.Identity)).SequenceEqual(
+                other.Rotated.Select(static file => (file.Path, file.Identity)));
+
+    /// <summary>
+    /// Clocks may go back, numbers do not. So the files of one pattern are ordered by their numbers. The times of all of them together say
+    /// which way the numbers go: most rotations give the newest file the lowest number, some the highest, and dates increase.
+    /// </summary>
+    private static void OrderByNumber(LogName[] files, int pattern, DateTime newest)
     {
-        if (FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing)
+        int[] places = [.. Enumerable.Range(0, files.Length).Where(i => files[i].Pattern == pattern && files[i].Number.Length > 0)];
+        LogName[] byNumber = [.. places.Select(i => files[i])
+            .OrderBy(static file => file.Number.Length).ThenBy(static file => file.Number, StringComparer.Ordinal)];
+        int increasing = 0;
+        int decreasing = 0;
+
+        // Not those that somebody has put there.
+        LogName[] certain = [.. byNumber.Where(file => !file.HasOldTime && file.Age <= newest)];
+        for (int i = 1; i < certain.Length; i++)
         {
-            return null;
+            increasing += certain[i - 1].Age < certain[i].Age ? 1 : 0;
+            decreasing += certain[i - 1].Age > certain[i].Age ? 1 : 0;
         }
 
-        try
+        bool areDates = byNumber.Length > 0 && byNumber[^1].Number.Length >= DateLength;
+        if (areDates && (decreasing > 1 || increasing < 2))
         {
-            // GetLastWriteTimeUtc returns the year 1601 if there is no file: it was renamed meanwhile, and is seen under its new name, or
-            // by the next listing.
-            DateTime lastWritten = System.IO.File.GetLastWriteTimeUtc(path);
-            return lastWritten == DateTime.FromFileTimeUtc(0) ? null : new LogName(path, status.Identity, status.Length, lastWritten);
+            // The dates may begin with the day, or are too few to tell.
+            return;
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            // Its attributes cannot be read. Opening the file reports the error.
-            return new LogName(path, status.Identity, status.Length, default);
-        }
-    }
 
-    private static string[] FilesOf(string folder)
-    {
-        try
+        bool isIncreasing = areDates || increasing > decreasing + 1 || (increasing > decreasing && byNumber.Length == 2);
+        for (int i = 0; i < places.Length; i++)
         {
-            return Directory.GetFiles(folder);
-        }
-        catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException error && !FileErrors.AreDescriptorsShort(error)))
-        {
-            // The folder does not exist, or cannot be listed: it holds no rotated files.
-            return [];
+            files[places[i]] = byNumber[isIncreasing ? i : ^(i + 1)];
         }
     }
 }

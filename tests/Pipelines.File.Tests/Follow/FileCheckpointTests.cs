@@ -25,7 +25,32 @@ public sealed partial class FileCheckpointTests
         Assert.Equal(longest, FileCheckpoint.Parse(longest.ToString(), null));
     }
 
+    [Fact]
+    public void ContentHash_IsInTheText_AndBelongsToTheOffset()
+    {
+        const string WithHash = Text + "#2:00ff456789abcdef";
+        FileCheckpoint checkpoint = s_checkpoint with { ContentHash = 0xff456789abcdef };
+        Assert.Equal(WithHash, checkpoint.ToString());
+        Assert.Equal(checkpoint, FileCheckpoint.Parse(WithHash, null));
+        Assert.Equal(0ul, (checkpoint with { Offset = 14 }).ContentHash);
+    }
+
+    [Fact]
+    public void Default_IsNoCheckpoint()
+    {
+        Assert.Throws<InvalidOperationException>(() => default(FileCheckpoint).ToString());
+        Assert.Throws<InvalidOperationException>(() => $"{default(FileCheckpoint)}");
+        Assert.False(FileCheckpoint.TryParse("0:0:0@0", out _));
+        Dictionary<string, FileCheckpoint> unset = new() { ["log"] = default };
+        Assert.Throws<InvalidOperationException>(() => JsonSerializer.Serialize(
+            unset, CheckpointContext.Default.DictionaryStringFileCheckpoint));
+    }
+
     [Theory]
+    [InlineData("fe00000000:c12b8d:18ea2afc0e806c22@13#1:0123456789abcdef")]
+    [InlineData("fe00000000:c12b8d:18ea2afc0e806c22@13#2:0123456789abcde")]
+    [InlineData("fe00000000:c12b8d:18ea2afc0e806c22@13#2:0000000000000000")]
+    [InlineData("#2:0123456789abcdef")]
     [InlineData(null)]
     [InlineData("")]
     [InlineData("13")]

@@ -201,7 +201,7 @@ public sealed class LogFollowerTests : IDisposable
     [InlineData("{stem}*{extension}", "service-anything.log", true)]
     [InlineData("?ervice.l*", "service.log", true)]
     public void RotatedNames_Pattern_MeansWhatItSays(string pattern, string name, bool isMeant)
-        => Assert.Equal(isMeant, RotatedName.ToRegex(pattern, "service.log").IsMatch(name));
+        => Assert.Equal(isMeant, RotatedName.IsMatch(pattern, "service.log", name, out _));
 
     [Fact]
     public async Task ReadLinesAsync_RotatedFilesThatWereThereAtTheStart_AreNotRead()
@@ -438,7 +438,7 @@ public sealed class LogFollowerTests : IDisposable
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
-    public async Task Checkpoint_OfAFileThatWasRemovedOrCompressed_GoesOnWithTheNextAndTells(bool isCompressed)
+    public async Task Checkpoint_OfAFileThatWasRemovedOrCompressed_GoesOnInTheCompressedOneOrTells(bool isCompressed)
     {
         File.WriteAllText(_log + ".1", "old\n");
         using GrowingFile file = new(_log, "1\n2\n");
@@ -458,7 +458,12 @@ public sealed class LogFollowerTests : IDisposable
 
         File.Delete(_log + ".2");
         await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        if (checkpoint.Identity.Created != 0)
+        if (isCompressed)
+        {
+            await lines.ExpectAsync("2", "3", "4");
+            Assert.False(lines.Current.IsAfterGap);
+        }
+        else if (checkpoint.Identity.Created != 0)
         {
             await lines.ExpectAsync("3");
             Assert.True(lines.Current.IsAfterGap);
@@ -579,15 +584,14 @@ public sealed class LogFollowerTests : IDisposable
             _log, Encoding.UTF8.GetBytes(string.Concat(Enumerable.Range(0, 200_000).Select(static i => $"a line, number {i}\r\n"))));
         long allocated = long.MaxValue;
 
-        // On Windows each read, not each line, opens the log once more to see whether it was cut, as an overlapped handle does not serve
-        // for that.
-        int most = OperatingSystem.IsWindows() ? 100_000 : 1000;
-        foreach (int _ in Warm.Rounds(1, () => allocated <= most))
+        // Two objects for each batch of lines that is read at once.
+        const int Most = 50_000;
+        foreach (int _ in Warm.Rounds(1, () => allocated <= Most))
         {
             allocated = await AllocatedAsync();
         }
 
-        Assert.InRange(allocated, 0, most);
+        Assert.InRange(allocated, 0, Most);
     }
 
     /// <summary>

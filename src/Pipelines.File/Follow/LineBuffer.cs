@@ -1,0 +1,205 @@
+namespace Pipelines.File.Follow;
+
+/// <summary>
+/// The bytes of one file that were read and not yet returned, in one piece, and the lines that were found in them. Used by one caller at a
+/// time.
+/// </summary>
+internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, int maxBytes)
+{
+    /// <summary>How many bytes are taken at once at most for a line that is longer than a batch.</summary>
+    private const int LongStep = 64 * 1024;
+
+    private readonly byte[] _before = new byte[LogContent.MaxKnown];
+    private readonly List<(int Start, int Length, int End, bool HasLineEnd)> _lines = [];
+
+    // Rented while there are bytes. The bytes from _start to _end were not returned, those up to _searched are in lines or hold no line
+    // feed. Up to 64 bytes before _start are kept for the hashes.
+    private byte[]? _bytes;
+    private int _start;
+    private int _lineStart;
+    private int _searched;
+    private int _end;
+
+    /// <summary>The file, and the offset of the first byte that was not returned.</summary>
+    internal FileIdentity Identity { get; private set; }
+
+    internal long Offset { get; private set; }
+
+    /// <summary>The file offset after the last byte that was taken.</summary>
+    internal long End => Offset + _end - _start;
+
+    internal bool HasLines => _lines.Count > 0;
+
+    internal bool IsEmpty => _end == _start;
+
+    /// <summary>Whether the lines are a whole batch, or the next one does not fit.</summary>
+    internal bool IsFull { get; private set; }
+
+    /// <summary>Whether lines may be missing before the first line.</summary>
+    internal bool IsAfterGap { get; set; }
+
+    /// <summary>How many bytes to take at most.</summary>
+    internal int Room => Math.Max(LongStep, maxBytes - (_end - _start));
+
+    /// <summary>The last bytes up to <see cref="End"/>.</summary>
+    internal ReadOnlySpan<byte> Last => Before(_end);
+
+    private ReadOnlySpan<byte> Bytes => _bytes ?? _before;
+
+    /// <summary>Goes to a file. The buffer is empty, unless the file is a copy that continues where the last one has ended.</summary>
+    /// <param name="identity">The file.</param>
+    /// <param name="offset">The offset of the first byte.</param>
+    /// <param name="before">The bytes before it.</param>
+    internal void Begin(FileIdentity identity, long offset, ReadOnlySpan<byte> before)
+    {
+        Identity = identity;
+        if (IsEmpty)
+        {
+            Offset = offset;
+            before.CopyTo(_before);
+            Release(before.Length);
+        }
+    }
+
+    /// <summary>Takes bytes, and finds the lines in them.</summary>
+    internal void Append(ReadOnlySequence<byte> bytes)
+    {
+        int length = (int)bytes.Length;
+        int kept = Before(_start).Length;
+        int needed = kept + _end - _start + length;
+        if (_bytes is null || _bytes.Length - _end < length)
+        {
+            byte[] larger = needed > _bytes?.Length || _bytes is null ? ArrayPool<byte>.Shared.Rent(needed) : _bytes;
+            int shift = _start - kept;
+            Bytes[shift.._end].CopyTo(larger);
+            (_start, _lineStart, _searched, _end) = (_start - shift, _lineStart - shift, _searched - shift, _end - shift);
+            Span<(int Start, int Length, int End, bool HasLineEnd)> lines = CollectionsMarshal.AsSpan(_lines);
+            foreach (ref (int Start, int Length, int End, bool HasLineEnd) line in lines)
+            {
+                line = (line.Start - shift, line.Length, line.End - shift, line.HasLineEnd);
+            }
+
+            if (larger != _bytes)
+            {
+                Return();
+                _bytes = larger;
+            }
+        }
+
+        bytes.CopyTo(_bytes.AsSpan(_end));
+        _end += length;
+        FindLines();
+    }
+
+    /// <summary>Takes the rest as lines without a line end, because none will come.</summary>
+    internal void TakeTorn()
+    {
+        while (_lineStart < _end)
+        {
+            int length = Math.Min(_end - _lineStart, maxLineLength);
+            Add(length, _lineStart + length, hasLineEnd: false);
+        }
+
+        _searched = _end;
+    }
+
+    /// <summary>The lines, as many as fit into a batch. They are valid until <see cref="OnReturned"/>.</summary>
+    /// <param name="lines">An array to use if it is long enough.</param>
+    internal FollowedBatch Take(ref FollowedLine[] lines)
+    {
+        if (lines.Length < _lines.Count)
+        {
+            lines = new FollowedLine[Math.Max(_lines.Count, 16)];
+        }
+
+        for (int i = 0; i < _lines.Count; i++)
+        {
+            (int start, int length, int end, bool hasLineEnd) = _lines[i];
+            lines[i] = new FollowedLine
+            {
+                Path = path,
+                Bytes = _bytes.AsMemory(start, length),
+                HasLineEnd = hasLineEnd,
+                IsAfterGap = IsAfterGap && i == 0,
+                Checkpoint = new(Identity, Offset + end - _start) { ContentHash = LogContent.Hash(Before(end)) },
+            };
+        }
+
+        return new FollowedBatch(path, new ArraySegment<FollowedLine>(lines, 0, _lines.Count));
+    }
+
+    /// <summary>The caller does not use the batch any more.</summary>
+    internal void OnReturned()
+    {
+        if (_lines.Count > 0)
+        {
+            Offset += _lines[^1].End - _start;
+            _start = _lines[^1].End;
+            _lines.Clear();
+            IsFull = IsAfterGap = false;
+            if (IsEmpty)
+            {
+                ReadOnlySpan<byte> before = Before(_start);
+                before.CopyTo(_before);
+                Release(before.Length);
+            }
+
+            FindLines();
+        }
+    }
+
+    /// <summary>Gives the memory back.</summary>
+    internal void Return()
+    {
+        if (_bytes is not null)
+        {
+            ArrayPool<byte>.Shared.Return(_bytes);
+            _bytes = null;
+        }
+    }
+
+    private void Release(int before)
+    {
+        Return();
+        _start = _lineStart = _searched = _end = before;
+    }
+
+    private ReadOnlySpan<byte> Before(int end) => Bytes[Math.Max(0, end - LogContent.MaxKnown)..end];
+
+    private void FindLines()
+    {
+        while (!IsFull && _lineStart < _end)
+        {
+            int index = Bytes[_searched.._end].IndexOf((byte)'\n');
+            int end = index >= 0 ? _searched + index + 1 : _end;
+            int length = index < 0 ? end - _lineStart
+                : end - _lineStart - (end - _lineStart > 1 && Bytes[end - 2] == '\r' ? 2 : 1);
+
+            // The first byte over the maximum may be the CR of a line end whose LF has not come.
+            bool isPiece = length > maxLineLength + (index >= 0 ? 0L : 1);
+            if (index < 0 && !isPiece)
+            {
+                _searched = _end;
+                IsFull = HasLines && _end - _start > maxBytes;
+                return;
+            }
+
+            (length, end) = isPiece ? (maxLineLength, _lineStart + maxLineLength) : (length, end);
+            if (HasLines && end - _start > maxBytes)
+            {
+                IsFull = true;
+                return;
+            }
+
+            Add(length, end, !isPiece);
+            _searched = end;
+        }
+    }
+
+    private void Add(int length, int end, bool hasLineEnd)
+    {
+        _lines.Add((_lineStart, length, end, hasLineEnd));
+        _lineStart = end;
+        IsFull |= _lines.Count >= maxLines || end - _start >= maxBytes;
+    }
+}

@@ -1,0 +1,93 @@
+using System.Buffers.Binary;
+using System.IO.Compression;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>What a file holds in front of an offset, by which it is recognized. The methods wait for the device.</summary>
+internal static class LogContent
+{
+    /// <summary>How many bytes in front of an offset are looked at.</summary>
+    internal const int MaxKnown = 64;
+
+    private const int BlockSize = 64 * 1024;
+
+    /// <summary>The hash of the last bytes before an offset, which is in checkpoints of version 2. It is never 0, which means unknown.</summary>
+    internal static ulong Hash(ReadOnlySpan<byte> last)
+    {
+        const ulong Factor = 0xFF51AFD7ED558CCD;
+        ulong hash = 0x9E3779B97F4A7C15 ^ (ulong)last.Length;
+        for (; last.Length >= sizeof(ulong); last = last[sizeof(ulong)..])
+        {
+            hash = Mixed(hash ^ BinaryPrimitives.ReadUInt64LittleEndian(last));
+        }
+
+        foreach (byte one in last)
+        {
+            hash = Mixed(hash ^ one);
+        }
+
+        return Math.Max(1, Mixed(hash));
+
+        static ulong Mixed(ulong value)
+        {
+            value *= Factor;
+            return value ^ (value >> 32);
+        }
+    }
+
+    /// <summary>Opens the content of a compressed file. The handle stays open.</summary>
+    internal static Stream Decompress(SafeFileHandle file)
+        => new GZipStream(new FileStream(new SafeFileHandle(file.DangerousGetHandle(), ownsHandle: false), FileAccess.Read, BlockSize),
+            CompressionMode.Decompress);
+
+    /// <summary>Reads bytes of a file. Returns their number, which is less at its end and 0 if it cannot be read.</summary>
+    internal static int Read(SafeFileHandle file, long offset, Span<byte> bytes)
+    {
+        int length = 0;
+        try
+        {
+            for (int read = 1; read > 0 && length < bytes.Length; length += read)
+            {
+                read = RandomAccess.Read(file, bytes[length..], offset + length);
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
+        {
+            // What cannot be read is not recognized. The reader of the file reports the error.
+        }
+
+        return length;
+    }
+
+    /// <summary>Reads a stream up to an offset.</summary>
+    /// <param name="content">A stream at its beginning.</param>
+    /// <param name="offset">The offset, bytes; <see cref="long.MaxValue"/>: to the end.</param>
+    /// <param name="last">Receives the last bytes before the offset, at its beginning.</param>
+    /// <param name="cancellationToken">Ends it.</param>
+    /// <returns>The offset that was reached, which is lower at the end of the stream, and the number of the last bytes.</returns>
+    /// <exception cref="InvalidDataException">The content is damaged.</exception>
+    internal static (long Offset, int Last) Skip(Stream content, long offset, Span<byte> last, CancellationToken cancellationToken)
+    {
+        byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize + MaxKnown);
+        int kept = 0;
+        long reached = 0;
+        try
+        {
+            for (int read = 1; read > 0 && reached < offset; reached += read)
+            {
+                cancellationToken.ThrowIfCancellationRequested();
+                read = content.Read(block, kept, (int)Math.Min(BlockSize, offset - reached));
+                int end = kept + read;
+                kept = Math.Min(end, MaxKnown);
+                block.AsSpan(end - kept, kept).CopyTo(block);
+            }
+
+            block.AsSpan(0, kept).CopyTo(last);
+            return (reached, kept);
+        }
+        finally
+        {
+            ArrayPool<byte>.Shared.Return(block);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+using Pipelines.File.Diagnostics;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>Counts the events of one follower, and adds them to the counters of the process. Any thread may call its members.</summary>
+internal sealed class LogFollowerCounts
+{
+    private long _files;
+    private long _lines;
+    private long _rotations;
+    private long _gaps;
+
+    internal LogFollowerStatistics Get(long bytesBehind) => new()
+    {
+        Files = Volatile.Read(ref _files),
+        Lines = Volatile.Read(ref _lines),
+        Rotations = Volatile.Read(ref _rotations),
+        Gaps = Volatile.Read(ref _gaps),
+        BytesBehind = bytesBehind,
+    };
+
+    internal void AddFile(int number)
+    {
+        Interlocked.Add(ref _files, number);
+        FilePipeMetrics.FollowedFiles.Add(number);
+    }
+
+    internal void AddLines(int number)
+    {
+        Interlocked.Add(ref _lines, number);
+        FilePipeMetrics.FollowedLines.Add(number);
+    }
+
+    internal void AddRotation()
+    {
+        Interlocked.Increment(ref _rotations);
+        FilePipeMetrics.FollowedRotations.Add();
+    }
+
+    internal void AddGap()
+    {
+        Interlocked.Increment(ref _gaps);
+        FilePipeMetrics.FollowedGaps.Add();
+    }
+}

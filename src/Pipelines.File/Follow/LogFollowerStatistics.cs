@@ -1,0 +1,22 @@
+namespace Pipelines.File;
+
+/// <summary>What a <see cref="LogFollower"/> has done so far, and how far it is behind. For a health check.</summary>
+public readonly record struct LogFollowerStatistics
+{
+    /// <summary>The files that are open now.</summary>
+    public long Files { get; internal init; }
+
+    /// <summary>
+    /// The bytes that were written and not returned yet. A compressed file counts with its length on the disk.
+    /// </summary>
+    public long BytesBehind { get; internal init; }
+
+    /// <summary>The lines that were returned.</summary>
+    public long Lines { get; internal init; }
+
+    /// <summary>The files that were left because the next one had taken over, or because they were gone.</summary>
+    public long Rotations { get; internal init; }
+
+    /// <summary>How often lines may have been missed (<see cref="FollowedLine.IsAfterGap"/>).</summary>
+    public long Gaps { get; internal init; }
+}

@@ -1,0 +1,344 @@
+using Pipelines.File.Lines;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>
+/// Judges the names of one log: which files had its name, and in which order. This is the only place that does. The follower's search gives
+/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields.
+/// </summary>
+/// <remarks>
+/// While the log's file stays the same, every other file that appears is a stranger: a copy, or something that was unpacked. When another
+/// file has the name, those that have appeared since the last listing had it in between. Times decide only about files that were there when
+/// the program started, and of these only about those whose numbers do not.
+/// </remarks>
+internal sealed class LogNames(string path, LogFollowerOptions options, FileCheckpoint? checkpoint, bool isLate)
+{
+    /// <summary>For how many intervals a file that is gone is kept while no other has the log's name.</summary>
+    private const int GoneIntervals = 20;
+
+    private readonly Lock _lock = new();
+    private readonly Queue<LogFile> _next = [];
+
+    // The rotated files of the last listing: those of them that are neither current nor next are not to be read.
+    private HashSet<FileIdentity> _known = [];
+
+    // The file that is read; and the one that had the log's name last, with the position of its end if it was left.
+    private LogFile? _current;
+    private LogFile? _newest;
+    private FileCheckpoint _left;
+
+    // Where reading begins, until the first listing; null: with the file that has the log's name.
+    private FileCheckpoint? _start = checkpoint;
+    private bool _isStarted;
+
+    // The next file that is opened comes after a gap.
+    private bool _isAfterGap;
+
+    /// <summary>The full path of the log.</summary>
+    internal string Path => path;
+
+    /// <summary>Whether a listing is wanted though nothing has changed.</summary>
+    internal bool IsStale { get; private set; } = true;
+
+    /// <summary>Whether there were any files, of whatever name.</summary>
+    internal bool HasFiles { get; private set; } = true;
+
+    /// <summary>The last listing. The search, which owns it, believes a listing that comes twice.</summary>
+    internal LogListing? Listing { get; set; }
+
+    /// <summary>Whether a file waits to be read.</summary>
+    internal bool HasNext
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _next.Count > 0;
+            }
+        }
+    }
+
+    /// <summary>The bytes of the files that wait to be read.</summary>
+    internal long WaitingBytes
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _next.Sum(static file => Math.Max(0, file.Length - file.Offset));
+            }
+        }
+    }
+
+    /// <summary>Takes the file that comes next. Returns <see langword="null"/> if there is none.</summary>
+    internal LogFile? TryTake()
+    {
+        lock (_lock)
+        {
+            return _next.TryDequeue(out _current) ? _current : null;
+        }
+    }
+
+    /// <summary>
+    /// Whether a file is over unless it has grown: it lost its name long ago, and the next file holds bytes; or it has no name at all. If
+    /// then no other file has the log's name, the file may get it back.
+    /// </summary>
+    /// <param name="file">The file that is read.</param>
+    /// <param name="grownAt">When it has grown last, as a timestamp of the options' clock.</param>
+    internal bool IsOver(LogFile file, long grownAt)
+    {
+        lock (_lock)
+        {
+            if (file.NamelessSince is not { } since || file.IsFinal)
+            {
+                return file.IsFinal;
+            }
+
+            TimeSpan quiet = options.TimeProvider.GetElapsedTime(Math.Max(since, grownAt)) - options.QuietTime;
+            return quiet >= TimeSpan.Zero && (file.IsGone ? _next.Count > 0 || quiet >= options.FollowInterval * GoneIntervals
+                : _next.Any(static next => next.Length > 0));
+        }
+    }
+
+    /// <summary>The file was read to this position, its end, and is left.</summary>
+    internal void OnLeft(LogFile file, FileCheckpoint position)
+    {
+        lock (_lock)
+        {
+            _current = null;
+            if (file == _newest)
+            {
+                // Without a time of creation, a new file may get the identity of one that is gone.
+                _newest = file.IsGone && file.Name.Identity.Created == 0 ? null : file;
+                _left = position;
+            }
+        }
+    }
+
+    /// <summary>
+    /// The file was truncated. The next listing shows whether another one holds what was read of it, as the copy of copytruncate does: then
+    /// that one is read on, and this one from its beginning.
+    /// </summary>
+    internal void OnCut(FileCheckpoint position)
+    {
+        Close();
+        lock (_lock)
+        {
+            (_start, _isStarted, _current, _newest, IsStale) = (position, false, null, null, true);
+        }
+    }
+
+    /// <summary>Closes the files that wait to be read.</summary>
+    internal void Close()
+    {
+        lock (_lock)
+        {
+            while (_next.TryDequeue(out LogFile? file))
+            {
+                file.Dispose();
+            }
+        }
+    }
+
+    /// <summary>Takes notice of a listing, and opens the files that come next. If it throws, it has done nothing.</summary>
+    /// <exception cref="IOException">A file cannot be opened, or was renamed meanwhile.</exception>
+    /// <exception cref="UnauthorizedAccessException">You may not read a file, or it is a folder.</exception>
+    /// <exception cref="NotSupportedException">A file is no regular file.</exception>
+    internal void Update(LogListing listing, CancellationToken cancellationToken)
+    {
+        List<LogFile> opened = [];
+        lock (_lock)
+        {
+            try
+            {
+                LogFile? newest = _newest;
+                bool isAfterGap = _isAfterGap;
+                if (!_isStarted)
+                {
+                    isAfterGap |= _start is not null && !TryFind(_start.Value, listing, opened, cancellationToken);
+                    newest = opened.LastOrDefault();
+                }
+
+                if (!HasName(newest, listing))
+                {
+                    OpenSuccessors(listing, newest, isAfterGap, opened, cancellationToken);
+                }
+
+                // From here on nothing throws. A file that does not hold any more what was read of it was truncated.
+                opened.Find(file => !_isStarted && _start is { Offset: > 0 } start && file.Name.Identity == start.Identity && file.Offset == 0)
+                    ?.IsAfterGap = true;
+                _known = [.. listing.Rotated.Select(static file => file.Identity)];
+                _isAfterGap = isAfterGap && opened.Count == 0;
+                _isStarted = true;
+                IsStale = false;
+                HasFiles = listing.Named is not null || listing.Rotated.Count > 0;
+                Enqueue(opened);
+                Judge(_current, listing);
+                Judge(_newest, listing);
+            }
+            finally
+            {
+                opened.ForEach(static file => file.Dispose());
+            }
+        }
+    }
+
+    private static bool HasName(LogFile? file, LogListing listing)
+        => listing.Named is { } named && file is not null && file.IsIt(named) && (named.Identity != default || !file.Handle.IsClosed);
+
+    /// <summary>Opens the file of a checkpoint.</summary>
+    /// <remarks>
+    /// It is found by its identity if it still holds what was read; else by what was read, in a copy or a compressed file. If only the
+    /// identity is left, the file was truncated, and is read from its beginning.
+    /// </remarks>
+    /// <returns>Whether it was found.</returns>
+    private static bool TryFind(FileCheckpoint wanted, LogListing listing, List<LogFile> opened, CancellationToken cancellationToken)
+    {
+        LogName[] files = [.. listing.Named is { } named ? [named] : Array.Empty<LogName>(),
+            .. listing.Rotated.Where(static file => !file.IsCompressed).Reverse(),
+            .. listing.Rotated.Where(static file => file.IsCompressed)];
+        LogName? itself = Array.FindIndex(files, file => file.Identity == wanted.Identity) is int i and >= 0 ? files[i] : null;
+        if (itself is not null)
+        {
+            opened.Add(LogFile.Open(itself.Value));
+            if (opened[0].Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
+            {
+                opened[0].Offset = wanted.Offset;
+                return true;
+            }
+        }
+
+        DateTime created = DateTime.UnixEpoch.AddTicks(wanted.Identity.Created / TimeSpan.NanosecondsPerTick);
+        foreach (LogName file in files)
+        {
+            // A compressed file is read from its beginning to see what it holds, so not without need.
+            if (wanted.ContentHash != 0 && file != itself && (!file.IsCompressed || file.LastWritten >= created)
+                && TryOpenCopy(file, wanted, cancellationToken) is { } copy)
+            {
+                opened.ForEach(static one => one.Dispose());
+                opened.Clear();
+                opened.Add(copy);
+                return true;
+            }
+        }
+
+        return itself is not null;
+    }
+
+    private static LogFile? TryOpenCopy(LogName name, FileCheckpoint wanted, CancellationToken cancellationToken)
+    {
+        LogFile file;
+        try
+        {
+            file = LogFile.Open(name);
+        }
+        catch (UnauthorizedAccessException)
+        {
+            // Nobody can tell what it holds. If nothing is found, the next line says that there is a gap.
+            return null;
+        }
+
+        if (file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
+        {
+            file.Offset = wanted.Offset;
+            file.IsFinal = name.Pattern >= 0;
+            return file;
+        }
+
+        file.Dispose();
+        return null;
+    }
+
+    /// <summary>Opens the files that had the log's name after another one, and the file that has it now.</summary>
+    /// <param name="listing">The listing.</param>
+    /// <param name="previous">The file that had the name before; <see langword="null"/>: it was not found, or none had.</param>
+    /// <param name="isAfterGap">Whether there is a gap before the first of them.</param>
+    /// <param name="opened">Receives the files.</param>
+    /// <param name="cancellationToken">Ends it.</param>
+    private void OpenSuccessors(LogListing listing, LogFile? previous, bool isAfterGap, List<LogFile> opened,
+        CancellationToken cancellationToken)
+    {
+        int first = opened.Count;
+        int index = previous is null ? -1 : listing.Rotated.ToList().FindIndex(previous.IsIt);
+        bool isStart = !_isStarted && _start is null;
+        DateTime created = index >= 0 ? listing.Rotated[index].Age : previous?.Name.Age
+            ?? DateTime.UnixEpoch.AddTicks((_start?.Identity.Created ?? 0) / TimeSpan.NanosecondsPerTick);
+        List<bool> mayBeCopies = [];
+        for (int i = index + 1; i < listing.Rotated.Count && !isStart; i++)
+        {
+            LogName file = listing.Rotated[i];
+            bool isNumbered = index >= 0 && file.Pattern == listing.Rotated[index].Pattern && file.Number.Length > 0;
+            if ((!_isStarted || !_known.Contains(file.Identity)) && !_next.Any(next => next.IsIt(file)) && _current?.IsIt(file) != true
+                && (isNumbered || IsBetween(file, created, listing.Named))
+                && (_isStarted || previous is not null || file.Age > created))
+            {
+                opened.Add(LogFile.Open(file));
+                mayBeCopies.Add(!isNumbered || file.HasOldTime);
+            }
+        }
+
+        if (listing.Named is { } named)
+        {
+            opened.Add(LogFile.Open(named));
+            mayBeCopies.Add(false);
+            if (isStart && !isLate && options.LastLines is { } count)
+            {
+                opened[^1].Offset = LineSearch.FindLastWholeLines(opened[^1].Handle, opened[^1].Length, count);
+            }
+        }
+
+        for (int i = opened.Count - 1; i >= first; i--)
+        {
+            if (mayBeCopies[i - first] && IsCopy(opened[i], previous, opened, cancellationToken))
+            {
+                opened[i].Dispose();
+                opened.RemoveAt(i);
+            }
+        }
+
+        if (isAfterGap && opened.Count > first)
+        {
+            opened[first].IsAfterGap = true;
+        }
+    }
+
+    /// <summary>
+    /// Without a number, the times exclude what was copied or unpacked beside the log: a file that had the name was written to after the
+    /// file before it was created, and was not created after the file that has the name now.
+    /// </summary>
+    private static bool IsBetween(LogName file, DateTime created, LogName? named)
+        => file.LastWritten >= created && (named is not { Identity.Created: not 0 } newest || file.Age <= newest.Age);
+
+    /// <summary>Whether all that a file holds is also in the file before it, or at the beginning of another one that is longer.</summary>
+    private bool IsCopy(LogFile file, LogFile? previous, List<LogFile> opened, CancellationToken cancellationToken)
+        => previous is { Handle.IsClosed: true } ? file.HashAt(long.MaxValue, cancellationToken) == (_left.Offset, _left.ContentHash)
+            : (previous is not null && file.IsCopyOf(previous, cancellationToken))
+                || (!file.Name.IsCompressed && opened.Exists(other => other != file && !other.Name.IsCompressed
+                    && other.Length >= file.Length && file.IsCopyOf(other, cancellationToken)));
+
+    private void Enqueue(List<LogFile> opened)
+    {
+        long now = options.TimeProvider.GetTimestamp();
+        foreach (LogFile file in opened)
+        {
+            _newest?.NamelessSince ??= now;
+            _newest = file;
+            _next.Enqueue(file);
+            if (file.Name.Pattern >= 0)
+            {
+                // It lost its name before its last write, or soon after.
+                double age = Math.Clamp((options.TimeProvider.GetUtcNow().UtcDateTime - file.Name.LastWritten).TotalSeconds, 0, 3600);
+                file.NamelessSince = now - (long)(age * options.TimeProvider.TimestampFrequency);
+            }
+        }
+
+        opened.Clear();
+    }
+
+    private void Judge(LogFile? file, LogListing listing)
+    {
+        bool hasName = HasName(file, listing);
+        file?.NamelessSince = hasName ? null : file.NamelessSince ?? options.TimeProvider.GetTimestamp();
+        file?.IsGone = !hasName && !listing.Rotated.Any(file.IsIt);
+    }
+}

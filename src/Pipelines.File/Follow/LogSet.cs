@@ -1,0 +1,402 @@
+using System.IO.Enumeration;
+using System.Runtime.ExceptionServices;
+using System.Threading.Channels;
+using Pipelines.File.Diagnostics;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>
+/// The logs of one enumeration: the tails that read them, and the search for their files, which lists each folder once for all of them. A
+/// tail that has a batch gets in line, so a log that grows fast does not starve others.
+/// </summary>
+internal sealed class LogSet : IAsyncDisposable
+{
+    /// <summary>How often to list the files of a log at most, until two listings agree: a rename during a listing can hide files from it.</summary>
+    private const int MaxListings = 8;
+
+    /// <summary>For how many intervals to retry opening a file: a rotation may set the file's permissions later.</summary>
+    private const int RetryIntervals = 20;
+
+    private static readonly TimeSpan s_leastRetry = TimeSpan.FromSeconds(5);
+
+    private readonly IReadOnlyList<string> _paths;
+    private readonly LogFollowerOptions _options;
+    private readonly LogFollowerCounts _counts;
+    private readonly Func<LogNames, CancellationToken, LogTail> _makeTail;
+    private readonly CancellationTokenSource _stop = new();
+    private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
+    private readonly ITimer? _idle;
+    private Task _searching = Task.CompletedTask;
+    private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly Func<long> _bytesBehind;
+
+    // The tails that run, and one more until Dispose. Interlocked.
+    private int _running = 1;
+
+    // By the path of the log. The search writes; a lock on it guards that and the reads of others.
+    private readonly Dictionary<string, LogTail> _logs = [];
+
+    // Owned by the search.
+    private readonly Dictionary<string, FolderNames> _folders = [];
+    private bool _isFirst = true;
+
+    /// <param name="paths">Full paths; the last part may be a pattern.</param>
+    /// <param name="options">How to follow.</param>
+    /// <param name="counts">Counts what happens.</param>
+    /// <param name="makeTail">Makes the tail of a log. The token ends it.</param>
+    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts,
+        Func<LogNames, CancellationToken, LogTail> makeTail)
+    {
+        (_paths, _options, _counts, _makeTail) = (paths, options, counts, makeTail);
+        _idle = options.IdleTimeout is null ? null
+            : options.TimeProvider.CreateTimer(static set => ((LogSet)set!)._ready.Writer.TryComplete(), this, Timeout.InfiniteTimeSpan,
+                Timeout.InfiniteTimeSpan);
+        _bytesBehind = () => BytesBehind;
+        FilePipeMetrics.ObserveLag(_bytesBehind);
+    }
+
+    /// <summary>How many bytes were written and not returned yet.</summary>
+    internal long BytesBehind
+    {
+        get
+        {
+            lock (_logs)
+            {
+                return _logs.Values.Sum(static tail => tail.BytesBehind);
+            }
+        }
+    }
+
+    /// <summary>How often folders were listed. For tests.</summary>
+    internal int Listings => _folders.Values.Sum(static folder => folder.Listings);
+
+    /// <summary>
+    /// Searches the files for the first time, which decides where reading begins, and goes on with that from time to time. Waits for the
+    /// device.
+    /// </summary>
+    internal void Start()
+    {
+        Search();
+        _searching = Task.Run(SearchAsync);
+    }
+
+    /// <summary>Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.</summary>
+    internal async ValueTask<bool> WaitAsync(CancellationToken cancellationToken)
+    {
+        ValueTask<bool> waiting = _ready.Reader.WaitToReadAsync(cancellationToken);
+        if (_idle is null || waiting.IsCompleted)
+        {
+            return await waiting.ConfigureAwait(false);
+        }
+
+        _idle.Change(_options.IdleTimeout.GetValueOrDefault(), Timeout.InfiniteTimeSpan);
+        bool isReady = await waiting.ConfigureAwait(false);
+        _idle.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        return isReady;
+    }
+
+    internal bool TryTake([NotNullWhen(true)] out LogTail? tail) => _ready.Reader.TryRead(out tail);
+
+    /// <summary>Runs a tail until it has a batch.</summary>
+    internal void Run(LogTail tail)
+    {
+        Interlocked.Increment(ref _running);
+        _ = RunAsync(tail);
+    }
+
+    /// <summary>Ends the search and the tails, and closes the files.</summary>
+    public async ValueTask DisposeAsync()
+    {
+        FilePipeMetrics.ForgetLag(_bytesBehind);
+        await _stop.CancelAsync().ConfigureAwait(false);
+        await _searching.ConfigureAwait(false);
+        foreach (LogTail tail in _logs.Values)
+        {
+            tail.Wake();
+        }
+
+        OnRunOver();
+        await _isOver.Task.ConfigureAwait(false);
+        foreach (LogTail tail in _logs.Values)
+        {
+            tail.Dispose();
+        }
+
+        if (_idle is not null)
+        {
+            await _idle.DisposeAsync().ConfigureAwait(false);
+        }
+
+        _stop.Dispose();
+    }
+
+    internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
+
+    private async Task RunAsync(LogTail tail)
+    {
+        try
+        {
+            if (await tail.RunAsync().ConfigureAwait(false))
+            {
+                _ready.Writer.TryWrite(tail);
+            }
+        }
+        catch (Exception e)
+        {
+            _ready.Writer.TryComplete(e);
+        }
+
+        OnRunOver();
+    }
+
+    private void OnRunOver()
+    {
+        if (Interlocked.Decrement(ref _running) == 0)
+        {
+            _isOver.SetResult();
+        }
+    }
+
+    private async Task SearchAsync()
+    {
+        try
+        {
+            using PeriodicTimer timer = new(_options.FollowInterval, _options.TimeProvider);
+            while (await timer.WaitForNextTickAsync(_stop.Token).ConfigureAwait(false))
+            {
+                Search();
+            }
+        }
+        catch (OperationCanceledException) when (_stop.IsCancellationRequested)
+        {
+            // The enumeration is over.
+        }
+        catch (Exception e)
+        {
+            _ready.Writer.TryComplete(e);
+        }
+    }
+
+    private void Search()
+    {
+        bool isChanged = false;
+        foreach (string path in _paths)
+        {
+            isChanged |= AddLogs(path);
+        }
+
+        foreach (FolderNames folder in _folders.Values)
+        {
+            isChanged |= Look(folder);
+        }
+
+        _isFirst = false;
+        List<LogTail> changed = [.. _logs.Values.Where(tail => HasChanged(tail, isChanged))];
+        for (int i = 0; i < MaxListings && changed.Count > 0; i++)
+        {
+            changed.RemoveAll(tail => IsUpdated(tail, isLast: i == MaxListings - 1));
+            foreach (FolderNames folder in changed.Count > 0 ? [.. _folders.Values] : Array.Empty<FolderNames>())
+            {
+                Look(folder);
+            }
+        }
+
+        List<LogTail> gone = [];
+        foreach (LogTail tail in _logs.Values)
+        {
+            if (tail.Look())
+            {
+                Run(tail);
+            }
+            else if (tail.Sleeps && !tail.Names.HasFiles && !_paths.Contains(tail.Names.Path))
+            {
+                gone.Add(tail);
+            }
+        }
+
+        gone.ForEach(Remove);
+    }
+
+    /// <summary>A log that a pattern has found has no file any more.</summary>
+    private void Remove(LogTail tail)
+    {
+        lock (_logs)
+        {
+            _logs.Remove(tail.Names.Path);
+        }
+
+        tail.Dispose();
+    }
+
+    private static bool Look(FolderNames folder)
+    {
+        try
+        {
+            return folder.Look();
+        }
+        catch (IOException)
+        {
+            // No descriptor is free. The names stay as they were, and the next look lists the folder.
+            return false;
+        }
+    }
+
+    private FolderNames NamesOf(string folder)
+    {
+        ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
+        if (!isThere)
+        {
+            names = new FolderNames(folder, _options.TimeProvider);
+            Look(names);
+        }
+
+        return names!;
+    }
+
+    /// <summary>Adds the logs that a path names. Returns whether there are new ones.</summary>
+    private bool AddLogs(string path)
+    {
+        if (!IsPattern(path))
+        {
+            return _isFirst && Add(path, _options.Checkpoint is { } only && only != default ? only : null);
+        }
+
+        string folder = Path.GetDirectoryName(path)!;
+        bool isNew = !_folders.ContainsKey(folder);
+        FolderNames names = NamesOf(folder);
+        if (!isNew && !Look(names))
+        {
+            return false;
+        }
+
+        IEnumerable<string> checkpoints = _isFirst && _options.Checkpoints is { } known
+            ? known.Keys.Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key)) : [];
+        string pattern = Path.GetFileName(path);
+        HashSet<string> logs = [.. names.Names.ToArray().Concat(checkpoints).Where(name => !LogName.IsCompressedName(name)
+            && FileSystemName.MatchesSimpleExpression(pattern, name, ignoreCase: OperatingSystem.IsWindows()))];
+
+        // A name that another log gets when it is rotated is no log of its own.
+        List<string> rotated = [];
+        foreach (string log in logs)
+        {
+            foreach (string rotation in _options.RotatedNames.Where(name => LogListing.FolderOf(path, name) == folder).Select(Path.GetFileName)!)
+            {
+                foreach (string name in names.StartingWith(RotatedName.Prefix(rotation, log)))
+                {
+                    if (name != log && RotatedName.IsMatch(rotation, log, name, out _))
+                    {
+                        rotated.Add(name);
+                    }
+                }
+            }
+        }
+
+        bool isAdded = false;
+        foreach (string log in logs.Except(rotated).Order(StringComparer.Ordinal))
+        {
+            isAdded |= Add(Path.Combine(folder, log), null);
+        }
+
+        return isAdded || !isNew;
+    }
+
+    private bool Add(string path, FileCheckpoint? checkpoint)
+    {
+        if (_logs.ContainsKey(path))
+        {
+            return false;
+        }
+
+        if (checkpoint is null && _isFirst && _options.Checkpoints?.TryGetValue(path, out FileCheckpoint known) == true && known != default)
+        {
+            checkpoint = known;
+        }
+
+        LogTail tail = _makeTail(new LogNames(path, _options, checkpoint, isLate: !_isFirst), _stop.Token);
+        lock (_logs)
+        {
+            _logs.Add(path, tail);
+        }
+
+        Run(tail);
+        return true;
+    }
+
+    /// <summary>Whether the names of a log have to be listed.</summary>
+    private bool HasChanged(LogTail tail, bool isFolderChanged)
+    {
+        LogNames names = tail.Names;
+        if (!names.IsStale && !isFolderChanged && !tail.IsLink && tail.Signature != 0 && OperatingSystem.IsLinux())
+        {
+            return false;
+        }
+
+        tail.IsLink = new FileInfo(names.Path).LinkTarget is not null;
+        HashCode signature = default;
+        signature.Add(LogName.TryLook(names.Path)?.Identity ?? default);
+        foreach (string pattern in _options.RotatedNames)
+        {
+            string prefix = RotatedName.Prefix(Path.GetFileName(pattern), Path.GetFileName(names.Path));
+            foreach (string name in NamesOf(LogListing.FolderOf(names.Path, pattern)).StartingWith(prefix))
+            {
+                signature.Add(name);
+            }
+        }
+
+        bool hasChanged = names.IsStale || tail.Signature != signature.ToHashCode();
+        tail.Signature = signature.ToHashCode();
+        return hasChanged;
+    }
+
+    /// <summary>Lists the files of a log. Returns <see langword="true"/> if the listing was believed, or has to wait for the next search.</summary>
+    private bool IsUpdated(LogTail tail, bool isLast)
+    {
+        LogNames names = tail.Names;
+        LogListing listing = LogListing.Take(names.Path, _options.RotatedNames, NamesOf);
+        bool isBelieved = isLast || listing.HasSameNames(names.Listing);
+        names.Listing = listing;
+        if (!isBelieved)
+        {
+            return false;
+        }
+
+        try
+        {
+            names.Update(listing, _stop.Token);
+            tail.FailingSince = null;
+        }
+        catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
+        {
+            // It was renamed after the listing.
+            tail.Signature = 0;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
+        {
+            tail.Signature = 0;
+            OnFailure(tail, e);
+        }
+
+        names.Listing = null;
+        return true;
+    }
+
+    /// <summary>The next file of a log cannot be opened. It is tried again for a time, because its permissions may be set later.</summary>
+    private void OnFailure(LogTail tail, Exception error)
+    {
+        tail.FailingSince ??= _options.TimeProvider.GetTimestamp();
+        TimeSpan limit = _options.FollowInterval * RetryIntervals;
+        limit = limit > s_leastRetry ? limit : s_leastRetry;
+        if ((tail.WasOpen || OperatingSystem.IsWindows()) && _options.TimeProvider.GetElapsedTime(tail.FailingSince.Value) < limit)
+        {
+            return;
+        }
+
+        if (_options.OnUnreadable is null)
+        {
+            ExceptionDispatchInfo.Throw(error);
+        }
+
+        tail.FailingSince = _options.TimeProvider.GetTimestamp();
+        _options.OnUnreadable(tail.Names.Path, error);
+    }
+}

@@ -1,0 +1,295 @@
+using System.IO.Pipelines;
+
+namespace Pipelines.File.Follow;
+
+/// <summary>
+/// Reads the files of one log, one after the other, and makes batches of their lines. It runs until a batch is there, then the caller has
+/// the batch, then it runs again; so one caller at a time uses it, but for <see cref="Look"/> and <see cref="Wake"/>.
+/// </summary>
+internal sealed class LogTail : IDisposable
+{
+    private readonly LogNames _names;
+    private readonly LogFollowerOptions _options;
+    private readonly LogFollowerCounts _counts;
+    private readonly TimeSpan _maxDelay;
+    private readonly LineBuffer _buffer;
+    private readonly ITimer? _timer;
+    private readonly CancellationToken _stop;
+    private LogFile? _file;
+
+    // Null: no file is open.
+    private PipeReader? _reader;
+
+    // The file is over: what is left of it are the lines in the buffer.
+    private bool _isOver;
+
+    // The file was truncated. Its last bytes may go on in a copy.
+    private bool _isCut;
+
+    // The rest of a compressed file is damaged.
+    private bool _isDamaged;
+    private LogFile? _following;
+
+    // Timestamps of the options' clock: when the file has grown last; when the first line of the batch has come.
+    private long _grownAt;
+    private long? _firstAt;
+
+    // 1: no file is there to be read, and the tail does not run. Interlocked: whoever sets it back runs the tail.
+    private int _sleeps;
+
+    internal LogTail(LogNames names, LogFollowerOptions options, LogFollowerCounts counts, int maxLines, int maxBytes, TimeSpan maxDelay,
+        CancellationToken stop)
+    {
+        (_names, _options, _counts, _maxDelay, _stop) = (names, options, counts, maxDelay, stop);
+        _buffer = new LineBuffer(names.Path, options.MaxLineLength, maxLines, maxBytes);
+        _timer = maxDelay <= TimeSpan.Zero ? null
+            : options.TimeProvider.CreateTimer(static tail => ((LogTail)tail!).Wake(), this, Timeout.InfiniteTimeSpan,
+                Timeout.InfiniteTimeSpan);
+    }
+
+    internal LogNames Names => _names;
+
+    /// <summary>Since when the next file cannot be opened, as a timestamp. Owned by the search, as are the next two.</summary>
+    internal long? FailingSince { get; set; }
+
+    /// <summary>What the names were when they were looked at last.</summary>
+    internal int Signature { get; set; }
+
+    /// <summary>Whether the log is looked at each time: its name is a link, so that its folder does not show every change.</summary>
+    internal bool IsLink { get; set; }
+
+    /// <summary>Whether a file was opened.</summary>
+    internal bool WasOpen { get; private set; }
+
+    /// <summary>Whether the log has no file, and nothing is to be read.</summary>
+    internal bool Sleeps => Volatile.Read(ref _sleeps) != 0;
+
+    /// <summary>How many bytes of the log were not returned yet. A compressed file counts as it is on the disk.</summary>
+    internal long BytesBehind
+        => _names.WaitingBytes + (Volatile.Read(ref _file) is { } file ? Math.Max(0, file.Length - _buffer.Offset) : 0);
+
+    /// <summary>Runs until there is a batch: <see langword="true"/>; or until the log has no file, or the tail is stopped.</summary>
+    internal async Task<bool> RunAsync()
+    {
+        while (!_stop.IsCancellationRequested)
+        {
+            if (_buffer.HasLines && (_file is null || _isOver || _buffer.IsFull || IsDue()))
+            {
+                return true;
+            }
+
+            if (_isOver)
+            {
+                await LeaveAsync().ConfigureAwait(false);
+            }
+            else if (_file is null ? TryBegin() : await ReadAsync().ConfigureAwait(false))
+            {
+                continue;
+            }
+
+            if (_file is null && !_names.HasNext && _following is null)
+            {
+                Volatile.Write(ref _sleeps, 1);
+                if (!_names.HasNext || Interlocked.Exchange(ref _sleeps, 0) == 0)
+                {
+                    return false;
+                }
+            }
+        }
+
+        return false;
+    }
+
+    /// <summary>The lines of a run that has returned <see langword="true"/>; valid until <see cref="OnReturned"/>.</summary>
+    internal FollowedBatch Take(ref FollowedLine[] lines)
+    {
+        _firstAt = null;
+        return _buffer.Take(ref lines);
+    }
+
+    internal void OnReturned() => _buffer.OnReturned();
+
+    /// <summary>
+    /// Looks whether the names have changed something for the tail. Returns <see langword="true"/> if it sleeps and is to run again.
+    /// </summary>
+    internal bool Look()
+    {
+        if (Sleeps)
+        {
+            return _names.HasNext && Interlocked.Exchange(ref _sleeps, 0) != 0;
+        }
+
+        if (Volatile.Read(ref _file) is { } file && _names.IsOver(file, Volatile.Read(ref _grownAt)))
+        {
+            Wake();
+        }
+
+        return false;
+    }
+
+    /// <summary>Ends the wait of the run: it looks whether it is over, or is to stop.</summary>
+    internal void Wake()
+    {
+        // The run sets the reader before it looks.
+        Interlocked.MemoryBarrier();
+        Volatile.Read(ref _reader)?.CancelPendingRead();
+    }
+
+    /// <summary>Closes what is open. The tail does not run any more.</summary>
+    public void Dispose()
+    {
+        _counts.AddFile(_file is null ? 0 : -1);
+        _timer?.Dispose();
+        _reader?.Complete();
+        _file?.Dispose();
+        _following?.Dispose();
+        _names.Close();
+        _buffer.Return();
+    }
+
+    /// <summary>Whether the first line has waited long enough for more.</summary>
+    private bool IsDue()
+    {
+        long now = _options.TimeProvider.GetTimestamp();
+        if (_timer is null)
+        {
+            return true;
+        }
+
+        if (_firstAt is null)
+        {
+            _firstAt = now;
+            _timer.Change(_maxDelay, Timeout.InfiniteTimeSpan);
+        }
+
+        return _maxDelay != Timeout.InfiniteTimeSpan && _options.TimeProvider.GetElapsedTime(_firstAt.Value, now) >= _maxDelay;
+    }
+
+    /// <summary>Opens the next file. Returns <see langword="false"/> if there is none.</summary>
+    private bool TryBegin()
+    {
+        _following ??= _names.TryTake();
+        if (_following is not { } file)
+        {
+            return false;
+        }
+
+        if (_isCut && !_buffer.IsEmpty && !(file.IsFinal && file.Offset == _buffer.End))
+        {
+            // The rest of a line is gone.
+            _buffer.TakeTorn();
+            _isCut = false;
+            return true;
+        }
+
+        Span<byte> last = stackalloc byte[LogContent.MaxKnown];
+        _isCut = false;
+        (PipeReader reader, int length) = Open(file, last);
+        _buffer.Begin(file.Name.Identity, file.Offset, last[..length]);
+        if (file.IsAfterGap || _isDamaged)
+        {
+            _buffer.IsAfterGap = true;
+            _isDamaged = false;
+            _counts.AddGap();
+        }
+
+        _grownAt = long.MinValue;
+        Volatile.Write(ref _file, file);
+        Volatile.Write(ref _reader, reader);
+        Interlocked.MemoryBarrier();
+        _following = null;
+        WasOpen = true;
+        _counts.AddFile(1);
+        return true;
+    }
+
+    private (PipeReader Reader, int Last) Open(LogFile file, Span<byte> last)
+    {
+        if (!file.Name.IsCompressed)
+        {
+            int wanted = (int)Math.Min(file.Offset, last.Length);
+            return (FilePipeReader.Create(file.Handle, new FilePipeReaderOptions
+            {
+                Follow = true,
+                FollowInterval = _options.FollowInterval,
+                Offset = file.Offset,
+                LeaveOpen = true,
+            }), LogContent.Read(file.Handle, file.Offset - wanted, last[..wanted]));
+        }
+
+        Stream content = LogContent.Decompress(file.Handle);
+        try
+        {
+            return (PipeReader.Create(content), LogContent.Skip(content, file.Offset, last, _stop).Last);
+        }
+        catch
+        {
+            content.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Reads more, or finds that the file is over. Always returns <see langword="true"/>.</summary>
+    private async ValueTask<bool> ReadAsync()
+    {
+        LogFile file = _file!;
+        ReadResult result;
+        try
+        {
+            result = await _reader!.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+        }
+        catch (InvalidDataException)
+        {
+            _isOver = _isDamaged = true;
+            _buffer.TakeTorn();
+            return true;
+        }
+
+        ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
+        bool isCut = file.Name.IsCompressed ? false : bytes.IsEmpty ? result.IsCompleted : !file.Holds(_buffer.End, _buffer.Last);
+        if (!isCut && !bytes.IsEmpty)
+        {
+            _buffer.Append(bytes);
+            if (_buffer.End > file.Name.Length)
+            {
+                Volatile.Write(ref _grownAt, _options.TimeProvider.GetTimestamp());
+            }
+        }
+
+        _reader.AdvanceTo(bytes.End);
+        if (isCut)
+        {
+            _isCut = _isOver = true;
+        }
+        else if (bytes.IsEmpty && (file.Name.IsCompressed ? result.IsCompleted
+            : file.Length <= _buffer.End && _names.IsOver(file, _grownAt) && file.Length <= _buffer.End))
+        {
+            _isOver = true;
+            _buffer.TakeTorn();
+        }
+
+        return true;
+    }
+
+    private async ValueTask LeaveAsync()
+    {
+        LogFile file = _file!;
+        Volatile.Write(ref _file, null);
+        FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = LogContent.Hash(_buffer.Last) };
+        if (_isCut)
+        {
+            _names.OnCut(end);
+        }
+        else
+        {
+            _names.OnLeft(file, end);
+            _counts.AddRotation();
+        }
+
+        await _reader!.CompleteAsync().ConfigureAwait(false);
+        file.Dispose();
+        Volatile.Write(ref _reader, null);
+        _counts.AddFile(-1);
+        _isOver = false;
+    }
+}
