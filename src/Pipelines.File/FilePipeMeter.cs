@@ -57,6 +57,21 @@ public static class FilePipeMeter
     /// <summary>Memory that the pool has left to the garbage collector, in bytes.</summary>
     public const string PoolReleased = "pipelines.file.pool.released";
 
+    /// <summary>Lines that followers of logs have returned.</summary>
+    public const string FollowedLines = "pipelines.file.follow.lines";
+
+    /// <summary>Files that followers have left, because the next one had taken over or they were gone.</summary>
+    public const string FollowedRotations = "pipelines.file.follow.rotations";
+
+    /// <summary>How often followers may have missed lines.</summary>
+    public const string FollowedGaps = "pipelines.file.follow.gaps";
+
+    /// <summary>Files that followers have open now.</summary>
+    public const string FollowedFiles = "pipelines.file.follow.files";
+
+    /// <summary>Bytes of followed logs that were written and not returned yet.</summary>
+    public const string FollowedBytesBehind = "pipelines.file.follow.behind";
+
     /// <summary>The version of the meter: that of the library.</summary>
     public static string Version { get; } = typeof(FilePipeMeter).Assembly.GetName().Version!.ToString(3);
 }

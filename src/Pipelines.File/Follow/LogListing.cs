@@ -74,18 +74,19 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         int increasing = 0;
         int decreasing = 0;
 
-        // Not those that somebody has put there.
+        // Not those that somebody has put there. The time of a compressed file is that of another event.
         LogName[] certain = [.. byNumber.Where(file => !file.HasOldTime && file.Age <= newest)];
         for (int i = 1; i < certain.Length; i++)
         {
-            increasing += certain[i - 1].Age < certain[i].Age ? 1 : 0;
-            decreasing += certain[i - 1].Age > certain[i].Age ? 1 : 0;
+            bool isSameKind = certain[i - 1].IsCompressed == certain[i].IsCompressed;
+            increasing += isSameKind && certain[i - 1].Age < certain[i].Age ? 1 : 0;
+            decreasing += isSameKind && certain[i - 1].Age > certain[i].Age ? 1 : 0;
         }
 
         bool areDates = byNumber.Length > 0 && byNumber[^1].Number.Length >= DateLength;
-        if (areDates && (decreasing > 1 || increasing < 2))
+        if (areDates && decreasing > 0 && decreasing >= increasing)
         {
-            // The dates may begin with the day, or are too few to tell.
+            // The dates may begin with the day.
             return;
         }
 

@@ -27,6 +27,10 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
     private readonly ITimer? _idle;
     private Task _searching = Task.CompletedTask;
+
+    // Released when a search is due, once for each: _isSearchDue is interlocked.
+    private readonly SemaphoreSlim _search = new(0);
+    private int _isSearchDue;
     private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly Func<long> _bytesBehind;
 
@@ -80,6 +84,15 @@ internal sealed class LogSet : IAsyncDisposable
         _searching = Task.Run(SearchAsync);
     }
 
+    /// <summary>Searches now, and not only after an interval.</summary>
+    internal void SearchSoon()
+    {
+        if (Interlocked.Exchange(ref _isSearchDue, 1) == 0)
+        {
+            _search.Release();
+        }
+    }
+
     /// <summary>Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.</summary>
     internal async ValueTask<bool> WaitAsync(CancellationToken cancellationToken)
     {
@@ -128,6 +141,7 @@ internal sealed class LogSet : IAsyncDisposable
         }
 
         _stop.Dispose();
+        _search.Dispose();
     }
 
     internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
@@ -139,6 +153,10 @@ internal sealed class LogSet : IAsyncDisposable
             if (await tail.RunAsync().ConfigureAwait(false))
             {
                 _ready.Writer.TryWrite(tail);
+            }
+            else if (tail.Names.IsStale)
+            {
+                SearchSoon();
             }
         }
         catch (Exception e)
@@ -161,9 +179,12 @@ internal sealed class LogSet : IAsyncDisposable
     {
         try
         {
-            using PeriodicTimer timer = new(_options.FollowInterval, _options.TimeProvider);
-            while (await timer.WaitForNextTickAsync(_stop.Token).ConfigureAwait(false))
+            await using ITimer timer = _options.TimeProvider.CreateTimer(
+                static set => ((LogSet)set!).SearchSoon(), this, _options.FollowInterval, _options.FollowInterval);
+            while (true)
             {
+                await _search.WaitAsync(_stop.Token).ConfigureAwait(false);
+                Volatile.Write(ref _isSearchDue, 0);
                 Search();
             }
         }

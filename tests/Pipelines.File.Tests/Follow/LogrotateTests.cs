@@ -40,6 +40,7 @@ public sealed class LogrotateTests : IDisposable
     [InlineData("create\n compress")]
     [InlineData("create\n compress\n delaycompress")]
     [InlineData("create\n dateext\n dateformat -%Y%m%d-%s")]
+    [InlineData("create\n compress\n dateext\n dateformat -%Y%m%d-%s")]
     [InlineData("nocreate\n olddir old")]
     public async Task Create_EveryLineComesOnceAndInOrder(string mode)
     {

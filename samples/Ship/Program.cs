@@ -1,0 +1,19 @@
+using ShipSample;
+
+// dotnet run -c Release --project samples/Ship -- --to http://localhost:9000/ --logs '/var/log/app/*.log' --checkpoint position
+WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(args);
+if (ShipSettings.From(builder.Configuration) is not { } settings)
+{
+    Console.Error.WriteLine("usage: Ship --to URL --logs PATH|PATTERN --checkpoint FILE [--urls http://localhost:9090]");
+    return 2;
+}
+
+builder.Services.AddSingleton(settings);
+builder.Services.AddSingleton<Shipper>();
+builder.Services.AddHostedService(static services => services.GetRequiredService<Shipper>());
+builder.Services.AddHealthChecks().AddCheck<ShipperHealth>("shipper");
+builder.Services.AddHttpClient(nameof(Shipper), static client => client.Timeout = TimeSpan.FromSeconds(10));
+WebApplication app = builder.Build();
+app.MapHealthChecks("/health");
+await app.RunAsync();
+return app.Services.GetRequiredService<Shipper>().ExecuteTask is { IsFaulted: true } ? 1 : 0;
