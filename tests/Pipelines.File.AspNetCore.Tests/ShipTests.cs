@@ -61,7 +61,8 @@ public sealed class ShipTests : IAsyncDisposable
         Process first = Start();
         await ExpectAsync("one.log 1", "one.log 2");
         using Process stop = Process.Start("kill", ["-TERM", $"{first.Id}"]);
-        await first.WaitForExitAsync(TestContext.Current.CancellationToken).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        await first.WaitForExitAsync(TestContext.Current.CancellationToken)
+            .WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.Equal(0, first.ExitCode);
 
         await File.AppendAllTextAsync(one, "3\n", TestContext.Current.CancellationToken);

@@ -4,8 +4,8 @@ using Pipelines.File.IO;
 namespace Pipelines.File;
 
 /// <summary>
-/// A position in a file that a program can find again after a restart, even if the file was renamed, copied or compressed. As text, and as a
-/// JSON string: <c>fe00000000:c12b8d:18ea2afc0e806c22@13#2:9b1c04d2e88f3a57</c>. The 2 is the version of the hash.
+/// A position in a file that a program can find again after a restart, even if the file was renamed, copied or compressed. As text, and as
+/// a JSON string: <c>fe00000000:c12b8d:18ea2afc0e806c22@13#2:9b1c04d2e88f3a57</c>. The 2 is the version of the hash.
 /// </summary>
 /// <remarks>
 /// <see langword="default"/> is no checkpoint: it has no text, and converting it throws <see cref="InvalidOperationException"/>, so that it
@@ -33,7 +33,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     } = Option.NotNegative(Offset, nameof(Offset));
 
     /// <summary>
-    /// A hash of the last bytes before <see cref="Offset"/>, at most 64, by which a <see cref="LogFollower"/> recognizes the file. 0: unknown.
+    /// A hash of the last bytes before <see cref="Offset"/>, at most 64, by which a <see cref="LogFollower"/> recognizes the file. 0:
+    /// unknown.
     /// </summary>
     public ulong ContentHash { get; init; }
 

@@ -3,12 +3,12 @@ using System.IO.Enumeration;
 namespace Pipelines.File.Follow;
 
 /// <summary>
-/// The names of the files in a folder, listed again only when the folder has changed. Used by one caller at a time. Its methods wait for the
-/// device.
+/// The names of the files in a folder, listed again only when the folder has changed. Used by one caller at a time. Its methods wait for
+/// the device.
 /// </summary>
 /// <remarks>
-/// A change that came within the same tick of the file system's clock as the listing leaves no trace. So after a change the folder is listed
-/// at doubling distances, until the change is older than any such tick.
+/// A change that came within the same tick of the file system's clock as the listing leaves no trace. So after a change the folder is
+/// listed at doubling distances, until the change is older than any such tick.
 /// </remarks>
 internal sealed class FolderNames(string path, TimeProvider time)
 {
@@ -29,7 +29,9 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal ReadOnlySpan<string> Names => _names;
 
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
-    /// <exception cref="IOException">It cannot be listed now, for example because no descriptor is free. The names are the old ones.</exception>
+    /// <exception cref="IOException">
+    /// It cannot be listed now, for example because no descriptor is free. The names are the old ones.
+    /// </exception>
     internal bool Look()
     {
         // The version before the names: a change in between is seen by the next look.

@@ -3,7 +3,8 @@ namespace Pipelines.File;
 /// <summary>Lines of one log that <see cref="LogFollower.ReadBatchesAsync"/> has read. There is at least one.</summary>
 public sealed class FollowedBatch
 {
-    internal FollowedBatch(string path, IReadOnlyList<FollowedLine> lines) => (Path, Lines, Checkpoint) = (path, lines, lines[^1].Checkpoint);
+    internal FollowedBatch(string path, IReadOnlyList<FollowedLine> lines)
+        => (Path, Lines, Checkpoint) = (path, lines, lines[^1].Checkpoint);
 
     /// <summary>The full path of the log, also while a rotated file of it is read.</summary>
     public string Path { get; }

@@ -11,7 +11,9 @@ internal static class LogContent
 
     private const int BlockSize = 64 * 1024;
 
-    /// <summary>The hash of the last bytes before an offset, which is in checkpoints of version 2. It is never 0, which means unknown.</summary>
+    /// <summary>
+    /// The hash of the last bytes before an offset, which is in checkpoints of version 2. It is never 0, which means unknown.
+    /// </summary>
     internal static ulong Hash(ReadOnlySpan<byte> last)
     {
         const ulong Factor = 0xFF51AFD7ED558CCD;

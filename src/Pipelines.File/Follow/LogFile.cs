@@ -92,7 +92,9 @@ internal sealed class LogFile : IDisposable
         }
     }
 
-    /// <summary>Whether this can be the file of a checkpoint: it holds the same bytes before the offset. True if the bytes are unknown.</summary>
+    /// <summary>
+    /// Whether this can be the file of a checkpoint: it holds the same bytes before the offset. True if the bytes are unknown.
+    /// </summary>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     internal bool Holds(long offset, ulong hash, CancellationToken cancellationToken)
         => hash == 0 || offset == 0 ? Name.IsCompressed || Length >= offset : HashAt(offset, cancellationToken).Hash == hash;
@@ -106,7 +108,9 @@ internal sealed class LogFile : IDisposable
     }
 
     /// <summary>The hash of the last bytes before an offset, or before the end if that comes first, and which of both it is.</summary>
-    /// <returns>The hash is 0 if the file is shorter, unless <paramref name="offset"/> is <see cref="long.MaxValue"/>, or is damaged.</returns>
+    /// <returns>
+    /// The hash is 0 if the file is shorter, unless <paramref name="offset"/> is <see cref="long.MaxValue"/>, or is damaged.
+    /// </returns>
     internal (long Offset, ulong Hash) HashAt(long offset, CancellationToken cancellationToken)
     {
         Span<byte> last = stackalloc byte[LogContent.MaxKnown];

@@ -60,7 +60,7 @@ public sealed class LogFollower
         ArgumentOutOfRangeException.ThrowIfZero(_paths.Length, nameof(paths));
         if (_options.Checkpoint is not null && (_paths.Length > 1 || LogSet.IsPattern(_paths[0])))
         {
-            throw new ArgumentException("Checkpoint is for one log. Several logs, and those of a pattern, need Checkpoints.", nameof(options));
+            throw new ArgumentException("Checkpoint is for one log. Several logs, and a pattern, need Checkpoints.", nameof(options));
         }
     }
 
@@ -83,7 +83,8 @@ public sealed class LogFollower
     /// </exception>
     public async IAsyncEnumerable<FollowedLine> ReadLinesAsync([EnumeratorCancellation] CancellationToken cancellationToken = default)
     {
-        await foreach (FollowedBatch batch in EnumerateAsync(LinesAtOnce, BytesAtOnce, TimeSpan.Zero, cancellationToken).ConfigureAwait(false))
+        await foreach (FollowedBatch batch in EnumerateAsync(LinesAtOnce, BytesAtOnce, TimeSpan.Zero, cancellationToken)
+            .ConfigureAwait(false))
         {
             for (int i = 0; i < batch.Lines.Count; i++)
             {

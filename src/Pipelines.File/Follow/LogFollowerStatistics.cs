@@ -1,7 +1,7 @@
 namespace Pipelines.File;
 
 /// <summary>What a <see cref="LogFollower"/> has done so far, and how far it is behind. For a health check.</summary>
-public readonly record struct LogFollowerStatistics
+public readonly struct LogFollowerStatistics
 {
     /// <summary>The files that are open now.</summary>
     public long Files { get; internal init; }

@@ -165,8 +165,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 }
 
                 // From here on nothing throws. A file that does not hold any more what was read of it was truncated.
-                opened.Find(file => !_isStarted && _start is { Offset: > 0 } start && file.Name.Identity == start.Identity && file.Offset == 0)
-                    ?.IsAfterGap = true;
+                opened.Find(file => !_isStarted && _start is { Offset: > 0 } start && file.Name.Identity == start.Identity
+                    && file.Offset == 0)?.IsAfterGap = true;
                 _known = [.. listing.Rotated.Select(static file => file.Identity)];
                 _isAfterGap = isAfterGap && opened.Count == 0;
                 _isStarted = true;

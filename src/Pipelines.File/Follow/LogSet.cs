@@ -11,7 +11,9 @@ namespace Pipelines.File.Follow;
 /// </summary>
 internal sealed class LogSet : IAsyncDisposable
 {
-    /// <summary>How often to list the files of a log at most, until two listings agree: a rename during a listing can hide files from it.</summary>
+    /// <summary>
+    /// How often to list the files of a log at most, until two listings agree: a rename during a listing can hide files from it.
+    /// </summary>
     private const int MaxListings = 8;
 
     /// <summary>For how many intervals to retry opening a file: a rotation may set the file's permissions later.</summary>
@@ -93,7 +95,9 @@ internal sealed class LogSet : IAsyncDisposable
         }
     }
 
-    /// <summary>Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.</summary>
+    /// <summary>
+    /// Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.
+    /// </summary>
     internal async ValueTask<bool> WaitAsync(CancellationToken cancellationToken)
     {
         ValueTask<bool> waiting = _ready.Reader.WaitToReadAsync(cancellationToken);
@@ -297,23 +301,24 @@ internal sealed class LogSet : IAsyncDisposable
             && FileSystemName.MatchesSimpleExpression(pattern, name, ignoreCase: OperatingSystem.IsWindows()))];
 
         // A name that another log gets when it is rotated is no log of its own.
-        List<string> rotated = [];
+        List<string> others = [];
         foreach (string log in logs)
         {
-            foreach (string rotation in _options.RotatedNames.Where(name => LogListing.FolderOf(path, name) == folder).Select(Path.GetFileName)!)
+            foreach (string rotated in _options.RotatedNames.Where(name => LogListing.FolderOf(path, name) == folder))
             {
+                string rotation = Path.GetFileName(rotated);
                 foreach (string name in names.StartingWith(RotatedName.Prefix(rotation, log)))
                 {
                     if (name != log && RotatedName.IsMatch(rotation, log, name, out _))
                     {
-                        rotated.Add(name);
+                        others.Add(name);
                     }
                 }
             }
         }
 
         bool isAdded = false;
-        foreach (string log in logs.Except(rotated).Order(StringComparer.Ordinal))
+        foreach (string log in logs.Except(others).Order(StringComparer.Ordinal))
         {
             isAdded |= Add(Path.Combine(folder, log), null);
         }
@@ -369,7 +374,9 @@ internal sealed class LogSet : IAsyncDisposable
         return hasChanged;
     }
 
-    /// <summary>Lists the files of a log. Returns <see langword="true"/> if the listing was believed, or has to wait for the next search.</summary>
+    /// <summary>
+    /// Lists the files of a log. Returns <see langword="true"/> if the listing was believed, or has to wait for the next search.
+    /// </summary>
     private bool IsUpdated(LogTail tail, bool isLast)
     {
         LogNames names = tail.Names;

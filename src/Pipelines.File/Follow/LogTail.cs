@@ -8,6 +8,8 @@ namespace Pipelines.File.Follow;
 /// </summary>
 internal sealed class LogTail : IDisposable
 {
+    private static readonly TimeSpan s_tick = TimeSpan.FromMilliseconds(1);
+
     private readonly LogNames _names;
     private readonly LogFollowerOptions _options;
     private readonly LogFollowerCounts _counts;
@@ -42,7 +44,7 @@ internal sealed class LogTail : IDisposable
     {
         (_names, _options, _counts, _maxDelay, _stop) = (names, options, counts, maxDelay, stop);
         _buffer = new LineBuffer(names.Path, options.MaxLineLength, maxLines, maxBytes);
-        _timer = maxDelay <= TimeSpan.Zero ? null
+        _timer = maxDelay == TimeSpan.Zero ? null
             : options.TimeProvider.CreateTimer(static tail => ((LogTail)tail!).Wake(), this, Timeout.InfiniteTimeSpan,
                 Timeout.InfiniteTimeSpan);
     }
@@ -147,22 +149,23 @@ internal sealed class LogTail : IDisposable
         _buffer.Return();
     }
 
-    /// <summary>Whether the first line has waited long enough for more.</summary>
+    /// <summary>Whether the first line has waited long enough for more. If not, the timer wakes the run when it has.</summary>
     private bool IsDue()
     {
-        long now = _options.TimeProvider.GetTimestamp();
-        if (_timer is null)
+        if (_timer is null || _maxDelay == Timeout.InfiniteTimeSpan)
         {
-            return true;
+            return _timer is null;
         }
 
-        if (_firstAt is null)
+        _firstAt ??= _options.TimeProvider.GetTimestamp();
+        TimeSpan left = _maxDelay - _options.TimeProvider.GetElapsedTime(_firstAt.Value);
+        if (left > TimeSpan.Zero)
         {
-            _firstAt = now;
-            _timer.Change(_maxDelay, Timeout.InfiniteTimeSpan);
+            // Not less than 1 ms, which a timer would take for now. A timer may fire a little early: then it is set again.
+            _timer.Change(left > s_tick ? left : s_tick, Timeout.InfiniteTimeSpan);
         }
 
-        return _maxDelay != Timeout.InfiniteTimeSpan && _options.TimeProvider.GetElapsedTime(_firstAt.Value, now) >= _maxDelay;
+        return left <= TimeSpan.Zero;
     }
 
     /// <summary>Opens the next file. Returns <see langword="false"/> if there is none.</summary>

@@ -200,12 +200,16 @@ public sealed class FollowedBatchTests : IDisposable
         _folder.File("a.log", "a\n"u8.ToArray());
         Assert.True((await ChildProcess.RunAsync($"mkfifo '{_folder.File("b.log")}'")).ExitCode == 0);
         List<string> unreadable = [];
-        LogFollowerOptions options = FollowedLog.Quick with { OnUnreadable = (path, error) => unreadable.Add($"{path} {error.GetType().Name}") };
+        LogFollowerOptions options = FollowedLog.Quick with
+        {
+            OnUnreadable = (path, error) => unreadable.Add($"{path} {error.GetType().Name}"),
+        };
         await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(_folder.File("*.log"), options)
             .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
         await ExpectAsync(lines, "a.log", "a");
         Assert.Equal(_folder.File("b.log") + " NotSupportedException", unreadable[0]);
-        await using IAsyncEnumerator<FollowedLine> strict = new LogFollower(_folder.File("*.log")).ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<FollowedLine> strict = new LogFollower(_folder.File("*.log"))
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
         await Assert.ThrowsAsync<NotSupportedException>(async () => await strict.MoveNextAsync());
     }
 

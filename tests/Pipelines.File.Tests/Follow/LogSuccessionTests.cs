@@ -3,7 +3,9 @@ using Pipelines.File;
 
 namespace FilePipelinesTests;
 
-/// <summary>Which file comes next where names and times say too little, or something wrong: no line is lost, and none comes twice.</summary>
+/// <summary>
+/// Which file comes next where names and times say too little, or something wrong: no line is lost, and none comes twice.
+/// </summary>
 public sealed class LogSuccessionTests : IDisposable
 {
     private readonly TempFolder _folder = new();
