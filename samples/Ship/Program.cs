@@ -2,6 +2,7 @@ using ShipSample;
 
 // dotnet run -c Release --project samples/Ship -- --to http://localhost:9000/ --logs '/var/log/app/*.log' --checkpoint position
 WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(args);
+builder.Logging.SetMinimumLevel(LogLevel.Warning);
 if (ShipSettings.From(builder.Configuration) is not { } settings)
 {
     Console.Error.WriteLine("usage: Ship --to URL --logs PATH|PATTERN --checkpoint FILE [--urls http://localhost:9090]");
@@ -15,5 +16,6 @@ builder.Services.AddHealthChecks().AddCheck<ShipperHealth>("shipper");
 builder.Services.AddHttpClient(nameof(Shipper), static client => client.Timeout = TimeSpan.FromSeconds(10));
 WebApplication app = builder.Build();
 app.MapHealthChecks("/health");
+Shipper shipper = app.Services.GetRequiredService<Shipper>();
 await app.RunAsync();
-return app.Services.GetRequiredService<Shipper>().ExecuteTask is { IsFaulted: true } ? 1 : 0;
+return shipper.ExecuteTask is { IsFaulted: true } ? 1 : 0;

@@ -39,9 +39,8 @@ internal static partial class FilePipeMetrics
             Counter(FilePipeMeter.FollowedLines, "{line}", "Lines that followers have returned", FollowedLines);
             Counter(FilePipeMeter.FollowedRotations, "{file}", "Files that followers have left for the next one", FollowedRotations);
             Counter(FilePipeMeter.FollowedGaps, "{gap}", "How often lines may have been missed", FollowedGaps);
-            Level(FilePipeMeter.FollowedFiles, "{file}", "Files that followers have open", static () => FollowedFiles.Value);
-            Level(FilePipeMeter.FollowedBytesBehind, "By", "Bytes of logs that were written and not returned yet",
-                static () => s_lags.Keys.Sum(static bytesBehind => bytesBehind()));
+            Level(FilePipeMeter.FollowedFiles, "{file}", "Files that followers have open");
+            Level(FilePipeMeter.FollowedBytesBehind, "By", "Bytes of logs that were written and not returned yet");
             Meter.CreateObservableCounter(FilePipeMeter.Fallbacks, ObserveFallbacks, "{call}",
                 "System calls that a file or system does not support, and what they answered");
             Meter.CreateObservableCounter(FilePipeMeter.WaitingCalls, WaitsByKind, "{call}",

@@ -20,7 +20,6 @@ internal static partial class FilePipeMetrics
     internal static readonly Count Syncs = new();
     internal static readonly Count PoolAllocated = new();
     internal static readonly Count PoolReleased = new();
-    internal static readonly Count FollowedFiles = new();
     internal static readonly Count FollowedLines = new();
     internal static readonly Count FollowedRotations = new();
     internal static readonly Count FollowedGaps = new();
@@ -39,8 +38,6 @@ internal static partial class FilePipeMetrics
     // Volatile: set when the meter exists.
     private static Histogram<double>? s_durations;
 
-    private static readonly ConcurrentDictionary<Func<long>, byte> s_lags = new();
-
     /// <summary>
     /// The first count creates the meter on a thread of the pool, because that takes as long as everything else that the first file of a
     /// process needs. Listeners also get what was counted before the meter existed.
@@ -58,11 +55,6 @@ internal static partial class FilePipeMetrics
             }
         },
         null);
-
-    /// <summary>Adds a follower, which says how many bytes it is behind. It is called on threads of listeners.</summary>
-    internal static void ObserveLag(Func<long> bytesBehind) => s_lags.TryAdd(bytesBehind, 0);
-
-    internal static void ForgetLag(Func<long> bytesBehind) => s_lags.TryRemove(bytesBehind, out _);
 
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
 

@@ -10,20 +10,18 @@ internal sealed class LogFollowerCounts
     private long _rotations;
     private long _gaps;
 
+    internal long Files => Volatile.Read(ref _files);
+
     internal LogFollowerStatistics Get(long bytesBehind) => new()
     {
-        Files = Volatile.Read(ref _files),
+        Files = Files,
         Lines = Volatile.Read(ref _lines),
         Rotations = Volatile.Read(ref _rotations),
         Gaps = Volatile.Read(ref _gaps),
         BytesBehind = bytesBehind,
     };
 
-    internal void AddFile(int number)
-    {
-        Interlocked.Add(ref _files, number);
-        FilePipeMetrics.FollowedFiles.Add(number);
-    }
+    internal void AddFile(int number) => Interlocked.Add(ref _files, number);
 
     internal void AddLines(int number)
     {

@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.IO.Enumeration;
 using System.Runtime.ExceptionServices;
 using System.Threading.Channels;
@@ -21,6 +22,9 @@ internal sealed class LogSet : IAsyncDisposable
 
     private static readonly TimeSpan s_leastRetry = TimeSpan.FromSeconds(5);
 
+    // All enumerations of the process, for the levels of the meter.
+    private static readonly ConcurrentDictionary<LogSet, byte> s_sets = new();
+
     private readonly IReadOnlyList<string> _paths;
     private readonly LogFollowerOptions _options;
     private readonly LogFollowerCounts _counts;
@@ -34,7 +38,6 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly SemaphoreSlim _search = new(0);
     private int _isSearchDue;
     private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private readonly Func<long> _bytesBehind;
 
     // The tails that run, and one more until Dispose. Interlocked.
     private int _running = 1;
@@ -45,6 +48,12 @@ internal sealed class LogSet : IAsyncDisposable
     // Owned by the search.
     private readonly Dictionary<string, FolderNames> _folders = [];
     private bool _isFirst = true;
+
+    static LogSet()
+    {
+        FilePipeMetrics.Observe(FilePipeMeter.FollowedFiles, static () => s_sets.Keys.Sum(static set => set._counts.Files));
+        FilePipeMetrics.Observe(FilePipeMeter.FollowedBytesBehind, static () => s_sets.Keys.Sum(static set => set.BytesBehind));
+    }
 
     /// <param name="paths">Full paths; the last part may be a pattern.</param>
     /// <param name="options">How to follow.</param>
@@ -57,8 +66,7 @@ internal sealed class LogSet : IAsyncDisposable
         _idle = options.IdleTimeout is null ? null
             : options.TimeProvider.CreateTimer(static set => ((LogSet)set!)._ready.Writer.TryComplete(), this, Timeout.InfiniteTimeSpan,
                 Timeout.InfiniteTimeSpan);
-        _bytesBehind = () => BytesBehind;
-        FilePipeMetrics.ObserveLag(_bytesBehind);
+        s_sets[this] = 0;
     }
 
     /// <summary>How many bytes were written and not returned yet.</summary>
@@ -124,7 +132,7 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>Ends the search and the tails, and closes the files.</summary>
     public async ValueTask DisposeAsync()
     {
-        FilePipeMetrics.ForgetLag(_bytesBehind);
+        s_sets.TryRemove(this, out _);
         await _stop.CancelAsync().ConfigureAwait(false);
         await _searching.ConfigureAwait(false);
         foreach (LogTail tail in _logs.Values)
