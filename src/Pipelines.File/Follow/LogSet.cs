@@ -191,7 +191,7 @@ internal sealed class LogSet : IAsyncDisposable
     {
         try
         {
-            await using ITimer timer = _options.TimeProvider.CreateTimer(
+            using ITimer timer = _options.TimeProvider.CreateTimer(
                 static set => ((LogSet)set!).SearchSoon(), this, _options.FollowInterval, _options.FollowInterval);
             while (true)
             {
