@@ -191,8 +191,9 @@ internal sealed class LogSet : IAsyncDisposable
     {
         try
         {
-            using ITimer timer = _options.TimeProvider.CreateTimer(
+            ITimer timer = _options.TimeProvider.CreateTimer(
                 static set => ((LogSet)set!).SearchSoon(), this, _options.FollowInterval, _options.FollowInterval);
+            await using ConfiguredAsyncDisposable disposing = timer.ConfigureAwait(false);
             while (true)
             {
                 await _search.WaitAsync(_stop.Token).ConfigureAwait(false);
