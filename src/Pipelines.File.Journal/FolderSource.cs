@@ -9,6 +9,8 @@ internal sealed class FolderSource(string folder, TimeSpan interval) : IJournalS
 
     public long? Limit => null;
 
+    public ValueTask WriteOutAsync() => default;
+
     public async ValueTask<bool> WaitAsync(long sequence, CancellationToken cancellationToken)
     {
         await Task.Delay(interval, cancellationToken).ConfigureAwait(false);

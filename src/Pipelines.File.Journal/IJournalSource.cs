@@ -11,6 +11,9 @@ internal interface IJournalSource
     /// </summary>
     long? Limit { get; }
 
+    /// <summary>Has written to the files what is committed: an append with WriteBehind completes before that.</summary>
+    ValueTask WriteOutAsync();
+
     /// <summary>
     /// Waits until there may be more than the records before <paramref name="sequence"/>. <see langword="false"/>: there will never be.
     /// </summary>

@@ -1,3 +1,5 @@
+using System.IO.Pipelines;
+
 namespace Pipelines.File;
 
 /// <content>Reads what is committed, while it is written.</content>
@@ -26,7 +28,24 @@ public sealed partial class Journal : IJournalSource
     public IAsyncEnumerable<JournalBatch> ReadAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(from);
-        return new JournalCursor(this, from, follow).ReadAsync(cancellationToken);
+        return JournalCursor.ReadAsync(this, from, follow, cancellationToken);
+    }
+
+    async ValueTask IJournalSource.WriteOutAsync()
+    {
+        Task? closing;
+        ValueTask<FlushResult> written = default;
+        lock (_gate)
+        {
+            closing = _closing;
+            if (closing is null && _error is null)
+            {
+                written = _active.FlushAsync(FlushGuarantee.Written);
+            }
+        }
+
+        await written.ConfigureAwait(false);
+        await (closing ?? Task.CompletedTask).ConfigureAwait(false);
     }
 
     async ValueTask<bool> IJournalSource.WaitAsync(long sequence, CancellationToken cancellationToken)

@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
@@ -74,7 +75,7 @@ public sealed partial class Journal
         {
             SegmentWriter old = _active;
             await _addingZeros.ConfigureAwait(false);
-            await old.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
+            await FlushAsync(old, FlushGuarantee.Durable).ConfigureAwait(false);
             SegmentHeader header = new(_id, _next, old.File.First, DateTimeOffset.UtcNow, _crc);
             PreparedSegment? prepared;
             lock (_gate)
@@ -99,6 +100,15 @@ public sealed partial class Journal
         catch (Exception e)
         {
             Fail(e);
+        }
+    }
+
+    /// <summary>A writer is for one caller at a time: a reader may have it flushed, too.</summary>
+    private ValueTask<FlushResult> FlushAsync(SegmentWriter segment, FlushGuarantee guarantee)
+    {
+        lock (_gate)
+        {
+            return segment.FlushAsync(guarantee);
         }
     }
 

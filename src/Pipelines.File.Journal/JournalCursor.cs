@@ -24,12 +24,25 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     // The number of the record up to which the cursor has waited for a later one to prove those before.
     private long _waitedFor = -1;
 
+    // The number of the record for which the cursor has had written to the file what was committed.
+    private long _writtenOutFor = -1;
+
     // The bytes at the end of what was read, when the cursor last looked, and how often they have been the same since.
     private byte[] _seen = new byte[RecordHeader.Length];
     private int _sameLooks;
 
 
-    internal async IAsyncEnumerable<JournalBatch> ReadAsync([EnumeratorCancellation] CancellationToken cancellationToken)
+    /// <summary>Reads a journal. Each enumeration has a cursor of its own.</summary>
+    internal static async IAsyncEnumerable<JournalBatch> ReadAsync(
+        IJournalSource source, long from, bool follow, [EnumeratorCancellation] CancellationToken cancellationToken)
+    {
+        await foreach (JournalBatch batch in new JournalCursor(source, from, follow).ReadAsync(cancellationToken).ConfigureAwait(false))
+        {
+            yield return batch;
+        }
+    }
+
+    private async IAsyncEnumerable<JournalBatch> ReadAsync([EnumeratorCancellation] CancellationToken cancellationToken)
     {
         while (!await BeginAsync(cancellationToken).ConfigureAwait(false))
         {
@@ -91,7 +104,14 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     {
         if (_chain.Sequence < committed && NextOf(source.Segments) is null)
         {
-            throw Damaged("A record is damaged: it is not what was committed.");
+            if (_writtenOutFor == _chain.Sequence)
+            {
+                throw Damaged("A record is damaged: it is not what was committed.");
+            }
+
+            _writtenOutFor = _chain.Sequence;
+            await source.WriteOutAsync().ConfigureAwait(false);
+            return true;
         }
 
         return _chain.Sequence < source.Limit

@@ -58,6 +58,6 @@ public sealed class JournalReader
     public IAsyncEnumerable<JournalBatch> ReadAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(from);
-        return new JournalCursor(new FolderSource(_folder, _interval), from, follow).ReadAsync(cancellationToken);
+        return JournalCursor.ReadAsync(new FolderSource(_folder, _interval), from, follow, cancellationToken);
     }
 }

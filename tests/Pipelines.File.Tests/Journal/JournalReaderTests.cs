@@ -68,6 +68,30 @@ public sealed class JournalReaderTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadAsync_WriteBehind_HasWhatWasAppendedBefore()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small with { FlushGuarantee = FlushGuarantee.WriteBehind }, _stop);
+        for (int round = 1; round <= 30; round++)
+        {
+            await Journaled.AppendAsync(journal, 10);
+            Assert.Equal(round * 10, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        }
+    }
+
+    [Fact]
+    public async Task ReadAsync_TwoEnumerationsOfOneReading_AreIndependent()
+    {
+        await Journaled.MakeAsync(_folder, 100, s_small);
+        IAsyncEnumerable<JournalBatch> reading = JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop);
+        await using IAsyncEnumerator<JournalBatch> first = reading.GetAsyncEnumerator(_stop);
+        Assert.True(await first.MoveNextAsync());
+        Assert.Equal(100, await Journaled.ReadAsync(reading));
+        long next = first.Current.NextSequence;
+        Assert.True(await first.MoveNextAsync());
+        Assert.Equal(next, first.Current.FirstSequence);
+    }
+
+    [Fact]
     public async Task ReadAsync_FollowedJournalIsClosed_EndsAfterTheLastRecord()
     {
         Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
