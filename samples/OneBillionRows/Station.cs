@@ -11,24 +11,20 @@ internal sealed class Station
 
     public long Count { get; private set; }
 
-    public void Add(int tenths)
+    public void Add(int tenths) => Add(tenths, tenths, tenths, count: 1);
+
+    public void Add(int minimum, int maximum, long sum, long count)
     {
-        _minimum = Math.Min(_minimum, tenths);
-        _maximum = Math.Max(_maximum, tenths);
-        _sum += tenths;
-        Count++;
+        _minimum = Math.Min(_minimum, minimum);
+        _maximum = Math.Max(_maximum, maximum);
+        _sum += sum;
+        Count += count;
     }
 
-    public void Add(Station other)
-    {
-        _minimum = Math.Min(_minimum, other._minimum);
-        _maximum = Math.Max(_maximum, other._maximum);
-        _sum += other._sum;
-        Count += other.Count;
-    }
-
-    /// <summary>Minimum, mean and maximum.</summary>
+    /// <summary>Minimum, mean and maximum. The mean is rounded to the nearest tenth; half a tenth, towards plus infinity.</summary>
     public override string ToString()
-        => string.Create(CultureInfo.InvariantCulture,
-            $"{_minimum / 10m:0.0}/{Math.Round(_sum / 10m / Count, 1, MidpointRounding.ToPositiveInfinity):0.0}/{_maximum / 10m:0.0}");
+    {
+        long mean = (long)Math.Floor(((2 * _sum) + Count) / (2m * Count));
+        return string.Create(CultureInfo.InvariantCulture, $"{_minimum / 10m:0.0}/{mean / 10m:0.0}/{_maximum / 10m:0.0}");
+    }
 }

@@ -1,0 +1,100 @@
+using System.Globalization;
+using System.Text;
+using OneBillionRows;
+
+namespace FilePipelinesTests;
+
+/// <summary>
+/// The one billion row challenge as its rules and its own test files have it: short and long names, UTF-8, ten thousand names, the limits of
+/// temperatures, and means halfway between two tenths.
+/// </summary>
+public sealed class OneBillionRowsTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData("", "")]
+    [InlineData("a;1.0", "a=1.0/1.0/1.0")]
+    [InlineData("a;1.0\nb;1.0\nb;2.0\n", "a=1.0/1.0/1.0, b=1.0/1.5/2.0")]
+    [InlineData(".;1.0\n-;1.0\n-;2.0\n", "-=1.0/1.5/2.0, .=1.0/1.0/1.0")]
+    [InlineData("Bosaso;-99.9\nPetropavlovsk-Kamchatsky;99.9\n", "Bosaso=-99.9/-99.9/-99.9, Petropavlovsk-Kamchatsky=99.9/99.9/99.9")]
+    [InlineData("a;-1.0\nab;-12.3\nabc;0.0\nabcd;-0.0\n", "a=-1.0/-1.0/-1.0, ab=-12.3/-12.3/-12.3, abc=0.0/0.0/0.0, abcd=0.0/0.0/0.0")]
+    [InlineData("a;0.1\na;0.2\n", "a=0.1/0.2/0.2")]
+    [InlineData("a;-0.1\na;-0.2\n", "a=-0.2/-0.1/-0.1")]
+    [InlineData("a;26.5\na;26.5\na;26.5\na;26.5\na;26.7\n", "a=26.5/26.5/26.7")]
+    [InlineData("a;0.1\na;0.0\na;0.0\n", "a=0.0/0.0/0.1")]
+    [InlineData("b;1.0\nB;2.0\n\u00e9;3.0\n\U0001F41D;4.0\n", "B=2.0/2.0/2.0, b=1.0/1.0/1.0, \u00e9=3.0/3.0/3.0, \U0001F41D=4.0/4.0/4.0")]
+    [InlineData("a;1;2.0\n", "a;1=2.0/2.0/2.0")]
+    public async Task Read_Rows_AreThoseOfTheChallenge(string rows, string expected)
+        => Assert.Equal(expected, await ReadAsync(rows));
+
+    [Fact]
+    public async Task Read_NamesOfEveryLength_AreToldApart()
+    {
+        // For each length names that differ in one byte, at each place.
+        List<string> names = [];
+        for (int length = 1; length <= 100; length += length < 20 ? 1 : 16)
+        {
+            names.Add(new string('x', length));
+            names.AddRange(Enumerable.Range(0, length).Select(i => new string('x', i) + "y" + new string('x', length - i - 1)));
+        }
+
+        await CheckAsync(names, rows: 20_000);
+    }
+
+    [Fact]
+    public async Task Read_TenThousandNames_AreToldApart()
+    {
+        Random random = new(1);
+        HashSet<string> names = [];
+        names.Add("n");
+        while (names.Count < 40_000)
+        {
+            names.Add(string.Concat(
+                Enumerable.Range(0, random.Next(1, 30)).Select(_ => (char)random.Next('<', 0x250))));
+        }
+
+        await CheckAsync([.. names], rows: 120_000);
+    }
+
+    [Theory]
+    [InlineData("no semicolon")]
+    [InlineData("a;1")]
+    [InlineData("a;x.0")]
+    [InlineData("a;1.x")]
+    [InlineData("a;1-0")]
+    [InlineData(";1.0")]
+    [InlineData("")]
+    [InlineData("station;123.4")]
+    [InlineData("station;--1.0")]
+    public async Task Read_WhatIsNoRow_Throws(string row)
+        => await Assert.ThrowsAsync<FormatException>(() => ReadAsync("good;1.0\n" + row + "\nlast;1.0\n"));
+
+    private static string Join(IEnumerable<KeyValuePair<string, Station>> stations)
+        => string.Join(", ", stations.Select(station => $"{station.Key}={station.Value}"));
+
+    private async Task CheckAsync(List<string> names, int rows)
+    {
+        Random random = new(2);
+        string[] lines = [.. Enumerable.Range(0, rows).Select(_ =>
+            string.Create(CultureInfo.InvariantCulture, $"{names[random.Next(names.Count)]};{random.Next(-999, 1000) / 10m:0.0}"))];
+        string expected = string.Join(", ", lines.Select(line => line.Split(';')).GroupBy(parts => parts[0], StringComparer.Ordinal)
+            .OrderBy(group => group.Key, StringComparer.Ordinal).Select(group =>
+            {
+                decimal[] values = [.. group.Select(parts => decimal.Parse(parts[1], CultureInfo.InvariantCulture))];
+                decimal mean = Math.Floor((values.Average() * 10) + 0.5m) / 10;
+                return string.Create(CultureInfo.InvariantCulture, $"{group.Key}={values.Min():0.0}/{mean:0.0}/{values.Max():0.0}");
+            }));
+        Assert.Equal(expected, await ReadAsync(string.Join('\n', lines)));
+    }
+
+    private async Task<string> ReadAsync(string rows)
+    {
+        string path = _folder.File("rows", Encoding.UTF8.GetBytes(rows));
+        string one = Join(await StationTable.ReadAsync(path, threads: 1, _ => { }, TestContext.Current.CancellationToken));
+        Assert.Equal(one, Join(await StationTable.ReadAsync(path, threads: 3, _ => { }, TestContext.Current.CancellationToken)));
+        return one;
+    }
+}
