@@ -15,7 +15,8 @@ internal static class Pairs
 {
     private const int MiB = 1024 * 1024;
     private const string Usage =
-        "pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory] [--size MIB] [--all] [--async] [--sum] [--preallocate]";
+        "pairs [--quick] [--suite read|write|small|lines|records|replace|alignment|memory] [--size MIB] [--all] [--async] [--sum] "
+        + "[--preallocate]";
 
     private const int SmallFileCount = 500;
 
@@ -33,7 +34,7 @@ internal static class Pairs
         string? suite = Take("--suite");
         string? sizeText = Take("--size");
         int? size = int.TryParse(sizeText, NumberStyles.None, CultureInfo.InvariantCulture, out int parsed) && parsed > 0 ? parsed : null;
-        bool isKnown = suite is null or "read" or "write" or "small" or "lines" or "replace" or "alignment" or "memory";
+        bool isKnown = suite is null or "read" or "write" or "small" or "lines" or "records" or "replace" or "alignment" or "memory";
         if (rest.Count > 0 || !isKnown || (sizeText is not null && size is null))
         {
             await Console.Error.WriteLineAsync(
@@ -61,6 +62,14 @@ internal static class Pairs
         if (suite is "lines")
         {
             await LinesAsync(folder, quick, size ?? 64);
+        }
+
+        if (suite is "records")
+        {
+            await TableAsync(
+                "5 million records of 46 B",
+                [new Column("records", RecordWays.Candidates(RecordWays.Make(folder, 5_000_000)))],
+                new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(10)));
         }
 
         if (suite is null or "write")

@@ -5,8 +5,8 @@ using OneBillionRows;
 namespace FilePipelinesTests;
 
 /// <summary>
-/// The one billion row challenge as its rules and its own test files have it: short and long names, UTF-8, ten thousand names, the limits of
-/// temperatures, and means halfway between two tenths.
+/// The one billion row challenge as its rules and its own test files have it: short and long names, UTF-8, ten thousand names, the
+/// limits of temperatures, and means halfway between two tenths.
 /// </summary>
 public sealed class OneBillionRowsTests : IDisposable
 {
