@@ -53,9 +53,13 @@ internal static class FileErrors
         };
     }
 
-    /// <summary>Adds the path to an exception whose message does not contain it.</summary>
+    /// <summary>
+    /// Adds the path to an exception whose message does not contain it. RandomAccess throws ArgumentOutOfRangeException for EFBIG, the
+    /// limit of file sizes, which no argument is to blame for.
+    /// </summary>
     internal static Exception WithPath(Exception exception, string? path)
-        => path is null || exception.Message.Contains(path, StringComparison.Ordinal) ? exception
+        => exception is ArgumentOutOfRangeException && !OperatingSystem.IsWindows() ? FromErrno(Libc.EFBIG, path)
+            : path is null || exception.Message.Contains(path, StringComparison.Ordinal) ? exception
             : exception.GetType() == typeof(IOException)
                 ? new IOException($"{exception.Message} : '{path}'", exception) { HResult = exception.HResult }
             : exception.GetType() == typeof(UnauthorizedAccessException)

@@ -159,7 +159,7 @@ internal sealed class WriterFile
                 RandomAccess.SetLength(file.Handle, length);
             }
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
         {
             throw FileErrors.WithPath(e, file.Path);
         }
@@ -207,7 +207,7 @@ internal sealed class WriterFile
         {
             RandomAccess.SetLength(Opened.Handle, EndOf(written));
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
         {
             throw FileErrors.WithPath(e, Opened.Path);
         }
