@@ -1,0 +1,3 @@
+namespace FileDevicesTests;
+
+public sealed class Ext4CutTests() : CutTests(FileSystemKind.Ext4);

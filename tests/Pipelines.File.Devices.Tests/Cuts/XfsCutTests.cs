@@ -1,0 +1,3 @@
+namespace FileDevicesTests;
+
+public sealed class XfsCutTests() : CutTests(FileSystemKind.Xfs);

@@ -1,0 +1,8 @@
+namespace FileDevicesTests;
+
+internal enum DeviceRequestKind
+{
+    Read,
+    Write,
+    Flush,
+}

@@ -1,0 +1,4 @@
+namespace FileDevicesTests;
+
+/// <summary>The file system cannot be mounted: it is damaged.</summary>
+internal sealed class MountException(string message) : IOException(message);

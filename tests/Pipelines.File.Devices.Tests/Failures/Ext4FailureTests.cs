@@ -1,0 +1,3 @@
+namespace FileDevicesTests;
+
+public sealed class Ext4FailureTests() : FailureTests(FileSystemKind.Ext4);
