@@ -22,14 +22,12 @@ internal sealed record SystemCall(int Number, string Name, SystemCallFile File, 
     private const string Links = Paths + " EDQUOT EEXIST EINVAL EIO EMLINK ENOSPC EPERM EROFS EXDEV";
     private const string Renames = Paths + " EBUSY EDQUOT EEXIST EINVAL EISDIR EMLINK ENOSPC ENOTEMPTY EPERM EROFS EXDEV";
 
-    private static readonly Dictionary<string, int> s_numbers = new()
-    {
-        ["EPERM"] = 1, ["ENOENT"] = 2, ["EINTR"] = 4, ["EIO"] = 5, ["ENXIO"] = 6, ["EAGAIN"] = 11, ["ENOMEM"] = 12, ["EACCES"] = 13,
-        ["EBUSY"] = 16, ["EEXIST"] = 17, ["EXDEV"] = 18, ["ENODEV"] = 19, ["ENOTDIR"] = 20, ["EISDIR"] = 21, ["EINVAL"] = 22,
-        ["ENFILE"] = 23, ["EMFILE"] = 24, ["ETXTBSY"] = 26, ["EFBIG"] = 27, ["ENOSPC"] = 28, ["ESPIPE"] = 29, ["EROFS"] = 30,
-        ["EMLINK"] = 31, ["ERANGE"] = 34, ["ENAMETOOLONG"] = 36, ["ENOLCK"] = 37, ["ENOSYS"] = 38, ["ENOTEMPTY"] = 39, ["ELOOP"] = 40,
-        ["ENODATA"] = 61, ["EOVERFLOW"] = 75, ["EOPNOTSUPP"] = 95, ["EDQUOT"] = 122,
-    };
+    private static readonly Dictionary<string, int> s_numbers = (
+        "EPERM=1 ENOENT=2 EINTR=4 EIO=5 ENXIO=6 EAGAIN=11 ENOMEM=12 EACCES=13 EBUSY=16 EEXIST=17 EXDEV=18 ENODEV=19 "
+            + "ENOTDIR=20 EISDIR=21 EINVAL=22 ENFILE=23 EMFILE=24 ETXTBSY=26 EFBIG=27 ENOSPC=28 ESPIPE=29 EROFS=30 EMLINK=31 "
+            + "ERANGE=34 ENAMETOOLONG=36 ENOLCK=37 ENOSYS=38 ENOTEMPTY=39 ELOOP=40 ENODATA=61 EOVERFLOW=75 EOPNOTSUPP=95 "
+            + "EDQUOT=122").Split(' ').Select(static pair => pair.Split('='))
+        .ToDictionary(static pair => pair[0], static pair => int.Parse(pair[1], System.Globalization.CultureInfo.InvariantCulture));
 
     /// <summary>
     /// All that the library and the runtime make for files. lseek(2) is not among them: it fails for no file that has an offset.
