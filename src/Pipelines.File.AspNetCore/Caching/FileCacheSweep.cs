@@ -18,6 +18,9 @@ internal sealed class FileCacheSweep : IDisposable
     // A temporary name of a writer that was killed, on a file system that has no files without a name.
     private static readonly TimeSpan s_abandoned = TimeSpan.FromHours(1);
 
+    // An entry gets its time only after its name.
+    private static readonly TimeSpan s_grace = TimeSpan.FromMinutes(1);
+
     private readonly string _folder;
     private readonly long _maxSize;
     private readonly TimeProvider _time;
@@ -103,7 +106,7 @@ internal sealed class FileCacheSweep : IDisposable
                     System.IO.File.Delete(file.Path);
                 }
             }
-            else if (file.Changed <= now)
+            else if (file.Changed <= now - s_grace)
             {
                 System.IO.File.Delete(file.Path);
                 _metrics.Evicted();
