@@ -193,7 +193,10 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
 
         string[] sorted = [.. names.OrderBy(name => File.Exists(Path.Combine(_root, name)))
             .ThenBy(name => name, StringComparer.OrdinalIgnoreCase).ThenBy(name => name, StringComparer.Ordinal)];
-        foreach ((int skip, int take) in new[] { (0, 10), (7, 13), (names.Length - 3, 10), (names.Length, 5), (int.MaxValue, 5), (0, 1000) })
+        foreach ((int skip, int take) in new[]
+        {
+            (0, 10), (7, 13), (names.Length - 3, 10), (names.Length, 5), (int.MaxValue, 5), (0, 1000),
+        })
         {
             Assert.Equal(sorted.Skip(skip).Take(take), ServedFolder.List(_root, skip, take, out int count).Select(entry => entry.Name));
             Assert.Equal(names.Length, count);
