@@ -98,7 +98,19 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     internal OpenedFile OpenedFile => _buffer.File;
 
     /// <summary>Created on first use. Used under the lock only.</summary>
-    private WaitingReads Waiting => _waiting ??= new WaitingReads(this, _buffer);
+    private WaitingReads Waiting
+    {
+        get
+        {
+            if (_waiting is null)
+            {
+                Probe.Allocating();
+                _waiting = new WaitingReads(this, _buffer);
+            }
+
+            return _waiting;
+        }
+    }
 
     /// <summary>
     /// Reads more of the file. The result holds all bytes that are not consumed, with at least one byte that was not examined before, or
@@ -257,27 +269,40 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <summary>
     /// Hands a read that has to wait to <see cref="WaitingReads"/>. After Complete, too: the system may have its memory already, and the
     /// end of the read releases everything. If a cancellation or Complete came meanwhile, this call returns at once, and nobody waits for
-    /// the read.
+    /// the read. Where memory is out, nobody does either.
     /// </summary>
     private ValueTask<ReadResult> StartReadAsync(int minimumSize, CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;
-        Cancellation cancellation = default;
-        WaitingReads waiting;
-        ReadResult result;
+        Cancellation cancellation;
+        WaitingReads? waiting = null;
+        ReadResult result = default;
         Exception? error;
         lock (_buffer)
         {
-            _stage = Stage.Waiting;
-            waiting = Waiting;
-            if (TryAnswerLocked(minimumSize, out result, out error))
+            try
             {
-                cancellation = CancellationOfReadLocked();
+                // First, because it allocates: a stage without a loop would never end.
+                waiting = Waiting;
+                _stage = Stage.Waiting;
+                if (!TryAnswerLocked(minimumSize, out result, out error))
+                {
+                    wait = waiting.AddLocked(minimumSize, cancellationToken);
+                }
             }
-            else
+            catch (OutOfMemoryException e)
             {
-                wait = waiting.AddLocked(minimumSize, cancellationToken);
+                error = e;
             }
+
+            cancellation = wait is null ? CancellationOfReadLocked() : default;
+        }
+
+        if (waiting is null)
+        {
+            _request!.FinishCanceled();
+            _ = EndWaitingRead(error);
+            return ValueTask.FromException<ReadResult>(error!);
         }
 
         waiting.Wake();
@@ -300,7 +325,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// Records the result of that read, and completes the pending ReadAsync unless it needs another read. Called by the loop of
     /// <see cref="WaitingReads"/>, without the lock. Returns <see langword="true"/> if the next read is set up.
     /// </summary>
-    /// <param name="poolError">What a caller's memory pool has thrown, so that the read was not performed.</param>
+    /// <param name="poolError">What a caller's memory pool has thrown, or that memory is out, so that the read was not performed.</param>
     internal bool EndWaitingRead(Exception? poolError = null)
     {
         PendingResult<ReadResult>? wait;
@@ -313,7 +338,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             releases = EndReadLocked();
             goesOn = poolError is null && Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out result, out error);
-            wait = goesOn ? null : Waiting.TakeLocked();
+            wait = goesOn ? null : _waiting?.TakeLocked();
             if (goesOn)
             {
                 BeginReadLocked(Waiting.MinimumSize, Stage.Waiting);
@@ -353,6 +378,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     {
         if (_request is null)
         {
+            if (Backend == FilePipeBackend.Overlapped)
+            {
+                // Now, because it allocates: when such a read is known to wait, the system has it already.
+                _ = Waiting;
+            }
+
             _request = OpenedFile.Rent();
             _request.ResumesOnPool = _buffer.HasCallersPool;
         }
@@ -369,8 +400,17 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             return null;
         }
 
-        BeginReadLocked(0, Stage.Waiting);
-        return Waiting;
+        try
+        {
+            WaitingReads waiting = Waiting;
+            BeginReadLocked(0, Stage.Waiting);
+            return waiting;
+        }
+        catch (OutOfMemoryException)
+        {
+            // Nothing is read ahead this time.
+            return null;
+        }
     }
 
     /// <summary>Records the result of a read. Returns whether memory and handle are to be released.</summary>

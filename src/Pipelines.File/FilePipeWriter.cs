@@ -331,10 +331,11 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         FileSegment segment = _queue.Rent(sizeHint, out int moved);
         FileSegment? freed = segment;
         Memory<byte> room = default;
+        int least = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
         bool isAppended = false;
         lock (_loop)
         {
-            if (!IsCompleted && segment.Capacity - moved >= sizeHint)
+            if (!IsCompleted && segment.Capacity >= least)
             {
                 freed = _queue.AppendLocked(segment, moved);
                 room = segment.Buffer[moved..];
@@ -348,7 +349,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         ThrowIfCompleted();
         if (!isAppended)
         {
-            throw new InvalidOperationException($"The memory pool returned less than the {sizeHint} bytes that it was asked for.");
+            throw new InvalidOperationException($"The memory pool returned less than the {least} bytes that it was asked for.");
         }
 
         return room;

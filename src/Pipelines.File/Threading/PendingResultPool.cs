@@ -1,3 +1,5 @@
+using Pipelines.File.Diagnostics;
+
 namespace Pipelines.File.Threading;
 
 /// <summary>
@@ -21,6 +23,7 @@ internal sealed class PendingResultPool<TResult>
             }
         }
 
+        Probe.Allocating();
         return new PendingResult<TResult>(this);
     }
 

@@ -82,10 +82,13 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
     internal PendingResult<FlushResult> BorrowLocked(ReadOnlyMemory<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
     {
         HandOverLocked();
+
+        // First, because it allocates: memory without a wait would be borrowed for ever.
+        PendingResult<FlushResult> wait = flushes.Rent(cancellationToken);
         _flushesInQueue++;
         queue.BorrowLocked(memory, pin);
-        _borrowWait = flushes.Rent(cancellationToken);
-        return _borrowWait;
+        _borrowWait = wait;
+        return wait;
     }
 
     /// <summary>

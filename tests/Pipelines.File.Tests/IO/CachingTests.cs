@@ -166,6 +166,24 @@ public sealed class CachingTests : IDisposable
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
     }
 
+    /// <summary>A signal comes in one call, and the error in the next one: making the first one again must not drop the second's.</summary>
+    [Fact]
+    public async Task WriteAsync_WriteBackIsInterruptedAndThenFails_FailsTheWriter()
+    {
+        SkipUnlessLinux();
+        int waits = 0;
+        int begins = 0;
+        ScriptedCalls calls = new()
+        {
+            OnUncached = _ => -Libc.EOPNOTSUPP,
+            OnWriteCached = waited => waited ? ++waits == 1 ? -Libc.EINTR : null : ++begins == 2 ? -Libc.EIO : null,
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), s_writing);
+        IOException e = await Assert.ThrowsAsync<IOException>(() => WriteAsync(writer, 3 * Step, MiB));
+        Assert.Equal(Libc.EIO, e.HResult);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
     [Theory]
     [InlineData(Libc.ENOSYS)]
     [InlineData(Libc.EPERM)]

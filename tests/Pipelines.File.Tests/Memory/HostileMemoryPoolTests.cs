@@ -403,4 +403,43 @@ public sealed class HostileMemoryPoolTests : IDisposable
             Interlocked.Increment(ref stuck);
         }
     }
+
+    /// <summary>
+    /// Where a flush has to be one segment, the bytes that are not flushed move to the new one: a pool that always returns the same size
+    /// leaves no room after them.
+    /// </summary>
+    [Fact]
+    public async Task GetMemory_PoolReturnsNoMoreThanTheBytesThatMove_ThrowsAndLosesNothing()
+    {
+        const int Size = 4096;
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Mode = FileMode.Append, Backend = FilePipeBackend.Portable, Pool = new OneSizePool(Size) });
+        Pattern.Fill(writer.GetSpan()[..Size], 0);
+        writer.Advance(Size);
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
+        await writer.FlushAsync(_stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(Size), File.ReadAllBytes(path));
+    }
+
+    private sealed class OneSizePool(int size) : MemoryPool<byte>
+    {
+        public override int MaxBufferSize => int.MaxValue;
+
+        public override IMemoryOwner<byte> Rent(int minBufferSize = -1) => new Owner(new byte[size]);
+
+        protected override void Dispose(bool disposing)
+        {
+        }
+
+        private sealed class Owner(byte[] array) : IMemoryOwner<byte>
+        {
+            public Memory<byte> Memory => array;
+
+            public void Dispose()
+            {
+            }
+        }
+    }
 }

@@ -1,6 +1,9 @@
+using System.Buffers;
+using System.IO.Pipelines;
 using FilePipelinesChild;
 using Pipelines.File;
 using Pipelines.File.Diagnostics;
+using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace FilePipelinesTests;
@@ -75,6 +78,96 @@ public sealed class MemoryIsOutTests : IDisposable
         await reader.CopyToAsync(writer, _stop).WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(1000, writer.Position);
         await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+    }
+
+    /// <summary>A stage that says that a loop has the read, where there is no loop, would never end.</summary>
+    [Fact]
+    public async Task ReadAsync_AllocationFails_TheReaderIsUsableAndEnds()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        for (int number = 1; number < MoreThanThereAre; number++)
+        {
+            ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN };
+            FilePipeReader reader = calls.Read(path);
+            Task<ReadResult>? read = null;
+            Probe.FailAllocation(number);
+            Exception? error = Record.Exception(() => { read = reader.ReadAsync(_stop).AsTask(); });
+            Probe.FailAllocation(0);
+            error ??= await Record.ExceptionAsync(() => read!.WaitAsync(Eventually.Limit, _stop));
+            Assert.True(error is null or OutOfMemoryException, error?.ToString());
+            if (error is not null)
+            {
+                ReadResult again = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+                Assert.Equal(Pattern.Bytes(1000), again.Buffer.ToArray());
+            }
+
+            await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(0, OpenHandles.Of(path));
+        }
+    }
+
+    [Fact]
+    public async Task ReadAsync_AllocationFailsAndNobodyReadsAgain_TheReaderEnds()
+    {
+        for (int number = 1; number < MoreThanThereAre; number++)
+        {
+            using Fifo fifo = Fifo.Create(_folder, string.Create(System.Globalization.CultureInfo.InvariantCulture, $"fifo {number}"));
+            FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+            Probe.FailAllocation(number);
+            _ = Record.Exception(() => { _ = reader.ReadAsync(_stop).AsTask(); });
+            Probe.FailAllocation(0);
+            await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+        }
+    }
+
+    [Fact]
+    public async Task ReadAsync_AllocationOfTheReadAheadFails_TheNextReadsReadOnAndTheReaderEnds()
+    {
+        const int Length = 1_000_000;
+        string path = _folder.File("f", Pattern.Bytes(Length));
+        for (int number = 1; number < 4; number++)
+        {
+            FilePipeReader reader = FilePipeReader.Create(path, new() { PauseReadAheadThreshold = Length });
+            Probe.FailAllocation(number);
+            ValueTask<ReadResult> first = reader.ReadAsync(_stop);
+            Probe.FailAllocation(0);
+            ReadResult read = await first.AsTask().WaitAsync(Eventually.Limit, _stop);
+            while (read.Buffer.Length < Length)
+            {
+                reader.AdvanceTo(read.Buffer.Start, read.Buffer.End);
+                read = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+            }
+
+            Assert.Equal(Pattern.Bytes(Length), read.Buffer.ToArray());
+            await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(0, OpenHandles.Of(path));
+        }
+    }
+
+    /// <summary>A write that has thrown does not have its caller's memory any more.</summary>
+    [Fact]
+    public async Task WriteAsync_AllocationOfALargeWriteFails_WritesNothingOfMemoryThatItHasGivenBack()
+    {
+        const int Large = 1024 * 1024;
+        for (int number = 1; number < MoreThanThereAre; number++)
+        {
+            string path = _folder.File(number.ToString(System.Globalization.CultureInfo.InvariantCulture));
+            FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Written });
+            byte[] bytes = Pattern.Bytes(Large);
+            Task? write = null;
+            Probe.FailAllocation(number);
+            Exception? error = Record.Exception(() => { write = writer.WriteAsync(bytes, _stop).AsTask(); });
+            Probe.FailAllocation(0);
+            error ??= await Record.ExceptionAsync(() => write!.WaitAsync(Eventually.Limit, _stop));
+            Assert.True(error is null or OutOfMemoryException, error?.ToString());
+            bytes.AsSpan().Fill(0xDD);
+            _ = await Record.ExceptionAsync(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+            byte[] written = File.ReadAllBytes(path);
+            Assert.True(error is not null || written.Length == Large);
+            Assert.True(Pattern.Bytes(written.Length).AsSpan().SequenceEqual(written), $"{number}: {error}");
+            Assert.Equal(0, OpenHandles.Of(path));
+        }
     }
 
     private sealed class Call(WaitKind kind) : IWaitingCall

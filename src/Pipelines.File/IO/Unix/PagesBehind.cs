@@ -129,7 +129,13 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
 
     private void Write(long step, bool waits)
     {
-        long answer = calls.WriteCached(file, step * Step, Step, waits);
+        long answer;
+        do
+        {
+            answer = calls.WriteCached(file, step * Step, Step, waits);
+        }
+        while (answer == -Libc.EINTR);
+
         if (answer < 0)
         {
             Probe.Rare("write-back answers an error");
