@@ -134,7 +134,7 @@ internal static class FileOpening
             ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows()
                 ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
-            : properties.CanSeek ? new PortableFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
+            : properties.CanSeek ? new PortableFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
     }
 

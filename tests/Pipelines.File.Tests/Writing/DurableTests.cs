@@ -237,6 +237,33 @@ public sealed class DurableTests : IDisposable
         Assert.True(!replaces || File.ReadAllText(path) == "old");
     }
 
+    [Fact]
+    public async Task CompleteAsync_PortableAndCloseTellsOfLostBytes_ThrowsAndKeepsTheOldFile()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        File.WriteAllText(path, "old");
+        RecordedCalls calls = new() { CloseError = Libc.EDQUOT };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Backend = FilePipeBackend.Portable }, calls);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(Libc.EDQUOT, e.HResult);
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        Assert.Equal("old", File.ReadAllText(path));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_SyncInPlaceOfTheCloseIsInterrupted_IsMadeAgain()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        RecordedCalls calls = new() { HasNoDescriptor = true, SyncError = call => call == 1 ? Libc.EINTR : 0 };
+        FilePipeWriter writer = Write(calls, path, new());
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(2, calls.Syncs);
+    }
+
     [Theory]
     [InlineData(Libc.EDQUOT, true)]
     [InlineData(Libc.EIO, true)]

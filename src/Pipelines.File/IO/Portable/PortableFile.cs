@@ -4,8 +4,10 @@ namespace Pipelines.File.IO;
 /// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only a read
 /// of an overlapped handle (Windows) is asynchronous, by the runtime, which allocates less.
 /// </summary>
-internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
+internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
+    : OpenedFile(handle, path, properties)
 {
+    private readonly UnixCalls _calls = calls ?? UnixCalls.Default;
     private readonly bool _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
 
     // The running asynchronous read, whose task source the runtime pools. Owned as the file's one request is.
@@ -27,6 +29,10 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
     {
         // RandomAccess cannot cancel a call.
     }
+
+    // .NET drops what close(2) answers.
+    internal override Exception? TellCloseError()
+        => _calls.TellClose(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
 
     /// <summary>
     /// Performs the request. Returns <see langword="false"/> if an asynchronous read is pending.
@@ -79,7 +85,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         {
             RandomAccess.FlushToDisk(Handle);
         }
-        else if (UnixCalls.Default.SyncData(Handle, Properties) is < 0 and long answer)
+        else if (_calls.SyncData(Handle, Properties) is < 0 and long answer)
         {
             throw FileErrors.FromErrno((int)-answer, Path);
         }

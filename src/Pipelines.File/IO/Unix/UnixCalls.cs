@@ -46,14 +46,24 @@ internal unsafe partial class UnixCalls
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
     {
-        long answer;
-        do
-        {
-            answer = Sync(file);
-        }
-        while (answer == -Libc.EINTR);
-
+        long answer = SyncToEnd(file);
         return answer == -Libc.EINVAL && !properties.IsRegular ? 0 : answer;
+    }
+
+    /// <summary>
+    /// Returns what closing the file would answer, 0 or a negative errno (<see cref="CloseCopy"/>). 0 for what is no regular file, and if
+    /// the caller has closed the handle, and so got the error.
+    /// </summary>
+    internal long TellClose(SafeFileHandle file, in FileProperties properties)
+    {
+        try
+        {
+            return properties.IsRegular ? CloseCopy(file) : 0;
+        }
+        catch (ObjectDisposedException)
+        {
+            return 0;
+        }
     }
 
     /// <summary>
@@ -81,7 +91,7 @@ internal unsafe partial class UnixCalls
         if (copy < 0)
         {
             Probe.Rare("a sync in place of a close");
-            return Sync(file);
+            return SyncToEnd(file);
         }
 
         return Answer(Libc.Close(copy));
@@ -96,6 +106,18 @@ internal unsafe partial class UnixCalls
     /// </summary>
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
         => OperatingSystem.IsLinux() && Libc.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
+
+    private long SyncToEnd(SafeFileHandle file)
+    {
+        long answer;
+        do
+        {
+            answer = Sync(file);
+        }
+        while (answer == -Libc.EINTR);
+
+        return answer;
+    }
 
     private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
 }

@@ -162,18 +162,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     internal override Exception? TellCloseError()
-    {
-        try
-        {
-            long answer = Properties.IsRegular ? _calls.CloseCopy(Handle) : 0;
-            return answer < 0 ? FileErrors.FromErrno((int)-answer, Path) : null;
-        }
-        catch (ObjectDisposedException)
-        {
-            // The caller has closed the handle, and so got the error.
-            return null;
-        }
-    }
+        => _calls.TellClose(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
 
     internal override void DropBehind(bool isWriter)
         => _behind = CanSeek && Properties.IsRegular ? new PagesBehind(_calls, Handle, Properties.Length, isWriter) : null;
