@@ -55,7 +55,7 @@ public sealed partial class Journal : IJournalSource
             // Made before the question and completed after the answer, so that no commit is missed.
             TaskCompletionSource made = new(TaskCreationOptions.RunContinuationsAsynchronously);
             TaskCompletionSource signal = Interlocked.CompareExchange(ref _committedSignal, made, null) ?? made;
-            bool isClosed = Volatile.Read(ref _closing) is { IsCompleted: true };
+            bool isClosed = _isClosed;
             if (Volatile.Read(ref _committed) > sequence)
             {
                 return true;

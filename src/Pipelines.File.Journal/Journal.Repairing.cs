@@ -19,9 +19,7 @@ public sealed partial class Journal
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
         string path = Path.GetFullPath(folder);
-        return new ValueTask<JournalSummary>(Task.Run(
-            async () => Summary(await JournalState.ReadAsync(path, verifyAll: true, progress, cancellationToken).ConfigureAwait(false)),
-            cancellationToken));
+        return new ValueTask<JournalSummary>(Task.Run(() => VerifyAtAsync(path, progress, cancellationToken), cancellationToken));
     }
 
     /// <summary>
@@ -40,6 +38,23 @@ public sealed partial class Journal
         ArgumentException.ThrowIfNullOrEmpty(folder);
         string path = Path.GetFullPath(folder);
         return new ValueTask<JournalRepair>(Task.Run(() => RepairAtAsync(path, progress, cancellationToken), cancellationToken));
+    }
+
+    private static async Task<JournalSummary> VerifyAtAsync(
+        string folder, IProgress<JournalProgress>? progress, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            SegmentFile? oldest = SegmentFile.In(folder).FirstOrDefault();
+            try
+            {
+                return Summary(await JournalState.ReadAsync(folder, verifyAll: true, progress, cancellationToken).ConfigureAwait(false));
+            }
+            catch (FileNotFoundException) when (SegmentFile.In(folder).FirstOrDefault() != oldest)
+            {
+                // The process that writes has removed segments meanwhile.
+            }
+        }
     }
 
     private static async Task<JournalRepair> RepairAtAsync(

@@ -17,6 +17,9 @@ public sealed partial class Journal
     // Held while segments are removed, which threads of the pool do.
     private readonly Lock _removing = new();
 
+    // Guarded by it: the journal is closed.
+    private bool _isRemovingOver;
+
     private void BeginSegmentLocked()
     {
         _isRolling = true;
@@ -143,15 +146,18 @@ public sealed partial class Journal
 
         if (_options.RetainBytes is { } most)
         {
-            long bytes = _segments.Sum(static segment => new FileInfo(segment.Path).Length);
-            RemoveWhile(
-                (segment, _) =>
-                {
-                    bool isMore = bytes > most;
-                    bytes -= isMore ? new FileInfo(segment.Path).Length : 0;
-                    return isMore;
-                },
-                CancellationToken.None);
+            lock (_removing)
+            {
+                long bytes = _segments.Sum(static segment => new FileInfo(segment.Path).Length);
+                RemoveWhile(
+                    (segment, _) =>
+                    {
+                        bool isMore = bytes > most;
+                        bytes -= isMore ? new FileInfo(segment.Path).Length : 0;
+                        return isMore;
+                    },
+                    CancellationToken.None);
+            }
         }
     }
 
@@ -168,6 +174,7 @@ public sealed partial class Journal
     {
         lock (_removing)
         {
+            ObjectDisposedException.ThrowIf(_isRemovingOver, this);
             while (_segments is [var oldest, var next, ..] && isOld(oldest, next))
             {
                 cancellationToken.ThrowIfCancellationRequested();

@@ -52,6 +52,9 @@ public sealed partial class Journal : IAsyncDisposable
     private Exception? _error;
     private Task? _closing;
 
+    // Set when nothing will be committed any more.
+    private volatile bool _isClosed;
+
     private Journal(string folder, JournalOptions options, SafeFileHandle fileLock, SegmentWriter active, JournalState state)
     {
         _folder = folder;
@@ -192,13 +195,16 @@ public sealed partial class Journal : IAsyncDisposable
 
     private async Task CloseAsync()
     {
-        JournalMetrics.Remove(this);
         try
         {
             await DrainAsync().ConfigureAwait(false);
             if (Error is null)
             {
                 await SealAsync().ConfigureAwait(false);
+
+                // The appends that wait for their flushes complete later than a reader may ask.
+                Raise(ref _committed, NextSequence);
+                Raise(ref _committedBytes, _appendedBytes);
             }
             else
             {
@@ -222,7 +228,15 @@ public sealed partial class Journal : IAsyncDisposable
         }
         finally
         {
+            JournalMetrics.Remove(this);
+            _isClosed = true;
             SignalCommitted();
+            lock (_removing)
+            {
+                // A trim that is under way ends first: the next writer must not lose segments while it opens the journal.
+                _isRemovingOver = true;
+            }
+
             _fileLock.Dispose();
         }
     }

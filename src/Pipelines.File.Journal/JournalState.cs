@@ -41,6 +41,13 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
 
         SegmentState last = states[^1];
         SegmentTail tail = SegmentTail.Read(last);
+        if (tail.Proven > last.Next)
+        {
+            // Perhaps a process writes, and the records have come since. While the journal is opened nobody does.
+            last = await SegmentState.ReadAsync(last.File, last.Header, null, cancellationToken).ConfigureAwait(false);
+            tail = last.Next >= tail.Proven ? default : tail;
+        }
+
         ThrowIfDamaged(last, tail);
         return new JournalState(segments, last, tail);
     }

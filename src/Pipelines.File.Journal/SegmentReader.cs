@@ -114,7 +114,8 @@ internal sealed class SegmentReader : IAsyncDisposable
     {
         if (_joined.Length < length)
         {
-            _joined = new byte[(int)System.Numerics.BitOperations.RoundUpToPowerOf2((uint)length)];
+            // The longest record is a little longer than the largest power of two.
+            _joined = new byte[length > 1 << 30 ? length : (int)System.Numerics.BitOperations.RoundUpToPowerOf2((uint)length)];
         }
 
         _buffer.Slice(0, length).CopyTo(_joined);

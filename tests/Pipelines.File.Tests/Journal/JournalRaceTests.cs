@@ -1,0 +1,111 @@
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Calls of a journal that meet each other.</summary>
+public sealed class JournalRaceTests : IDisposable
+{
+    private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
+
+    private readonly TempFolder _temp = new();
+    private readonly string _folder;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public JournalRaceTests() => _folder = _temp.File("journal");
+
+    public void Dispose() => _temp.Dispose();
+
+    [Fact]
+    public async Task DisposeAsync_RecordsArePendingAndReadersFollow_EachReaderGetsAllAndEnds()
+    {
+        for (int round = 0; round < 300; round++)
+        {
+            Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
+            long first = journal.NextSequence;
+            Task<long>[] readers = [.. Enumerable.Range(0, 3).Select(_ => Task.Run(
+                () => Journaled.ReadAsync(journal.ReadAsync(first, follow: true, _stop), first), _stop))];
+            Task<long>[] appends = [.. Enumerable.Range(0, round % 4)
+                .Select(i => journal.AppendAsync(Journaled.Record(first + i), _stop).AsTask())];
+            await journal.DisposeAsync();
+            foreach (Task<long> reader in readers)
+            {
+                Assert.Equal(first + appends.Length, await GrowingFile.Bounded(reader));
+            }
+
+            await Task.WhenAll(appends);
+        }
+    }
+
+    [Fact]
+    public async Task DisposeAsync_WhileSegmentsAreTrimmed_NothingIsRemovedLater()
+    {
+        Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Task.WhenAll(Enumerable.Range(0, 200).Select(_ => journal.AppendAsync(new byte[8000], _stop).AsTask()));
+        Task trim = journal.TrimBeforeAsync(long.MaxValue, _stop).AsTask();
+        await Task.WhenAny(trim, Task.Run(() => SpinWait.SpinUntil(() => journal.FirstSequence > 0), _stop));
+        await journal.DisposeAsync();
+        string[] left = Journaled.Segments(_folder);
+        _ = await Record.ExceptionAsync(() => trim);
+        Assert.Equal(left, Journaled.Segments(_folder));
+    }
+
+    [Fact]
+    public async Task TrimBeforeAsync_WhileRetainBytesRemoves_DoesNotFailTheJournal()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small with { RetainBytes = 1 << 30 }, _stop);
+        Task<long>[] appends = [.. Enumerable.Range(0, 300).Select(_ => journal.AppendAsync(new byte[8000], _stop).AsTask())];
+        Task all = Task.WhenAll(appends);
+        while (!all.IsCompleted)
+        {
+            await journal.TrimBeforeAsync(long.MaxValue, _stop);
+        }
+
+        await all;
+        Assert.Null(journal.Error);
+    }
+
+    [Fact]
+    public async Task VerifyAsync_WhileRecordsAreAppendedAndTrimmed_FindsNoDamage()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, new JournalOptions { SegmentSize = 1 << 20 }, _stop);
+        using CancellationTokenSource enough = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+        Task appending = Task.Run(
+            async () =>
+            {
+                while (!enough.IsCancellationRequested)
+                {
+                    await Journaled.AppendAsync(journal, 20);
+                    await journal.TrimBeforeAsync(journal.NextSequence, _stop);
+                }
+            }, _stop);
+        try
+        {
+            for (int i = 0; i < 300; i++)
+            {
+                long committed = journal.NextSequence - 1;
+                Assert.True((await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence >= committed);
+            }
+        }
+        finally
+        {
+            await enough.CancelAsync();
+            await appending;
+        }
+    }
+
+    [Fact]
+    [Trait("Category", "Long")]
+    public async Task AppendAsync_RecordOf1GiB_ReadsBack()
+    {
+        const int Length = 1 << 30;
+        byte[] record = GC.AllocateUninitializedArray<byte>(Length);
+        await using (Journal journal = await Journal.OpenAsync(
+            _folder, new JournalOptions { MaxRecordLength = Length, FlushGuarantee = FlushGuarantee.Written }, _stop))
+        {
+            await journal.AppendAsync(record, _stop);
+        }
+
+        JournalSummary summary = await Journal.VerifyAsync(_folder, cancellationToken: _stop);
+        Assert.Equal(1, summary.NextSequence);
+    }
+}
