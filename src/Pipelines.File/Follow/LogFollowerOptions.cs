@@ -66,8 +66,8 @@ public sealed record LogFollowerOptions
     public int MaxLineLength { get; init; } = 1024 * 1024;
 
     /// <summary>
-    /// The enumeration ends when the caller has waited for so long and no line has come. <see langword="null"/>, the default: it does not
-    /// end.
+    /// The enumeration ends when the caller has waited for so long, at most 49 days, and no line has come. <see langword="null"/>, the
+    /// default: it does not end.
     /// </summary>
     public TimeSpan? IdleTimeout { get; init; }
 
@@ -84,6 +84,7 @@ public sealed record LogFollowerOptions
     internal void Validate()
     {
         ArgumentOutOfRangeException.ThrowIfLessThan(IdleTimeout ?? TimeSpan.MaxValue, TimeSpan.Zero, nameof(IdleTimeout));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(IdleTimeout ?? TimeSpan.Zero, TimeSpan.FromDays(49), nameof(IdleTimeout));
         ArgumentNullException.ThrowIfNull(TimeProvider);
         ArgumentOutOfRangeException.ThrowIfNegative(LastLines.GetValueOrDefault(), nameof(LastLines));
         ArgumentOutOfRangeException.ThrowIfLessThan(QuietTime, TimeSpan.Zero);

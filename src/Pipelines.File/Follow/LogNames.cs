@@ -26,6 +26,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private LogFile? _current;
     private LogFile? _newest;
     private FileCheckpoint _left;
+    private bool _isNewestLeft;
 
     // Where reading begins, until the first listing; null: with the file that has the log's name.
     private FileCheckpoint? _start = checkpoint;
@@ -111,6 +112,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 // Without a time of creation, a new file may get the identity of one that is gone.
                 _newest = file.IsGone && file.Name.Identity.Created == 0 ? null : file;
                 _left = position;
+
+                // If it has the name again, the next listing opens it again.
+                _isNewestLeft = IsStale = true;
             }
         }
     }
@@ -162,6 +166,12 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 if (!HasName(newest, listing))
                 {
                     OpenSuccessors(listing, newest, isAfterGap, opened, cancellationToken);
+                }
+                else if (_isStarted && _isNewestLeft)
+                {
+                    opened.Add(LogFile.Open(listing.Named!.Value));
+                    bool isWhole = opened[0].Holds(_left.Offset, _left.ContentHash, cancellationToken);
+                    (opened[0].Offset, opened[0].IsAfterGap) = (isWhole ? _left.Offset : 0, !isWhole);
                 }
 
                 // From here on nothing throws. A file that does not hold any more what was read of it was truncated.
@@ -323,6 +333,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         {
             _newest?.NamelessSince ??= now;
             _newest = file;
+            _isNewestLeft = false;
             _next.Enqueue(file);
             if (file.Name.Pattern >= 0)
             {

@@ -254,6 +254,32 @@ public sealed class LogFollowerTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadLinesAsync_GoneUntilTheFileIsLeftAndThenBack_GoesOnWhereItWas()
+    {
+        using GrowingFile file = new(_log, "1\n");
+        LogFollower follower = new(_log, FollowedLog.Quick with { FollowInterval = TimeSpan.FromMilliseconds(5) });
+        IAsyncEnumerator<FollowedLine> lines = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync().AsTask()));
+        Task<bool> next = lines.MoveNextAsync().AsTask();
+        File.Move(_log, _folder.File("elsewhere"));
+        while (follower.GetStatistics().Files > 0)
+        {
+            await Task.Delay(5, _stop);
+        }
+
+        file.Append("2\n");
+        File.Move(_folder.File("elsewhere"), _log);
+        Assert.True(await GrowingFile.Bounded(next));
+        Assert.Equal("2", lines.Current.ToString());
+        Assert.False(lines.Current.IsAfterGap);
+        await lines.DisposeAsync();
+    }
+
+    [Fact]
+    public void IdleTimeout_LongerThanATimerTakes_ThrowsAtOnce()
+        => Assert.Throws<ArgumentOutOfRangeException>(() => new LogFollower(_log, new() { IdleTimeout = TimeSpan.MaxValue }));
+
+    [Fact]
     public async Task ReadLinesAsync_RenamedAndRenamedBack_GoesOnWhereItWas()
     {
         using GrowingFile file = new(_log, "1\nhalf");
