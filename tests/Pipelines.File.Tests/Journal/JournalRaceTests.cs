@@ -94,7 +94,7 @@ public sealed class JournalRaceTests : IDisposable
     }
 
     [Fact]
-    [Trait("Category", "Long")]
+    [Trait("Category", StressTime.Category)]
     public async Task AppendAsync_RecordOf1GiB_ReadsBack()
     {
         const int Length = 1 << 30;
