@@ -4,34 +4,52 @@ namespace Pipelines.File.Threading;
 
 /// <summary>
 /// One caller's wait for one result: a reusable value-task source that honours the awaiter's SynchronizationContext and TaskScheduler.
-/// Whoever removes it from its owner's waits, under the owner's lock, completes it. So it is completed exactly once. Taking the result
-/// returns it to its pool: by then <see cref="ManualResetValueTaskSourceCore{TResult}"/> does not touch it any more.
+/// Whoever removes it from its owner's waits, under the owner's lock, completes it. So it is completed exactly once.
 /// </summary>
+/// <remarks>
+/// Before the object can serve the next wait, two calls must be over: the one that sets the result (and may run the continuation), and
+/// GetResult. They may end in either order and on two threads: a continuation calls GetResult while the result is still being set, and a
+/// caller that polls may do so, too. <see cref="_state"/> has a bit for each, and whoever sets the second one returns the object to its
+/// pool.
+/// </remarks>
 internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
 {
-    /// <summary>The value of <see cref="_untaken"/> while a result is taken; no version.</summary>
-    private const int IsTaken = int.MinValue;
+    private const int ResultIsSet = 1;
+    private const int ResultIsTaken = 2;
+
+    /// <summary>GetResult has been called; only one call may take the result.</summary>
+    private const int IsBeingTaken = 4;
+
+    /// <summary>
+    /// The token is registered. The registration ends with the wait: whoever sets the second of this bit and <see cref="IsOver"/>
+    /// unregisters it.
+    /// </summary>
+    private const int IsRegistered = 8;
+    private const int IsOver = 16;
+
+    /// <summary>
+    /// The bits from here on hold the version of the wait, so that a second GetResult for one wait does not take the result of the next.
+    /// </summary>
+    private const int VersionShift = 16;
 
     // The next object in a list of its owner, guarded by the owner's lock, or in the pool's list.
     internal PendingResult<TResult>? Next;
 
     private readonly PendingResultPool<TResult> _pool;
-    private ManualResetValueTaskSourceCore<TResult> _core;
+    private ManualResetValueTaskSourceCore<bool> _core;
 
-    // What the work item is to set.
+    // Owned by the thread that completes the wait, then by the one that takes the result.
     private TResult _result = default!;
     private Exception? _error;
-
-    // Written before anybody has the task, so whoever takes the result sees it.
     private CancellationTokenRegistration _registration;
 
-    // Interlocked: the version of the wait whose result has not been taken, so that a second GetResult does not take it again.
-    private int _untaken;
+    // Interlocked: the bits and the version above.
+    private int _state;
 
     internal PendingResult(PendingResultPool<TResult> pool)
     {
         _pool = pool;
-        _untaken = _core.Version;
+        _state = _core.Version << VersionShift;
     }
 
     /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
@@ -52,7 +70,15 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
         ValueTask<TResult> task = Task;
-        _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
+        if (cancellationToken.CanBeCanceled)
+        {
+            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
+            if ((Interlocked.Or(ref _state, IsRegistered) & IsOver) != 0)
+            {
+                _registration.Unregister();
+            }
+        }
+
         return task;
     }
 
@@ -62,9 +88,7 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
-        _result = result;
-        _error = error;
-
+        End(result, error);
         while (!TryQueue())
         {
             // Memory is out. Somebody waits for the completion, and no caller's code may run here.
@@ -78,18 +102,11 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// </summary>
     internal void CompleteNow(TResult result, Exception? error)
     {
-        _core.RunContinuationsAsynchronously = true;
-        Set(result, error);
+        End(result, error);
+        SetResult(runContinuationsAsynchronously: true);
     }
 
-    void IThreadPoolWorkItem.Execute()
-    {
-        (TResult result, Exception? error) = (_result, _error);
-        _result = default!;
-        _error = null;
-        _core.RunContinuationsAsynchronously = false;
-        Set(result, error);
-    }
+    void IThreadPoolWorkItem.Execute() => SetResult(runContinuationsAsynchronously: false);
 
     ValueTaskSourceStatus IValueTaskSource<TResult>.GetStatus(short token) => _core.GetStatus(token);
 
@@ -104,24 +121,19 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             throw new InvalidOperationException("The operation has not completed.");
         }
 
-        if (Interlocked.CompareExchange(ref _untaken, IsTaken, token) != token)
+        int state = Volatile.Read(ref _state);
+        while ((short)(state >> VersionShift) == token && (state & IsBeingTaken) == 0)
         {
-            throw new InvalidOperationException("The result of this operation has been taken already.");
+            int seen = Interlocked.CompareExchange(ref _state, state | IsBeingTaken, state);
+            if (seen == state)
+            {
+                return TakeResult(token);
+            }
+
+            state = seen;
         }
 
-        try
-        {
-            return _core.GetResult(token);
-        }
-        finally
-        {
-            _registration.Unregister();
-            _registration = default;
-            CancellationToken = default;
-            _core.Reset();
-            Volatile.Write(ref _untaken, _core.Version);
-            _pool.Return(this);
-        }
+        throw new InvalidOperationException("The result of this operation has been taken already.");
     }
 
     private bool TryQueue()
@@ -140,15 +152,59 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         }
     }
 
-    private void Set(TResult result, Exception? error)
+    private TResult TakeResult(short token)
     {
-        if (error is null)
+        try
         {
-            _core.SetResult(result);
+            _ = _core.GetResult(token);
+            return _result;
+        }
+        finally
+        {
+            // Last: from here on the object may serve another wait.
+            if ((Interlocked.Or(ref _state, ResultIsTaken) & ResultIsSet) != 0)
+            {
+                GiveBack();
+            }
+        }
+    }
+
+    private void End(TResult result, Exception? error)
+    {
+        _result = result;
+        _error = error;
+        if ((Interlocked.Or(ref _state, IsOver) & IsRegistered) != 0)
+        {
+            _registration.Unregister();
+        }
+    }
+
+    private void SetResult(bool runContinuationsAsynchronously)
+    {
+        _core.RunContinuationsAsynchronously = runContinuationsAsynchronously;
+        if (_error is null)
+        {
+            _core.SetResult(true);
         }
         else
         {
-            _core.SetException(error);
+            _core.SetException(_error);
         }
+
+        if ((Interlocked.Or(ref _state, ResultIsSet) & ResultIsTaken) != 0)
+        {
+            GiveBack();
+        }
+    }
+
+    private void GiveBack()
+    {
+        _result = default!;
+        _error = null;
+        CancellationToken = default;
+        _registration = default;
+        _core.Reset();
+        Volatile.Write(ref _state, _core.Version << VersionShift);
+        _pool.Return(this);
     }
 }
