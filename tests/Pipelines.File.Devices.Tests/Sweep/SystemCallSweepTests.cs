@@ -82,7 +82,9 @@ public sealed class SystemCallSweepTests : IDisposable
         int cases = 0;
         foreach (SystemCall call in SystemCall.All.Where(call => made.ContainsKey(call.Number)))
         {
-            foreach ((string name, int error) in call.Errnos)
+            // A journal makes many calls: five errnos of them.
+            foreach ((string name, int error) in call.Errnos.Where(
+                errno => operation != "journal" || errno.Name is "EIO" or "ENOSPC" or "EINTR" or "EROFS" or "EMFILE"))
             {
                 for (int n = 1; ; n++)
                 {
@@ -118,10 +120,10 @@ public sealed class SystemCallSweepTests : IDisposable
             }
         }
 
-        // Nothing adds up over the cases. What a journal's recovery has read and not consumed is left to the garbage collector, as the
-        // reader says.
+        // Nothing adds up over the cases. What a follower or a journal's recovery holds when it fails is left to the garbage collector, as
+        // the reader says of buffers that were not given back.
         await Eventually.TrueAsync(
-            async () => operation == "journal" || await AskAsync(child, "memory") == memory, $"{operation}: memory of the pool is left");
+            async () => operation is "follow" or "journal" || await AskAsync(child, "memory") == memory, $"{operation}: memory of the pool is left");
         Assert.InRange(Directory.GetDirectories($"/proc/{child.Id}/task").Length, 1, threads + 32);
         Assert.True(wrongs.Count == 0, $"{wrongs.Count} of {cases} cases of {operation}:\n{string.Join('\n', wrongs.Take(60))}");
         TestContext.Current.SendDiagnosticMessage(
