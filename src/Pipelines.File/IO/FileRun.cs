@@ -163,6 +163,8 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     private void End()
     {
+        // A request that is kept for its next use keeps no file.
+        _file = null;
         if (Interlocked.Exchange(ref _continuation, s_over) is { } continuation)
         {
             object? state = _continuationState;
