@@ -9,8 +9,8 @@ internal sealed class Uploads(bool isDurable) : Workload
     private const int Clients = 3;
     private const int UploadsEach = 40;
 
-    // Every third upload of a client replaces its first one.
-    private const int Again = 3;
+    // Every twentieth upload of a client replaces its first one, for which it waits until the next second.
+    private const int Again = 20;
 
     internal override Task RunAsync(string folder, Acknowledge acknowledge, Random random)
         => Task.WhenAll(Enumerable.Range(0, Clients).Select(client => Task.Run(async () =>

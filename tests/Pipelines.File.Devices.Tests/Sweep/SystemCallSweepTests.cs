@@ -136,6 +136,9 @@ public sealed class SystemCallSweepTests : IDisposable
         Array.ForEach(Directory.GetFiles(folder, "*", new EnumerationOptions { AttributesToSkip = 0 }), File.Delete);
         Array.ForEach(Directory.GetDirectories(folder), static below => Directory.Delete(below, recursive: true));
         await File.WriteAllBytesAsync(Path.Combine(folder, "source"), operation is "open" or "copy" ? s_content : s_old, _stop);
+
+        // An upload waits for the next second where it replaces a file of this one.
+        File.SetLastWriteTimeUtc(Path.Combine(folder, "source"), DateTime.UnixEpoch.AddDays(1));
         await File.WriteAllTextAsync(Path.Combine(folder, "log"), "one\ntwo\nthree\n", _stop);
         supervisor.Arm(call, number, error);
         return await AskAsync(child, operation);
