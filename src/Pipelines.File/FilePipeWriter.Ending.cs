@@ -136,7 +136,7 @@ public sealed partial class FilePipeWriter
             }
             else if (exception is null)
             {
-                _loop.HandOverLocked();
+                HandOverLastLocked();
             }
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
@@ -153,6 +153,19 @@ public sealed partial class FilePipeWriter
         }
 
         return false;
+    }
+
+    // The writer is completed already, so it ends whatever happens.
+    private void HandOverLastLocked()
+    {
+        try
+        {
+            _loop.HandOverLocked();
+        }
+        catch (OutOfMemoryException e)
+        {
+            _loop.FailLocked(e);
+        }
     }
 
     private void ThrowIfNotWhole(bool wasAborted)

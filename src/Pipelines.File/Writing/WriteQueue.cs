@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
@@ -200,8 +201,13 @@ internal sealed class WriteQueue
     /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void FlushLocked()
     {
-        // Before the mark is moved: this may allocate.
-        _flushEnds?.Enqueue(Advanced);
+        if (_flushEnds is not null)
+        {
+            // Before the mark is moved: this may allocate.
+            Probe.Allocating();
+            _flushEnds.Enqueue(Advanced);
+        }
+
         Flushed = Advanced;
     }
 

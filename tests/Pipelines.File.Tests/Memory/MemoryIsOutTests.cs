@@ -65,6 +65,37 @@ public sealed class MemoryIsOutTests : IDisposable
         }
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CompleteAsync_AllocationOfTheLastFlushFails_ThrowsAndTheFileIsClosed(bool blocks)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append });
+        writer.GetSpan(10)[..10].Clear();
+        writer.Advance(10);
+        Task? completion = null;
+        Probe.FailAllocation(1);
+        Exception? error = Record.Exception(() =>
+        {
+            if (blocks)
+            {
+                writer.Complete();
+            }
+            else
+            {
+                completion = writer.CompleteAsync().AsTask();
+            }
+        });
+        Probe.FailAllocation(0);
+        error ??= await Record.ExceptionAsync(() => completion!.WaitAsync(Eventually.Limit, _stop));
+        Assert.IsAssignableFrom<OutOfMemoryException>(error);
+        await writer.DisposeAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(0, OpenHandles.Of(path));
+        Assert.Equal([1], File.ReadAllBytes(path));
+    }
+
     [Fact]
     public async Task CopyToAsync_AllocationFails_TheReaderIsUsableAndEnds()
     {

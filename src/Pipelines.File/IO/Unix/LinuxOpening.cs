@@ -107,8 +107,14 @@ internal static unsafe class LinuxOpening
     /// </summary>
     private static void Allocate(SafeFileHandle handle, in FileToOpen file)
     {
-        if (file.PreallocationSize > 0 && Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) != 0
-            && Marshal.GetLastPInvokeError() is int errno && Libc.IsNoRoom(errno))
+        int errno = Libc.EINTR;
+        while (errno == Libc.EINTR && file.PreallocationSize > 0)
+        {
+            bool isReserved = Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) == 0;
+            errno = isReserved ? 0 : Marshal.GetLastPInvokeError();
+        }
+
+        if (Libc.IsNoRoom(errno))
         {
             _ = Libc.Unlink(file.Path);
             throw errno is not (Libc.ENOSPC or Libc.EFBIG) ? FileErrors.FromErrno(errno, file.Path)
