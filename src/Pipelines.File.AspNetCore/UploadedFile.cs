@@ -151,7 +151,7 @@ internal sealed class UploadedFile
 
         Stage = UploadStage.Writing;
         string? tag = _options.EntityTag is null
-            ? UploadPrecondition.TagOf(System.IO.File.GetLastWriteTimeUtc(Writer.Handle), Length) : null;
+            ? UploadPrecondition.TagOf(TimeOf(), Length) : null;
         try
         {
             await Writer.CompleteAsync().ConfigureAwait(false);
@@ -164,6 +164,38 @@ internal sealed class UploadedFile
         return new SavedFile(Length, hash, tag ?? TagByOptions(), replaces);
     }
 
+    private DateTime TimeOf()
+    {
+        try
+        {
+            return System.IO.File.GetLastWriteTimeUtc(Writer.Handle);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw Named(e);
+        }
+    }
+
+    private void SetTime(DateTime time)
+    {
+        try
+        {
+            System.IO.File.SetLastWriteTimeUtc(Writer.Handle, time);
+            if (_options.Durable)
+            {
+                // The sync of the bytes was before this.
+                RandomAccess.FlushToDisk(Writer.Handle);
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw Named(e);
+        }
+    }
+
+    // The runtime knows no path of a handle.
+    private IOException Named(Exception e) => new($"{e.Message} : '{_path}'", e);
+
     /// <summary>
     /// Checks the preconditions, and makes the second of the new file later than that of the file that it replaces, and not later than the
     /// clock's: waits for the next second if it has to. So no two versions of a file have the same entity tag or Last-Modified. Called in
@@ -171,7 +203,7 @@ internal sealed class UploadedFile
     /// </summary>
     private async Task<FileInfo> TakeTimeAsync(CancellationToken cancellationToken)
     {
-        DateTime written = UploadPrecondition.ToSecond(System.IO.File.GetLastWriteTimeUtc(Writer.Handle));
+        DateTime written = UploadPrecondition.ToSecond(TimeOf());
         while (true)
         {
             FileInfo old = new(_path);
@@ -191,12 +223,7 @@ internal sealed class UploadedFile
             // A file whose time is ahead of the clock gives way to the clock.
             if (replaced != UploadPrecondition.ToSecond(now))
             {
-                System.IO.File.SetLastWriteTimeUtc(Writer.Handle, now);
-                if (_options.Durable)
-                {
-                    // The sync of the bytes was before this.
-                    RandomAccess.FlushToDisk(Writer.Handle);
-                }
+                SetTime(now);
 
                 return old;
             }
