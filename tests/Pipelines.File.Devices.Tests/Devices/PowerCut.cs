@@ -113,8 +113,8 @@ internal sealed class PowerCut : IDisposable
         }
     }
 
-    // ext4 and Btrfs look at the checksum of their superblocks, two sectors and eight, before they do anything else: a torn one needs fsck(8)
-    // or "btrfs rescue", or a device that writes 4 KiB at once. That of Btrfs begins at 64 KiB.
+    // ext4 and Btrfs look at the checksum of their superblocks, two sectors and eight, before they do anything else: a torn one needs
+    // fsck(8) or "btrfs rescue", or a device that writes 4 KiB at once. That of Btrfs begins at 64 KiB.
     private static bool IsSuperblock(in DeviceEvent step) => step.Offset is < 4096 or (>= 65536 and < 65536 + 4096);
 
     /// <summary>None of the writes, all, all but one, some, the first ones and a torn one; or sectors: few, half, most of them.</summary>

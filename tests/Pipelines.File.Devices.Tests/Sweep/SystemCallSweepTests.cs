@@ -123,7 +123,8 @@ public sealed class SystemCallSweepTests : IDisposable
         // Nothing adds up over the cases. What a follower or a journal's recovery holds when it fails is left to the garbage collector, as
         // the reader says of buffers that were not given back.
         await Eventually.TrueAsync(
-            async () => operation is "follow" or "journal" || await AskAsync(child, "memory") == memory, $"{operation}: memory of the pool is left");
+            async () => operation is "follow" or "journal" || await AskAsync(child, "memory") == memory,
+            $"{operation}: memory of the pool is left");
         Assert.InRange(Directory.GetDirectories($"/proc/{child.Id}/task").Length, 1, threads + 32);
         Assert.True(wrongs.Count == 0, $"{wrongs.Count} of {cases} cases of {operation}:\n{string.Join('\n', wrongs.Take(60))}");
         TestContext.Current.SendDiagnosticMessage(
