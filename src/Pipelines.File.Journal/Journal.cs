@@ -221,6 +221,12 @@ public sealed partial class Journal : IAsyncDisposable
             bool isTold = Error is not null;
             IOException error = Fail(e);
             _active.Abort();
+            if (_prepared is { } prepared)
+            {
+                // The next start removes its file.
+                (await prepared.TakeAsync().ConfigureAwait(false)).Handle?.Dispose();
+            }
+
             if (!isTold)
             {
                 throw error;

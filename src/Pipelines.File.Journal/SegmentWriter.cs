@@ -160,7 +160,17 @@ internal sealed class SegmentWriter
     /// <summary>Ends a segment whose records are on the device: it gets the length that they have.</summary>
     internal ValueTask CompleteAsync()
     {
-        RandomAccess.SetLength(_handle, End);
+        try
+        {
+            RandomAccess.SetLength(_handle, End);
+        }
+        catch
+        {
+            // The file is closed in any case.
+            Abort();
+            throw;
+        }
+
         return _writer.CompleteAsync();
     }
 
