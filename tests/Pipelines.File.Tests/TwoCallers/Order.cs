@@ -157,21 +157,6 @@ internal abstract class Order : IDisposable
         TrySecond("  between the hand-over and Start");
     }
 
-    internal void AfterStart()
-    {
-        TrySecond("  within Start");
-        if (_isScripted && HasEvents && Backend.Started is { } started)
-        {
-            ReadOnlySpan<Answer> answers = ReportAnswers(started);
-            int choice = Choices.Choose(answers.Length + 1);
-            if (choice > 0)
-            {
-                Note("  within Start, from another thread:");
-                Report(answers[choice - 1], isWithinStart: true);
-            }
-        }
-    }
-
     internal void BeforeCancel()
     {
         TrySecond("  before the back end hears of the cancellation");

@@ -204,6 +204,8 @@ internal sealed class ReaderOrder : Order
         }
 
         CheckBuffer();
+        SpinUntil(static order => order.Backend.Releases > 0, this, static order => order.Fail("The handle is not released."));
+        Settle();
         Require(Backend.Releases == 1, "the handle is released in the end");
         Require(_waits.Count == 0, "everything has ended");
         Require(_isBufferOut || _ignoresResult || Pool is not { Rented: > 0 }, "all memory is given back");
@@ -459,7 +461,8 @@ internal sealed class ReaderOrder : Order
         switch (wait.Kind)
         {
             case WaitKind.Read:
-                return !wait.MustEnd;
+                // A call that was over before it was awaited goes on on a waiting thread, until the next one is under way.
+                return !wait.MustEnd && Backend.Started is not null;
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
                 return (PumpOf(_reader) is { } pump ? IsRunning(pump) : PendingOf(_reader) is not null)
