@@ -11,6 +11,11 @@ internal sealed class FolderSource(string folder, TimeSpan interval) : IJournalS
 
     public ValueTask WriteOutAsync() => default;
 
+    public void ThrowIfFailed()
+    {
+        // Only the process that writes knows.
+    }
+
     public async ValueTask<bool> WaitAsync(long sequence, CancellationToken cancellationToken)
     {
         await Task.Delay(interval, cancellationToken).ConfigureAwait(false);

@@ -14,6 +14,9 @@ internal interface IJournalSource
     /// <summary>Has written to the files what is committed: an append with WriteBehind completes before that.</summary>
     ValueTask WriteOutAsync();
 
+    /// <summary>Throws why what was committed is perhaps not in the files: the journal has failed.</summary>
+    void ThrowIfFailed();
+
     /// <summary>
     /// Waits until there may be more than the records before <paramref name="sequence"/>. <see langword="false"/>: there will never be.
     /// </summary>

@@ -48,6 +48,14 @@ public sealed partial class Journal : IJournalSource
         await (closing ?? Task.CompletedTask).ConfigureAwait(false);
     }
 
+    void IJournalSource.ThrowIfFailed()
+    {
+        if (Error is { } error)
+        {
+            throw Failed(error);
+        }
+    }
+
     async ValueTask<bool> IJournalSource.WaitAsync(long sequence, CancellationToken cancellationToken)
     {
         while (true)
@@ -61,11 +69,7 @@ public sealed partial class Journal : IJournalSource
                 return true;
             }
 
-            if (Error is { } error)
-            {
-                throw Failed(error);
-            }
-
+            ((IJournalSource)this).ThrowIfFailed();
             if (isClosed)
             {
                 return false;

@@ -106,6 +106,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         {
             if (_writtenOutFor == _chain.Sequence)
             {
+                source.ThrowIfFailed();
                 throw Damaged("A record is damaged: it is not what was committed.");
             }
 

@@ -99,4 +99,27 @@ public sealed class JournalErrorTests
         Assert.True(again.NextSequence > acknowledged);
         Assert.Equal(again.NextSequence, await Journaled.ReadAsync(again.ReadAsync(cancellationToken: _stop)));
     }
+
+    [Fact]
+    public async Task ReadAsync_WriteBehindAndTheFileSystemBecomesReadOnly_ThrowsTheErrorAndTellsOfNoDamage()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 64L << 20, mountOptions: "errors=remount-ro");
+        Journal journal = await Journal.OpenAsync(
+            disk.PathOf("journal"), new JournalOptions { FlushGuarantee = FlushGuarantee.WriteBehind }, _stop);
+        await Journaled.AppendAsync(journal, 20);
+        disk.TriggerError();
+        IOException? failed = null;
+        while (failed is null)
+        {
+            failed = await Record.ExceptionAsync(async () => await journal.AppendAsync(new byte[1000], _stop)) as IOException;
+        }
+
+        await Assert.ThrowsAnyAsync<IOException>(async () =>
+        {
+            await foreach (JournalBatch _ in journal.ReadAsync(follow: true, cancellationToken: _stop))
+            {
+            }
+        });
+        await journal.DisposeAsync();
+    }
 }
