@@ -18,8 +18,9 @@ internal sealed partial class Example
         _code = code;
         Prints = comment?.StartsWith("prints ", StringComparison.Ordinal) == true ? comment["prints ".Length..] : null;
         IsServer = comment == "serves";
-        IsRun = comment != "compile" && !IsServer;
-        if (comment is not (null or "compile" or "serves") && Prints is null)
+        IsElsewhere = comment?.StartsWith(".ci/run ", StringComparison.Ordinal) == true;
+        IsRun = comment != "compile" && !IsServer && !IsElsewhere;
+        if (comment is not (null or "compile" or "serves") && Prints is null && !IsElsewhere)
         {
             throw new FormatException($"{page}({line}): nobody knows '{comment}'.");
         }
@@ -35,6 +36,9 @@ internal sealed partial class Example
     public bool IsRun { get; }
 
     public bool IsServer { get; }
+
+    /// <summary>Whether it needs a server that is not ours: .ci/recipes compiles and runs it.</summary>
+    public bool IsElsewhere { get; }
 
     /// <summary>Lines of its code, those that are blank included.</summary>
     public int Lines => _code.TrimEnd('\n').Split('\n').Length;

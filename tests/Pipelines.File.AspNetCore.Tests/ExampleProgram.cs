@@ -18,6 +18,7 @@ public sealed class ExampleProgram : IAsyncLifetime
         .Order(StringComparer.Ordinal)
         .SelectMany(path => Example.AllOf(Path.GetRelativePath(Path.Combine(AppContext.BaseDirectory, "Documentation"), path)
             .Replace('\\', '/'), File.ReadAllText(path).ReplaceLineEndings("\n")))
+        .Where(example => !example.IsElsewhere)
         .ToDictionary(example => example.Name);
 
     public async ValueTask InitializeAsync()
