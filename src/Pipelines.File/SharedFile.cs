@@ -90,7 +90,11 @@ public sealed class SharedFile : IDisposable
             throw NotSuitable(full);
         }
 
-        OpenedFile file = FileOpening.Open(new FileToOpen(full, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete));
+        // One overlapped file makes one call at a time.
+        OpenedFile file = FileOpening.Open(new FileToOpen(full, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete)
+        {
+            Backend = OperatingSystem.IsWindows() ? FilePipeBackend.Portable : FilePipeBackend.Auto,
+        });
         if (!file.Properties.IsRegular || file.Properties.KnownLength is null)
         {
             file.Release(closeHandle: true);

@@ -39,8 +39,7 @@ internal static class LogContent
 
     /// <summary>Opens the content of a compressed file. The handle stays open.</summary>
     internal static Stream Decompress(SafeFileHandle file)
-        => new GZipStream(new FileStream(new SafeFileHandle(file.DangerousGetHandle(), ownsHandle: false), FileAccess.Read, BlockSize),
-            CompressionMode.Decompress);
+        => new GZipStream(FilePipeReader.Create(file, new() { LeaveOpen = true }).AsStream(), CompressionMode.Decompress);
 
     /// <summary>Reads bytes of a file. Returns their number, which is less at its end and 0 if it cannot be read.</summary>
     internal static int Read(SafeFileHandle file, long offset, Span<byte> bytes)

@@ -122,7 +122,7 @@ internal sealed class LogFile : IDisposable
                 using Stream content = LogContent.Decompress(Handle);
                 (reached, length) = LogContent.Skip(content, offset, last, cancellationToken);
             }
-            catch (Exception e) when (e is InvalidDataException or IOException or UnauthorizedAccessException)
+            catch (Exception e) when (e is InvalidDataException or IOException or UnauthorizedAccessException or ObjectDisposedException)
             {
                 return default;
             }

@@ -109,8 +109,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             _current = null;
             if (file == _newest)
             {
-                // Without a time of creation, a new file may get the identity of one that is gone.
-                _newest = file.IsGone && file.Name.Identity.Created == 0 ? null : file;
                 _left = position;
 
                 // If it has the name again, the next listing opens it again.
@@ -171,7 +169,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 {
                     opened.Add(LogFile.Open(listing.Named!.Value));
                     bool isWhole = opened[0].Holds(_left.Offset, _left.ContentHash, cancellationToken);
-                    (opened[0].Offset, opened[0].IsAfterGap) = (isWhole ? _left.Offset : 0, !isWhole);
+
+                    // Without a time of creation, a new file may have the identity of the one that was left, and nothing is missing.
+                    (opened[0].Offset, opened[0].IsAfterGap) = (isWhole ? _left.Offset : 0, !isWhole && _left.Identity.Created != 0);
                 }
 
                 // From here on nothing throws. A file that does not hold any more what was read of it was truncated.
@@ -280,7 +280,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             bool isNumbered = index >= 0 && file.Pattern == listing.Rotated[index].Pattern && file.Number.Length > 0;
             if ((!_isStarted || !_known.Contains(file.Identity)) && !_next.Any(next => next.IsIt(file)) && _current?.IsIt(file) != true
                 && (isNumbered || IsBetween(file, created, listing.Named))
-                && (_isStarted || previous is not null || file.Age > created))
+                && (_isStarted || previous is not null || (_start?.Identity.Created > 0 && file.Age > created)))
             {
                 opened.Add(LogFile.Open(file));
                 mayBeCopies.Add(!isNumbered || file.HasOldTime);

@@ -21,6 +21,12 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
     [SkipLocalsInit]
     internal static unsafe bool TryGet(ReadOnlySpan<byte> path, out FileVersion version)
     {
+        if (!IsKnown)
+        {
+            version = default;
+            return false;
+        }
+
         Libc.FileStatus status;
         fixed (byte* start = path)
         {
@@ -45,12 +51,20 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
     /// <summary>Gets the version of an open file. Returns <see langword="false"/> in the same cases.</summary>
     [SkipLocalsInit]
     internal static bool TryGet(SafeFileHandle handle, out FileVersion version)
-        => TryTake(FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status), status, out version);
+    {
+        if (!IsKnown)
+        {
+            version = default;
+            return false;
+        }
+
+        return TryTake(FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status), status, out version);
+    }
 
     /// <summary>Whether an open file still has a name, so that closing it frees no blocks.</summary>
     [SkipLocalsInit]
     internal static bool HasName(SafeFileHandle handle)
-        => FileStatus.TryGet(handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links > 0;
+        => IsKnown && FileStatus.TryGet(handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links > 0;
 
     private static bool TryTake(bool isTold, in Libc.FileStatus status, out FileVersion version)
     {

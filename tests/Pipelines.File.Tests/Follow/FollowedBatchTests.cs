@@ -75,31 +75,40 @@ public sealed class FollowedBatchTests : IDisposable
     [Fact]
     public async Task ReadBatchesAsync_OneLogGrowsFast_TheOthersTakeTurns()
     {
-        _folder.File("fast.log", [.. Enumerable.Repeat((byte)'\n', 100_000)]);
+        const int Grown = 100_000;
+        using GrowingFile fast = new(_folder.File("fast.log"), new string('\n', Grown));
         for (int i = 0; i < 5; i++)
         {
             _folder.File($"slow{i}.log", "one\n"u8.ToArray());
         }
 
+        // The fast log never ends, so a log that gets no turn is never seen.
+        using CancellationTokenSource ended = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+        ended.CancelAfter(Eventually.Limit);
         HashSet<string> seen = [];
-        int batches = 0;
+        int left = Grown;
         await foreach (FollowedBatch batch in new LogFollower(_folder.File("*.log"), FollowedLog.Quick)
-            .ReadBatchesAsync(10, 1000, TimeSpan.Zero, _stop))
+            .ReadBatchesAsync(10, 1000, TimeSpan.Zero, ended.Token))
         {
-            batches++;
-            if (seen.Add(Path.GetFileName(batch.Path)) && seen.Count == 6)
+            left -= batch.Path == fast.Path ? batch.Lines.Count : 0;
+            if (left < Grown / 2)
+            {
+                fast.Append(new string('\n', Grown));
+                left += Grown;
+            }
+
+            if (seen.Add(batch.Path) && seen.Count == 6)
             {
                 break;
             }
         }
 
-        Assert.InRange(batches, 6, 100);
+        Assert.Equal(6, seen.Count);
     }
 
     [Fact]
     public async Task Pattern_LogsThatComeGoAndAreRotated_EachLineOnceWithThePathOfItsLog()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "Not mended yet: it fails under Wine (docs/windows.md).");
         _folder.File("a.log", "a1\n"u8.ToArray());
         _folder.File("a.log.1", "old\n"u8.ToArray());
         _folder.File("b.txt", "no\n"u8.ToArray());
@@ -109,7 +118,7 @@ public sealed class FollowedBatchTests : IDisposable
         _folder.File("c.log", "c1\n"u8.ToArray());
         await ExpectAsync(lines, "c.log", "c1");
         File.Move(_folder.File("a.log"), _folder.File("a.log.2"));
-        File.Delete(_folder.File("c.log"));
+        GrowingFile.Delete(_folder.File("c.log"));
         _folder.File("a.log", "a2\n"u8.ToArray());
         await ExpectAsync(lines, "a.log", "a2");
         await Task.Delay(1000, _stop);

@@ -404,7 +404,6 @@ public sealed class LogFollowerTests : IDisposable
     [InlineData(9, "1 2 3 4")]
     public async Task LastLines_OfAFileThatIsThere_AreThoseAskedFor(int? count, string expected)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "Not mended yet: it fails under Wine (docs/windows.md).");
         using GrowingFile file = new(_log, "1\n2\n3\n");
         await using FollowedLog lines = new(_log, FollowedLog.Quick with { LastLines = count });
         Task<bool> first = lines.StepAsync();
@@ -467,7 +466,6 @@ public sealed class LogFollowerTests : IDisposable
     [InlineData(true)]
     public async Task Checkpoint_OfAFileThatWasRemovedOrCompressed_GoesOnInTheCompressedOneOrTells(bool isCompressed)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "Not mended yet: it fails under Wine (docs/windows.md).");
         File.WriteAllText(_log + ".1", "old\n");
         using GrowingFile file = new(_log, "1\n2\n");
         FileCheckpoint checkpoint = await FirstAsync();

@@ -319,43 +319,6 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.True(handle.IsClosed && ended.IsClosed);
     }
 
-    [Theory]
-    [InlineData(0)]
-    [InlineData(100_000)]
-    [InlineData(262_143)]
-    [InlineData(524_288)]
-    public async Task ReadAsync_BeginsWithinAViewOfTheCache_GoesOnAtTheNext(int offset)
-    {
-        const int View = 256 * 1024;
-        ScriptedWindowsCalls calls = new();
-        string path = _folder.File("f", Pattern.Bytes(1_500_000));
-        FilePipeReader reader = calls.Read(path, new() { Offset = offset });
-        using MemoryStream content = new();
-        while (true)
-        {
-            ReadResult result = await reader.ReadAsync(_stop);
-            foreach (ReadOnlyMemory<byte> piece in result.Buffer)
-            {
-                content.Write(piece.Span);
-            }
-
-            reader.AdvanceTo(result.Buffer.End);
-            if (result.IsCompleted)
-            {
-                break;
-            }
-        }
-
-        Assert.Equal(Pattern.Bytes(1_500_000 - offset, offset), content.ToArray());
-        (bool _, long first, uint count, Thread _) = calls.Transfers.First();
-        Assert.Equal(offset, first);
-        Assert.Equal(0, (first + count) % View);
-        Assert.All(calls.Transfers.Skip(1).Where(transfer => transfer.Offset < 1_500_000),
-            transfer => Assert.Equal(0, transfer.Offset % View));
-        await reader.CompleteAsync();
-        calls.CloseSecond();
-    }
-
     [Fact]
     public async Task WriteAsync_ManyBytes_GoOutInLargeWritesAndFewBytesTakeLittleMemory()
     {
