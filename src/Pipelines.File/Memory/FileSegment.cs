@@ -8,7 +8,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
 {
     /// <summary>
     /// The alignment of the library's own memory, bytes: a cache line. A large read into memory with another alignment is a fifth slower
-    /// (docs/tuning.md), and the runtime aligns arrays to 8 only.
+    /// (benchmarks/defaults.md), and the runtime aligns arrays to 8 only.
     /// </summary>
     internal const int Alignment = 64;
 

@@ -16,7 +16,7 @@ namespace Pipelines.File.Reading;
 internal sealed class ReadBuffer
 {
     /// <summary>
-    /// The number of bytes that one read asks for if the file has as many. Chosen by measurement: docs/tuning.md.
+    /// The number of bytes that one read asks for if the file has as many. Chosen by measurement: benchmarks/defaults.md.
     /// </summary>
     internal const int BytesPerRead = 256 * 1024;
 

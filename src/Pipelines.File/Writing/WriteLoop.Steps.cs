@@ -10,7 +10,7 @@ internal sealed partial class WriteLoop
 {
     /// <summary>
     /// The maximum number of bytes of one write; chosen by measurement:
-    /// docs/tuning.md.
+    /// benchmarks/defaults.md.
     /// </summary>
     internal const int BytesPerWrite = 512 * 1024;
 
