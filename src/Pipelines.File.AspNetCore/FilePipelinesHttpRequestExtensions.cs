@@ -3,6 +3,7 @@ using System.IO.Pipelines;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.WebUtilities;
+using Microsoft.Extensions.Primitives;
 using Microsoft.Net.Http.Headers;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
@@ -57,7 +58,8 @@ public static class FilePipelinesHttpRequestExtensions
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="InvalidOperationException">
     /// The body was read before, as a form or in part; for example by the model binding of a controller
-    /// (<see cref="DisableFormValueModelBindingAttribute"/>). A part of a body without Content-Length is not noticed.
+    /// (<see cref="DisableFormValueModelBindingAttribute"/>). On Kestrel, reading from a body without Content-Length is enough, also if
+    /// nothing was consumed.
     /// </exception>
     /// <exception cref="BadHttpRequestException">
     /// The server answers it with its StatusCode. 400: the body broke off, is a part of a file (Content-Range), cannot be decompressed, or
@@ -98,7 +100,7 @@ public static class FilePipelinesHttpRequestExtensions
                 upload,
                 () =>
                 {
-                    upload.ThrowIfReadOrForged();
+                    upload.ThrowIfReadOrForged(isCompared: request.ContentLength is not null);
                     Begin(request, options, isChunked);
                 },
                 async (file, stop) =>
@@ -176,9 +178,12 @@ public static class FilePipelinesHttpRequestExtensions
                     file.Append(segment.Span);
                     file.Writer.Write(segment.Span);
                 }
+
+                file.Stage = UploadStage.Reading;
             }
             finally
             {
+                // It throws if the client has reset an HTTP/2 stream.
                 body.AdvanceTo(read.Buffer.End);
             }
 
@@ -187,6 +192,7 @@ public static class FilePipelinesHttpRequestExtensions
                 throw new OperationCanceledException("The reading of the body was canceled.", cancellationToken);
             }
 
+            file.Stage = UploadStage.Writing;
             await file.FlushAsync(cancellationToken).ConfigureAwait(false);
             if (read.IsCompleted)
             {
@@ -215,21 +221,23 @@ public static class FilePipelinesHttpRequestExtensions
                 + "and would be saved as if it were the whole file.", StatusCodes.Status400BadRequest);
         }
 
-        if (request.Headers.GetCommaSeparatedValues(HeaderNames.TransferEncoding)
-            .Any(static coding => !coding.Equals("chunked", StringComparison.OrdinalIgnoreCase)))
+        ThrowIfEncoded("body", HeaderNames.TransferEncoding, request.Headers.TransferEncoding, "chunked");
+        if (!options.KeepContentEncoding)
         {
-            throw new BadHttpRequestException(
-                $"The body is encoded (Transfer-Encoding: {request.Headers.TransferEncoding}), and would be saved encoded.",
-                StatusCodes.Status415UnsupportedMediaType);
+            ThrowIfEncoded("body", HeaderNames.ContentEncoding, request.Headers.ContentEncoding, "identity");
         }
+    }
 
-        if (!options.KeepContentEncoding && request.Headers.GetCommaSeparatedValues(HeaderNames.ContentEncoding)
-            .Any(static coding => !coding.Equals("identity", StringComparison.OrdinalIgnoreCase)))
+    /// <summary>Refuses what would be saved encoded (415).</summary>
+    internal static void ThrowIfEncoded(string what, string header, StringValues value, params ReadOnlySpan<string> plain)
+    {
+        foreach (string coding in value.ToString().Split(',', StringSplitOptions.TrimEntries | StringSplitOptions.RemoveEmptyEntries))
         {
-            throw new BadHttpRequestException(
-                $"The body is encoded (Content-Encoding: {request.Headers.ContentEncoding}), and would be saved encoded. "
-                + "Set KeepContentEncoding, or add request decompression and set System.IO.Compression.UseStrictValidation.",
-                StatusCodes.Status415UnsupportedMediaType);
+            if (!plain.Contains(coding, StringComparer.OrdinalIgnoreCase))
+            {
+                throw new BadHttpRequestException($"The {what} is encoded ({header}: {value}), and would be saved encoded.",
+                    StatusCodes.Status415UnsupportedMediaType);
+            }
         }
     }
 

@@ -40,7 +40,7 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxSections"/> is negative.</exception>
     /// <exception cref="InvalidOperationException">
-    /// The form was read before; for example by the model binding of a controller (<see cref="DisableFormValueModelBindingAttribute"/>), or
+    /// The body was read before; for example by the model binding of a controller (<see cref="DisableFormValueModelBindingAttribute"/>), or
     /// by the antiforgery middleware, which looks for its token in the form if it is not in a header.
     /// </exception>
     /// <exception cref="BadHttpRequestException">
@@ -63,7 +63,7 @@ public static class FilePipelinesMultipartSectionExtensions
                     $"The body is not a multipart form: '{request.ContentType}'.", StatusCodes.Status415UnsupportedMediaType);
             }
 
-            upload.ThrowIfReadOrForged();
+            upload.ThrowIfReadOrForged(isCompared: false);
             return ReadSectionsAsync(new MultipartReader(boundary, request.Body, BytesPerFlush), upload, maxSections, cancellationToken);
         }
         catch (Exception e)
@@ -98,10 +98,11 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <exception cref="ArgumentNullException"><paramref name="section"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
+    /// <exception cref="InvalidOperationException">A part of the section was read before.</exception>
     /// <exception cref="BadHttpRequestException">
     /// The server answers it with its StatusCode. 400: the form broke off or is malformed. 412: a precondition is not met. 413: the section
-    /// is longer than the options, the reader or the server allow. 422, or another status that it chose:
-    /// <see cref="SaveBodyOptions.Inspect"/> has refused the upload. 503: it has failed.
+    /// is longer than the options, the reader or the server allow. 415: it has a Content-Encoding or a Content-Transfer-Encoding. 422, or
+    /// another status that it chose: <see cref="SaveBodyOptions.Inspect"/> has refused the upload. 503: it has failed.
     /// </exception>
     /// <exception cref="FileExistsException">
     /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.
@@ -124,8 +125,28 @@ public static class FilePipelinesMultipartSectionExtensions
         options.Validate();
         UploadRequest upload = s_forms.TryGetValue(section, out UploadRequest? known) ? known : new UploadRequest(context: null);
         return await UploadedFile.SaveAsync(
-            path, options, upload, begin: null, (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken)
+            path, options, upload, () => Begin(section, options), (file, stop) => CopyAsync(section.Body, file, stop), cancellationToken)
             .ConfigureAwait(false);
+    }
+
+    /// <summary>Refuses a section that was read in part, or would be saved encoded.</summary>
+    private static void Begin(MultipartSection section, SaveBodyOptions options)
+    {
+        if (PositionOf(section.Body) > 0)
+        {
+            throw new InvalidOperationException("A part of the section was already read, and would be missing in the file.");
+        }
+
+        if (section.Headers is { } headers && !options.KeepContentEncoding)
+        {
+            FilePipelinesHttpRequestExtensions.ThrowIfEncoded(
+                "section", HeaderNames.ContentEncoding, headers.GetValueOrDefault(HeaderNames.ContentEncoding), "identity");
+
+            // RFC 7578, 4.7: browsers do not send it, and ASP.NET Core ignores it.
+            const string TransferEncoding = "Content-Transfer-Encoding";
+            FilePipelinesHttpRequestExtensions.ThrowIfEncoded(
+                "section", TransferEncoding, headers.GetValueOrDefault(TransferEncoding), "7bit", "8bit", "binary");
+        }
     }
 
     private static async IAsyncEnumerable<MultipartSection> ReadSectionsAsync(
@@ -209,7 +230,8 @@ public static class FilePipelinesMultipartSectionExtensions
         }
         catch (InvalidDataException e)
         {
-            throw IsTooLong(body, length)
+            // MultipartReader counts the bytes that exceed the limit, and then throws without returning them.
+            throw PositionOf(body) > length
                 ? new BadHttpRequestException("The section is longer than its reader allows (MultipartReader.BodyLengthLimit).",
                     StatusCodes.Status413PayloadTooLarge, e)
                 : new BadHttpRequestException(
@@ -217,19 +239,16 @@ public static class FilePipelinesMultipartSectionExtensions
         }
     }
 
-    /// <summary>
-    /// Whether the section is too long: <see cref="MultipartReader"/> counts the bytes that exceed the limit, and then throws without
-    /// returning them.
-    /// </summary>
-    private static bool IsTooLong(Stream body, long length)
+    /// <summary>How many bytes of a section were read; 0 if it does not tell.</summary>
+    private static long PositionOf(Stream body)
     {
         try
         {
-            return body.Position > length;
+            return body.Position;
         }
         catch (NotSupportedException)
         {
-            return false;
+            return 0;
         }
     }
 }

@@ -72,8 +72,8 @@ public sealed class SaveBodyOptions
     public Func<FileInfo, string>? EntityTag { get; init; }
 
     /// <summary>
-    /// Whether a body with a Content-Encoding is saved as it is, still encoded; <see langword="false"/>, the default, refuses it with
-    /// status 415. Request decompression that comes first removes the header, so this option does not matter then.
+    /// Whether a body or a section with a Content-Encoding is saved as it is, still encoded; <see langword="false"/>, the default, refuses
+    /// it with status 415. Request decompression that comes first removes the header, so this option does not matter then.
     /// </summary>
     public bool KeepContentEncoding { get; init; }
 

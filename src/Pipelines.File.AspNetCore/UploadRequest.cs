@@ -2,8 +2,10 @@ using Microsoft.AspNetCore.Antiforgery;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
+using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -25,19 +27,32 @@ internal sealed partial class UploadRequest(HttpContext? context)
     /// <summary>Whether a failure of this form was counted, so that the end of its enumeration does not count it again.</summary>
     internal bool IsCounted { get; private set; }
 
-    /// <summary>Checks that nobody has read the body, and that it is not forged.</summary>
-    /// <exception cref="InvalidOperationException">The form was read.</exception>
+    /// <summary>Checks that nobody has read the body, as far as the server or the stream tells, and that it is not forged.</summary>
+    /// <param name="isCompared">
+    /// Whether its length will be compared with Content-Length. Otherwise Kestrel tells whether the reading of its own body has begun.
+    /// </param>
+    /// <exception cref="InvalidOperationException">The body was read.</exception>
     /// <exception cref="BadHttpRequestException">The antiforgery middleware has found no valid token (400).</exception>
-    internal void ThrowIfReadOrForged()
+    internal void ThrowIfReadOrForged(bool isCompared)
     {
-        if (context!.Features.Get<IAntiforgeryValidationFeature>() is { IsValid: false } forged)
+        IFeatureCollection features = context!.Features;
+        if (features.Get<IAntiforgeryValidationFeature>() is { IsValid: false } forged)
         {
             throw new BadHttpRequestException("The antiforgery token is missing or wrong.", StatusCodes.Status400BadRequest, forged.Error!);
         }
 
-        if (context.Features.Get<IFormFeature>()?.Form is not null)
+        if (features.Get<IFormFeature>()?.Form is not null)
         {
             throw new InvalidOperationException("The body was already read as a form. " + Advice);
+        }
+
+        Stream body = context.Request.Body;
+        if (body.CanSeek ? body.Position != 0
+            : !isCompared && body.GetType().Assembly == typeof(KestrelServer).Assembly
+                && features.Get<IHttpMaxRequestBodySizeFeature>() is { IsReadOnly: true })
+        {
+            throw new InvalidOperationException("Somebody has begun to read the body, and its beginning may be missing. " + Advice
+                + " Whoever looks into the body before that enables its buffering, and rewinds it; or looks into it in Inspect.");
         }
     }
 
@@ -88,13 +103,13 @@ internal sealed partial class UploadRequest(HttpContext? context)
         (BadHttpRequestException { StatusCode: StatusCodes.Status503ServiceUnavailable, InnerException: not null }, UploadStage.Inspecting)
             => "inspection_failed",
         (BadHttpRequestException, UploadStage.Inspecting) => "inspection",
+        (BadHttpRequestException, UploadStage.Replacing) => "refused",
         (BadHttpRequestException { StatusCode: StatusCodes.Status412PreconditionFailed }, _) => "precondition",
         (BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge }, _) => "too_long",
         (BadHttpRequestException { StatusCode: StatusCodes.Status415UnsupportedMediaType }, _) => "unsupported",
         (BadHttpRequestException { InnerException: AntiforgeryValidationException }, _) => "antiforgery",
         (BadHttpRequestException { InnerException: InvalidDataException }, _) => "malformed",
         (BadHttpRequestException, UploadStage.Checking) => "malformed",
-        (BadHttpRequestException, UploadStage.Naming) => "refused",
         (InvalidOperationException, UploadStage.Checking) => "read_before",
         (_, UploadStage.Reading) or (ConnectionAbortedException, _) => "broken_off",
 

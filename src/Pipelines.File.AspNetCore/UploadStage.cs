@@ -9,12 +9,12 @@ internal enum UploadStage
     /// <summary>The next bytes are awaited from the client.</summary>
     Reading,
 
-    /// <summary>Bytes are written to the file.</summary>
+    /// <summary>Bytes are written to the file, or it takes its name.</summary>
     Writing,
 
     /// <summary>The application inspects the whole upload.</summary>
     Inspecting,
 
-    /// <summary>The conditions are checked again, and the file takes its name.</summary>
-    Naming,
+    /// <summary>The application is told that a file is about to be replaced.</summary>
+    Replacing,
 }

@@ -141,15 +141,15 @@ internal sealed class UploadedFile
         await Writer.FlushAsync(
             _options.Durable ? FlushGuarantee.Durable : FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
         using NameLock turn = await NameLock.TakeAsync(_path, cancellationToken).ConfigureAwait(false);
-        Stage = UploadStage.Naming;
         FileInfo old = await TakeTimeAsync(cancellationToken).ConfigureAwait(false);
         bool replaces = old.Exists && Replaces;
         if (replaces && _options.BeforeReplace is { } beforeReplace)
         {
+            Stage = UploadStage.Replacing;
             await beforeReplace(old, cancellationToken).ConfigureAwait(false);
+            Stage = UploadStage.Writing;
         }
 
-        Stage = UploadStage.Writing;
         string? tag = _options.EntityTag is null
             ? UploadPrecondition.TagOf(TimeOf(), Length) : null;
         try

@@ -267,6 +267,44 @@ public sealed class SectionTests : IAsyncLifetime
         AssertFiles("f");
     }
 
+    [Fact]
+    public async Task SaveSectionAsync_SectionWasReadInPart_Throws()
+    {
+        MultipartReader reader = new("b", new MemoryStream(
+            "--b\r\nContent-Disposition: form-data; name=a\r\n\r\ncontent\r\n--b--\r\n"u8.ToArray()));
+        MultipartSection section = (await reader.ReadNextSectionAsync(_stop))!;
+        await section.Body.ReadExactlyAsync(new byte[3], _stop);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        AssertFiles();
+    }
+
+    [Theory]
+    [InlineData("Content-Encoding", "gzip", false)]
+    [InlineData("Content-Encoding", "identity", true)]
+    [InlineData("Content-Transfer-Encoding", "base64", false)]
+    [InlineData("Content-Transfer-Encoding", "quoted-printable", false)]
+    [InlineData("Content-Transfer-Encoding", "Binary", true)]
+    public async Task SaveSectionAsync_SectionIsEncoded_IsRefused(string header, string value, bool isSaved)
+    {
+        MultipartSection section = new()
+        {
+            Body = new MemoryStream([1]),
+            Headers = new() { [header] = value, ["Content-Disposition"] = "form-data; name=a" },
+        };
+        if (isSaved)
+        {
+            Assert.Equal(1, (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).Length);
+            return;
+        }
+
+        BadHttpRequestException e = await Assert.ThrowsAsync<BadHttpRequestException>(
+            () => section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+        Assert.Equal(StatusCodes.Status415UnsupportedMediaType, e.StatusCode);
+        AssertFiles();
+        await section.SaveSectionAsync(PathOf("f"), new SaveBodyOptions { KeepContentEncoding = true }, _stop);
+        AssertFiles("f");
+    }
+
     private async Task<string> PostAsync(params (string Name, byte[] Content)[] files)
     {
         using MultipartFormDataContent form = [];

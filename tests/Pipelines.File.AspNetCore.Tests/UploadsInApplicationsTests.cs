@@ -1,12 +1,17 @@
+using System.Buffers;
+using System.IO.Pipelines;
 using System.Net;
 using System.Text;
 using Microsoft.AspNetCore.Antiforgery;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.DataProtection;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.WebUtilities;
 using Microsoft.Extensions.DependencyInjection;
 using Pipelines.File.AspNetCore;
+using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
 namespace FileSendingTests;
 
@@ -44,19 +49,78 @@ public sealed class UploadsInApplicationsTests : IDisposable
         AssertSaved(await response.Content.ReadAsStringAsync(_stop), isSaved ? "content" : null);
     }
 
+    [Theory]
+    [InlineData("in part", false)]
+    [InlineData("whole", false)]
+    [InlineData("saved", false)]
+    [InlineData("buffered", false)]
+    [InlineData("rewound", true)]
+    [InlineData("replaced", true)]
+    [InlineData("not", true)]
+    public async Task SaveBodyAsync_BodyWasReadBefore_Throws(string how, bool isSaved)
+    {
+        foreach ((bool isHttp2, bool isChunked) in new[] { (false, false), (false, true), (true, false), (true, true) })
+        {
+            await using FileServer server = await FileServer.StartAsync(
+                _root,
+                withPipelines: true,
+                listen: endpoint => endpoint.Protocols = isHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1,
+                after: app => app.MapPut("/save", async (HttpRequest request) =>
+                {
+                    await ReadBeforeAsync(request, how);
+                    return await SavedOrAdviceAsync(request, "f.txt");
+                }));
+            using HttpClient client = server.CreateClient(isHttp2 ? HttpVersion.Version20 : HttpVersion.Version11);
+            client.DefaultVersionPolicy = HttpVersionPolicy.RequestVersionExact;
+            using HttpContent content = isChunked ? new PushContent("content"u8.ToArray()) : new StringContent("content");
+            using HttpResponseMessage response = await client.PutAsync("save", content, _stop);
+            AssertSaved(await response.Content.ReadAsStringAsync(_stop), isSaved ? "content" : null);
+        }
+    }
+
     [Fact]
-    public async Task SaveBodyAsync_BodyWasReadInPart_Throws()
+    public async Task SaveBodyAsync_ServerEndsTheBodyBetweenTwoReads_IsBrokenOff()
+    {
+        // As Kestrel does when an HTTP/2 stream is reset. RequestAborted is canceled a moment later.
+        DefaultHttpContext context = new();
+        context.Features.Set<IRequestBodyPipeFeature>(new EndedBody());
+        using Counters counters = new();
+        await Assert.ThrowsAsync<IOException>(() => context.Request.SaveBodyAsync(Path.Combine(_root, "f.txt"), null, _stop));
+        Assert.Equal(["broken_off"], counters.Kinds("uploads.broken"));
+        Assert.Empty(Directory.GetFiles(_root));
+    }
+
+    [Theory]
+    [InlineData(StatusCodes.Status412PreconditionFailed)]
+    [InlineData(StatusCodes.Status413PayloadTooLarge)]
+    [InlineData(StatusCodes.Status415UnsupportedMediaType)]
+    public async Task SaveBodyAsync_BeforeReplaceHasAStatus_IsRefused(int status)
+    {
+        await File.WriteAllTextAsync(Path.Combine(_root, "f.txt"), "old", _stop);
+        File.SetLastWriteTimeUtc(Path.Combine(_root, "f.txt"), DateTime.UtcNow.AddDays(-1));
+        SaveBodyOptions options = new() { BeforeReplace = (_, _) => throw new BadHttpRequestException("Not now.", status) };
+        using Counters counters = new();
+        await Assert.ThrowsAsync<BadHttpRequestException>(
+            () => new DefaultHttpContext().Request.SaveBodyAsync(Path.Combine(_root, "f.txt"), options, _stop));
+        Assert.Equal(["refused"], counters.Kinds("uploads.broken"));
+    }
+
+    [Fact]
+    public async Task ReadSectionsAsync_BodyWasReadBefore_Throws()
     {
         await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app =>
-            app.MapPut("/save", async (HttpRequest request) =>
+            app.MapPost("/form", async (HttpRequest request) =>
             {
-                Assert.Equal(3, await request.Body.ReadAtLeastAsync(new byte[3], 3, cancellationToken: _stop));
-                InvalidOperationException e = await Assert.ThrowsAsync<InvalidOperationException>(
-                    () => request.SaveBodyAsync(Path.Combine(_root, "f.txt"), cancellationToken: _stop));
-                return e.Message;
+                await foreach (MultipartSection section in request.ReadSectionsAsync())
+                {
+                    Assert.NotNull(section.Headers);
+                }
+
+                return Assert.Throws<InvalidOperationException>(() => request.ReadSectionsAsync()).Message;
             }));
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
-        using HttpResponseMessage response = await client.PutAsync("save", new StringContent("content"), _stop);
+        using MultipartFormDataContent form = new("b") { { new StringContent("content"), "file", "f" } };
+        using HttpResponseMessage response = await client.PostAsync("form", form, _stop);
         AssertSaved(await response.Content.ReadAsStringAsync(_stop), null);
     }
 
@@ -209,6 +273,46 @@ public sealed class UploadsInApplicationsTests : IDisposable
             (IEnumerable<string?>)context.Response.Headers.ContentSecurityPolicy);
     }
 
+    private async Task ReadBeforeAsync(HttpRequest request, string how)
+    {
+        switch (how)
+        {
+            case "in part":
+                await request.Body.ReadExactlyAsync(new byte[3], _stop);
+                break;
+            case "whole":
+                await request.Body.CopyToAsync(Stream.Null, _stop);
+                break;
+            case "saved":
+                await request.SaveBodyAsync(Path.Combine(_root, "f.txt"), cancellationToken: _stop);
+                File.Delete(Path.Combine(_root, "f.txt"));
+                break;
+            case "buffered" or "rewound":
+                request.EnableBuffering();
+                await request.Body.CopyToAsync(Stream.Null, _stop);
+                request.Body.Position = how == "rewound" ? 0 : request.Body.Position;
+                break;
+            case "replaced":
+                MemoryStream copy = new();
+                await request.Body.CopyToAsync(copy, _stop);
+                copy.Position = 0;
+                request.Body = copy;
+                break;
+        }
+    }
+
+    private async Task<string> SavedOrAdviceAsync(HttpRequest request, string name)
+    {
+        try
+        {
+            return $"{(await request.SaveBodyAsync(Path.Combine(_root, name), cancellationToken: _stop)).Length}";
+        }
+        catch (InvalidOperationException e)
+        {
+            return e.Message;
+        }
+    }
+
     private static Task<FileServer> StartControllersAsync(string root)
         => FileServer.StartAsync(
             root,
@@ -229,6 +333,7 @@ public sealed class UploadsInApplicationsTests : IDisposable
     {
         string path = Path.Combine(_root, "f.txt");
         Assert.Equal(content, File.Exists(path) ? File.ReadAllText(path) : null);
+        File.Delete(path);
         if (content is null)
         {
             Assert.Contains("[DisableFormValueModelBinding]", answer, StringComparison.Ordinal);
@@ -236,6 +341,41 @@ public sealed class UploadsInApplicationsTests : IDisposable
         else
         {
             Assert.Equal($"{content.Length}", answer);
+        }
+    }
+
+    /// <summary>A body that the server ends after the first read.</summary>
+    private sealed class EndedBody : PipeReader, IRequestBodyPipeFeature
+    {
+        public PipeReader Reader => this;
+
+        public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default)
+            => new(new ReadResult(new ReadOnlySequence<byte>("abc"u8.ToArray()), isCanceled: false, isCompleted: false));
+
+        public override void AdvanceTo(SequencePosition consumed) => throw new IOException("The client reset the request stream.");
+
+        public override void AdvanceTo(SequencePosition consumed, SequencePosition examined) => AdvanceTo(consumed);
+
+        public override void CancelPendingRead()
+        {
+        }
+
+        public override void Complete(Exception? exception = null)
+        {
+        }
+
+        public override bool TryRead(out ReadResult result) => throw new NotSupportedException();
+    }
+
+    /// <summary>A body whose length is not announced.</summary>
+    private sealed class PushContent(byte[] content) : HttpContent
+    {
+        protected override Task SerializeToStreamAsync(Stream stream, TransportContext? context) => stream.WriteAsync(content).AsTask();
+
+        protected override bool TryComputeLength(out long length)
+        {
+            length = 0;
+            return false;
         }
     }
 }
