@@ -8,9 +8,9 @@ namespace Pipelines.File.IO;
 /// Reusable: one run at a time.
 /// </summary>
 /// <remarks>
-/// A run has begun when <see cref="OpenedFile.RunAsync"/> returns its task. The code after the await runs on the thread that ends the run.
-/// If that was faster than the await, it runs on a waiting thread, and never on the thread that awaits, which may be a caller's that must
-/// not wait. With <see cref="ResumesOnPool"/> it runs on the application's pool.
+/// A run has begun when <see cref="OpenedFile.RunAsync"/> returns its task. The code after the await runs on the thread that ends the run,
+/// or, with <see cref="ResumesOnPool"/>, on the application's pool; on the thread that awaits, which may be a caller's, if the run is over
+/// by then. So that code makes no call that may wait.
 /// </remarks>
 internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 {
@@ -21,9 +21,6 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     // Interlocked: null until the run is awaited or over; then the continuation, or s_over.
     private Action<object?>? _continuation;
     private object? _continuationState;
-
-    // Set when the run was over before it was awaited, and a waiting thread is to run the continuation.
-    private bool _isLate;
 
     // Interlocked: which use waits for a pool thread to continue on (ResumableBy of its generation), or 0.
     private long _resumable;
@@ -111,18 +108,7 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     /// <summary>Begins another use, which no late cancellation of the last one meets.</summary>
     protected void BeginUse() => Volatile.Write(ref _generation, _generation + 1);
 
-    void IWaitingCall.Perform()
-    {
-        if (_isLate)
-        {
-            _isLate = false;
-            End();
-        }
-        else
-        {
-            _file!.Perform((FileRequest)this);
-        }
-    }
+    void IWaitingCall.Perform() => _file!.Perform((FileRequest)this);
 
     void IThreadPoolWorkItem.Execute()
     {
@@ -135,26 +121,17 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     void IValueTaskSource.GetResult(short token) => Debug.Assert(_continuation == s_over);
 
-    // Never over, so that it is always OnCompleted which decides where the awaiting code goes on.
-    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token) => ValueTaskSourceStatus.Pending;
+    ValueTaskSourceStatus IValueTaskSource.GetStatus(short token)
+        => Volatile.Read(ref _continuation) == s_over ? ValueTaskSourceStatus.Succeeded : ValueTaskSourceStatus.Pending;
 
     void IValueTaskSource.OnCompleted(Action<object?> continuation, object? state, short token, ValueTaskSourceOnCompletedFlags flags)
     {
         _continuationState = state;
-        if (Interlocked.CompareExchange(ref _continuation, continuation, null) is null)
+        if (Interlocked.CompareExchange(ref _continuation, continuation, null) is not null)
         {
-            return;
-        }
-
-        _continuation = continuation;
-        _isLate = !ResumesOnPool;
-        if (_isLate)
-        {
-            Queue();
-        }
-        else
-        {
-            Complete();
+            // It ended between GetStatus and this call.
+            _continuationState = null;
+            continuation(state);
         }
     }
 

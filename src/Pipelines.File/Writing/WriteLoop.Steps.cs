@@ -125,9 +125,8 @@ internal sealed partial class WriteLoop
 
             if (_callsHere != CallsHere.All && file.MayWaitToClose(queue.Written))
             {
-                // This may be the thread of a caller of CompleteAsync, which must not wait: an empty step moves the loop to a waiting
-                // thread.
-                request.BeginStep(static () => { });
+                // This may be the thread of a caller of CompleteAsync, which must not wait.
+                request.BeginStep(CloseFile);
                 await file.Opened.RunAsync(request).WithoutBox();
             }
         }
@@ -345,33 +344,45 @@ internal sealed partial class WriteLoop
             reason = Error;
         }
 
-        Exception? error;
-        Exception? poolError = null;
-        try
+        if (request is not null)
         {
-            if (request is not null)
-            {
-                file.Opened.Return(request);
-            }
-
-            error = file.Close(queue.Written);
-            poolError = SegmentPool.Shared.Return(freed);
-            if (left is not null)
-            {
-                FlushWaiters.CompleteOnPool(left, default, reason ?? FilePipeWriter.AbortedException());
-            }
+            file.Opened.Return(request);
         }
-        catch (Exception e)
+
+        CloseFile();
+        Exception? poolError = SegmentPool.Shared.Return(freed);
+        if (left is not null)
         {
-            // Callers that wait for the release get any error.
-            error = e;
+            FlushWaiters.CompleteOnPool(left, default, reason ?? FilePipeWriter.AbortedException());
         }
 
         lock (this)
         {
-            FailLocked(error ?? poolError);
+            FailLocked(poolError);
             _isClosed = true;
             EndReleaseLocked();
+        }
+    }
+
+    /// <summary>Closes the file, once. Callers that wait for the release get its error.</summary>
+    private void CloseFile()
+    {
+        if (_isFileClosed)
+        {
+            return;
+        }
+
+        _isFileClosed = true;
+        try
+        {
+            file.Close(queue.Written);
+        }
+        catch (Exception e)
+        {
+            lock (this)
+            {
+                FailLocked(e);
+            }
         }
     }
 }

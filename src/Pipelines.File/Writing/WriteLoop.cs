@@ -38,6 +38,7 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
 
     // Everything is written or given up, and only the name and the closing follow; then file and memory are released.
     private bool _isClosing;
+    private bool _isFileClosed;
     private bool _isClosed;
 
     /// <inheritdoc cref="WriteQueue.IsCompleted"/>

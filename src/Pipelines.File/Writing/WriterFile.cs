@@ -227,11 +227,11 @@ internal sealed class WriterFile
     }
 
     /// <summary>
-    /// Finishes the file, and closes it unless it is to stay open. Throws what trimming fails with; the file is released all the same.
+    /// Finishes the file, and closes it unless it is to stay open. Throws what trimming or closing fails with; the file is released all the
+    /// same.
     /// </summary>
     /// <param name="written">The number of bytes that the system has taken.</param>
-    /// <returns>The error that closing reports, or <see langword="null"/>.</returns>
-    internal Exception? Close(long written)
+    internal void Close(long written)
     {
         try
         {
@@ -246,7 +246,10 @@ internal sealed class WriterFile
             }
 
             _unfinished?.Dispose();
-            return !_leaveOpen && written > 0 ? Opened.TellCloseError() : null;
+            if (!_leaveOpen && written > 0 && Opened.TellCloseError() is { } error)
+            {
+                throw error;
+            }
         }
         finally
         {

@@ -149,12 +149,28 @@ internal abstract class Order : IDisposable
 
     internal void BeforeStart()
     {
+        SettleOthers();
         if (_isScripted && !_isSecondBegun)
         {
             OnFirstStarts();
         }
 
         TrySecond("  between the hand-over and Start");
+    }
+
+    internal void AfterStart()
+    {
+        TrySecond("  within Start");
+        if (_isScripted && HasEvents && Backend.Started is { } started)
+        {
+            ReadOnlySpan<Answer> answers = ReportAnswers(started);
+            int choice = Choices.Choose(answers.Length + 1);
+            if (choice > 0)
+            {
+                Note("  within Start, from another thread:");
+                Report(answers[choice - 1], isWithinStart: true);
+            }
+        }
     }
 
     internal void BeforeCancel()
@@ -214,6 +230,11 @@ internal abstract class Order : IDisposable
 
     /// <summary>Waits until nothing happens by itself any more, and takes what has ended.</summary>
     protected abstract void Settle();
+
+    /// <summary>Waits until no other thread does anything, so that an order is one thread's at any moment.</summary>
+    protected virtual void SettleOthers()
+    {
+    }
 
     /// <summary>Ends what is unfinished and checks what is left.</summary>
     protected abstract void Finish();
@@ -344,6 +365,7 @@ internal abstract class Order : IDisposable
 
     private void BeforeRent()
     {
+        SettleOthers();
         if (!_isScripted)
         {
             return;

@@ -31,6 +31,10 @@ internal sealed class ReaderOrder : Order
     private readonly FilePipeReader _reader;
     private readonly CopyDestination _destination;
 
+    // The thread that calls and reports, and whether it waits for the copy on a thread of the pool, so that one of the two runs.
+    private readonly int _thread = Environment.CurrentManagedThreadId;
+    private volatile bool _letsCopyRun;
+
     // The calls that have returned a task that has not ended.
     private readonly List<Wait> _waits = [];
 
@@ -96,6 +100,23 @@ internal sealed class ReaderOrder : Order
     /// The reader has to know of the copy: between two of its reads it does not, where the copy is that of PipeReader itself.
     /// </summary>
     private bool IsCopySeen => PumpOf(_reader) is not null || PendingOf(_reader) is not null;
+
+    private bool IsOnThread => Environment.CurrentManagedThreadId == _thread;
+
+    /// <summary>A copy that has returned its task runs. By index: a call within the copy may add a wait.</summary>
+    private bool IsCopyRunning
+    {
+        get
+        {
+            bool isRunning = false;
+            for (int i = 0; i < _waits.Count; i++)
+            {
+                isRunning |= _waits[i] is { Kind: WaitKind.Copy, IsCompleted: false } && !IsCopySeen;
+            }
+
+            return isRunning;
+        }
+    }
 
     // Dispose calls Complete and no more, and a copy repeats itself after each step.
     private static int MaxEventsOf(ReaderSituation situation, ReaderCall first, ReaderCall second)
@@ -166,8 +187,10 @@ internal sealed class ReaderOrder : Order
         for (int i = 0; i < _waits.Count;)
         {
             Wait wait = _waits[i];
+            _letsCopyRun = true;
             SpinUntil(static state => state.Order.IsSettled(state.Wait), (Order: this, Wait: wait),
                 static state => state.Order.Fail($"{state.Wait.Kind} does not end"));
+            _letsCopyRun = false;
             if (wait.Kind == WaitKind.Completion && Backend.Releases > 0)
             {
                 // A work item says so, a moment after the release.
@@ -193,6 +216,17 @@ internal sealed class ReaderOrder : Order
         CheckBuffer();
     }
 
+    protected override void SettleOthers()
+    {
+        // A copy goes on on a thread of the pool, beside the loop of the reads, until it waits again, or has the file to itself.
+        if (IsOnThread)
+        {
+            _letsCopyRun = true;
+            SpinUntil(static order => !order.IsCopyRunning, this, static order => order.Fail("A copy does not go on."));
+            _letsCopyRun = false;
+        }
+    }
+
     protected override void Finish()
     {
         FinishWaits();
@@ -204,8 +238,6 @@ internal sealed class ReaderOrder : Order
         }
 
         CheckBuffer();
-        SpinUntil(static order => order.Backend.Releases > 0, this, static order => order.Fail("The handle is not released."));
-        Settle();
         Require(Backend.Releases == 1, "the handle is released in the end");
         Require(_waits.Count == 0, "everything has ended");
         Require(_isBufferOut || _ignoresResult || Pool is not { Rented: > 0 }, "all memory is given back");
@@ -461,12 +493,11 @@ internal sealed class ReaderOrder : Order
         switch (wait.Kind)
         {
             case WaitKind.Read:
-                // A call that was over before it was awaited goes on on a waiting thread, until the next one is under way.
-                return !wait.MustEnd && Backend.Started is not null;
+                return !wait.MustEnd;
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
                 return (PumpOf(_reader) is { } pump ? IsRunning(pump) : PendingOf(_reader) is not null)
-                    && Backend.Started is not null && !Backend.IsBusy
+                    && Backend.IsAwaited && !Backend.IsBusy
                     && (!(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked);
             default:
                 return Backend.Releases == 0 && !_waits.Exists(other => other.Kind == WaitKind.Copy && !IsSettled(other));
@@ -663,7 +694,15 @@ internal sealed class ReaderOrder : Order
         // One order runs at a time.
         private static readonly byte[] s_memory = new byte[64 * 1024];
 
-        public override Memory<byte> GetMemory(int sizeHint = 0) => s_memory;
+        public override Memory<byte> GetMemory(int sizeHint = 0)
+        {
+            if (!order.IsOnThread)
+            {
+                SpinUntil(static order => order._letsCopyRun, order, static order => order.Fail("A copy is not let run."));
+            }
+
+            return s_memory;
+        }
 
         public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 

@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
@@ -35,6 +36,9 @@ internal sealed class ScriptedBackend : OpenedFile
 
     /// <summary>The operation that was started and not reported.</summary>
     internal FileRequest? Started => _started;
+
+    /// <summary>Whether the operation that was started is awaited: then its report continues the owner's code on the reporting thread.</summary>
+    internal bool IsAwaited => Started is { } started && ContinuationOf(started) is not null;
 
     /// <summary>Whether the owner asked for the end of what is started.</summary>
     internal bool IsCancelAsked => Started is { } started && started.CanceledGeneration == started.Generation;
@@ -89,9 +93,7 @@ internal sealed class ScriptedBackend : OpenedFile
         }
 
         _started = operation;
-
-        // Nothing happens between here and the await: code whose call is over before it is awaited goes on on a waiting thread of the
-        // library's, which no order controls. The stress tests meet that.
+        _order.AfterStart();
         Interlocked.Decrement(ref _depth);
     }
 
@@ -166,6 +168,9 @@ internal sealed class ScriptedBackend : OpenedFile
             }
         }
     }
+
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_continuation")]
+    private static extern ref Action<object?>? ContinuationOf(FileRun run);
 
     private static void Fill(FileRequest operation, byte value)
     {

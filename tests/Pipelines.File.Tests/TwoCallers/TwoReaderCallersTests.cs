@@ -24,8 +24,6 @@ public sealed class TwoReaderCallersTests
     [Trait("Category", Exploration.Category)]
     public async Task TwoCalls_InEveryOrderWithTheEvents_LoseNothingAndEnd(ReaderSituation situation, bool hasCallersPool)
     {
-        Assert.SkipWhen(situation is ReaderSituation.ReadAhead && Environment.GetEnvironmentVariable("PIPELINES_FILE_EXPLORE") is not null,
-            "Not mended yet: a copy with read-ahead does not settle in two orders (ReadAhead own CopyToAsync ReadAtLeastAsync 0.1).");
         Assert.SkipWhen(OperatingSystem.IsWindows(),
             "The back end is scripted, the same on every system, and handing over between threads takes Wine minutes.");
         await OrderThread.RunAsync(() =>

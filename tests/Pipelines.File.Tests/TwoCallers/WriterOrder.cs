@@ -157,8 +157,6 @@ internal sealed class WriterOrder : Order
             FinishWaits();
         }
 
-        SpinUntil(static order => order.Backend.Releases > 0, this, static order => order.Fail("The handle is not released."));
-        Settle();
         Require(Backend.Releases == 1, "the handle is released in the end");
         Require(_waits.Count == 0, "everything has ended");
         Require(_isAborted || FileError is not null || _hasTakenNone || (_taken >= _due && _taken <= _mostDue),
@@ -446,7 +444,7 @@ internal sealed class WriterOrder : Order
 
     private bool IsSettled(Wait wait)
         => wait.IsCompleted || (wait.IsCompletion ? Backend.Releases == 0 && !Backend.IsBusy && (Backend.Started is not null)
-            && (wait.Caller?.IsWaiting ?? true) : !wait.MustEnd && Backend.Started is not null);
+            && (wait.Caller?.IsWaiting ?? true) : !wait.MustEnd);
 
     private void Take(Wait wait)
     {
