@@ -91,10 +91,11 @@ internal sealed class WriterOrder : Order
             Enum.Parse<WriterCall>(parts[3]), Choices.Parse(parts[4]));
     }
 
-    // GetSpan and Dispose call others and no more; where a write is under way already, that is an event less.
+    // GetSpan and Dispose call others and no more; where bytes are there or a write is under way already, that is an event less.
     private static int MaxEventsOf(WriterSituation situation, WriterCall first, WriterCall second)
         => first >= WriterCall.Dispose || second >= WriterCall.Dispose || first == WriterCall.GetSpan || second == WriterCall.GetSpan ? 1
-            : situation is WriterSituation.FlushPending or WriterSituation.WriteBehind ? MaxEvents - 1 : MaxEvents;
+            : situation is WriterSituation.NothingWritten or WriterSituation.MemoryOut or WriterSituation.SyncPending ? MaxEvents
+            : MaxEvents - 1;
 
     protected override void Begin()
     {
