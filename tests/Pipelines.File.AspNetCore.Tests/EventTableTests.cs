@@ -18,6 +18,8 @@ namespace FileSendingTests;
 [Collection(nameof(AloneCollection))]
 public sealed class EventTableTests : IAsyncLifetime
 {
+    private static readonly bool[] s_versions = [false, true];
+
     private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private readonly CancellationTokenSource _cancel = new();
@@ -82,7 +84,7 @@ public sealed class EventTableTests : IAsyncLifetime
             .TakeWhile(line => line.StartsWith('|')))
         {
             string[] cells = [.. line.Trim('|').Split('|', StringSplitOptions.TrimEntries)];
-            foreach (bool isHttp2 in new[] { false, true }.Where(isHttp2 => !IsOfOther(cells[0], isHttp2)))
+            foreach (bool isHttp2 in s_versions.Where(isHttp2 => !IsOfOther(cells[0], isHttp2)))
             {
                 rows.Add(isHttp2, cells[0], cells[1], cells[2].Replace("`", "", StringComparison.Ordinal),
                     cells[3].Replace("`", "", StringComparison.Ordinal));

@@ -116,7 +116,7 @@ public sealed class UploadsInApplicationsTests : IDisposable
                     Assert.NotNull(section.Headers);
                 }
 
-                return Assert.Throws<InvalidOperationException>(() => request.ReadSectionsAsync()).Message;
+                return Assert.Throws<InvalidOperationException>(() => request.ReadSectionsAsync(cancellationToken: _stop)).Message;
             }));
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
         using MultipartFormDataContent form = new("b") { { new StringContent("content"), "file", "f" } };
