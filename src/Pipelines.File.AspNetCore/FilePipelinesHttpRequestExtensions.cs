@@ -141,16 +141,22 @@ public static class FilePipelinesHttpRequestExtensions
                 throw UploadedFile.TooLong(maxLength);
             }
 
-            if (limit is { IsReadOnly: false })
-            {
-                // Kestrel's limit includes the bytes around the chunks. UploadedFile counts only the content, so Kestrel's limit is larger
-                // here, but still bounds those bytes, too.
-                limit.MaxRequestBodySize = isChunked
-                    ? maxLength <= s_longestChunkedBody ? (maxLength * ChunkedBytesPerByte) + ChunkedOverhead : long.MaxValue : maxLength;
-            }
+            SetLimit(limit, maxLength, isChunked);
         }
 
         ThrowIfNotWholeFile(request, options);
+    }
+
+    /// <summary>Replaces the server's limit of a body, where that is still possible.</summary>
+    internal static void SetLimit(IHttpMaxRequestBodySizeFeature? limit, long maxLength, bool isChunked)
+    {
+        if (limit is { IsReadOnly: false })
+        {
+            // Kestrel's limit includes the bytes around the chunks. Only the content is counted here, so Kestrel's limit is larger, but
+            // still bounds those bytes, too.
+            limit.MaxRequestBodySize = isChunked
+                ? maxLength <= s_longestChunkedBody ? (maxLength * ChunkedBytesPerByte) + ChunkedOverhead : long.MaxValue : maxLength;
+        }
     }
 
     private static async Task CopyAsync(PipeReader body, UploadedFile file, CancellationToken cancellationToken)
@@ -245,7 +251,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// Ends the connection after the response; otherwise the server would read the rest of the body, as fast as it comes, up to its limit.
     /// The client has <see cref="s_abortDelay"/> to receive the response before that.
     /// </summary>
-    private static void EndConnection(HttpContext context)
+    internal static void EndConnection(HttpContext context)
     {
         if (context.Features.Get<IConnectionLifetimeFeature>() is not { } connection)
         {

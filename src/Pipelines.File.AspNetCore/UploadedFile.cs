@@ -25,7 +25,7 @@ internal sealed class UploadedFile
         FilePipeWriterOptions writing = new()
         {
             Replace = true,
-            Mode = Replaces ? FileMode.Create : FileMode.CreateNew,
+            Mode = UploadName.Replaces(options, precondition) ? FileMode.Create : FileMode.CreateNew,
             FlushGuarantee = options.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
             ReplacesLinks = true,
             UnixCreateMode = options.UnixFileMode,
@@ -42,8 +42,6 @@ internal sealed class UploadedFile
 
     /// <summary>What the upload is doing. Whoever copies sets <see cref="UploadStage.Reading"/> while it waits for the client.</summary>
     internal UploadStage Stage { get; set; } = UploadStage.Writing;
-
-    private bool Replaces => _options.Overwrite && !_precondition.RequiresNoFile;
 
     /// <summary>Saves an upload, whole or not at all, and counts it.</summary>
     /// <param name="path">The path of the file.</param>
@@ -134,144 +132,15 @@ internal sealed class UploadedFile
         if (_options.Inspect is { } inspect)
         {
             await Writer.FlushAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
-            await InspectAsync(inspect, hash, cancellationToken).ConfigureAwait(false);
+            await UploadInspection.RunAsync(
+                inspect, Writer.Handle, Length, hash, _request, stage => Stage = stage, cancellationToken).ConfigureAwait(false);
         }
 
         // Written, or synced, before the lock is taken, so that other uploads of this name do not wait for that.
         await Writer.FlushAsync(
             _options.Durable ? FlushGuarantee.Durable : FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
-        using NameLock turn = await NameLock.TakeAsync(_path, cancellationToken).ConfigureAwait(false);
-        FileInfo old = await TakeTimeAsync(cancellationToken).ConfigureAwait(false);
-        bool replaces = old.Exists && Replaces;
-        if (replaces && _options.BeforeReplace is { } beforeReplace)
-        {
-            Stage = UploadStage.Replacing;
-            await beforeReplace(old, cancellationToken).ConfigureAwait(false);
-            Stage = UploadStage.Writing;
-        }
-
-        string? tag = _options.EntityTag is null
-            ? UploadPrecondition.TagOf(TimeOf(), Length) : null;
-        try
-        {
-            await Writer.CompleteAsync().ConfigureAwait(false);
-        }
-        catch (FileExistsException e) when (_precondition.RequiresNoFile)
-        {
-            throw UploadPrecondition.Failed(e);
-        }
-
-        return new SavedFile(Length, hash, tag ?? TagByOptions(), replaces);
-    }
-
-    private DateTime TimeOf()
-    {
-        try
-        {
-            return System.IO.File.GetLastWriteTimeUtc(Writer.Handle);
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            throw Named(e);
-        }
-    }
-
-    private void SetTime(DateTime time)
-    {
-        try
-        {
-            System.IO.File.SetLastWriteTimeUtc(Writer.Handle, time);
-            if (_options.Durable)
-            {
-                // The sync of the bytes was before this.
-                RandomAccess.FlushToDisk(Writer.Handle);
-            }
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            throw Named(e);
-        }
-    }
-
-    // The runtime knows no path of a handle.
-    private IOException Named(Exception e) => new($"{e.Message} : '{_path}'", e);
-
-    /// <summary>
-    /// Checks the preconditions, and makes the second of the new file later than that of the file that it replaces, and not later than the
-    /// clock's: waits for the next second if it has to. So no two versions of a file have the same entity tag or Last-Modified. Called in
-    /// the turn of the name. Returns the file that has the name.
-    /// </summary>
-    private async Task<FileInfo> TakeTimeAsync(CancellationToken cancellationToken)
-    {
-        DateTime written = UploadPrecondition.ToSecond(TimeOf());
-        while (true)
-        {
-            FileInfo old = new(_path);
-            _precondition.Check(old);
-            if (!old.Exists || !Replaces)
-            {
-                return old;
-            }
-
-            DateTime replaced = UploadPrecondition.ToSecond(old.LastWriteTimeUtc);
-            DateTime now = DateTime.UtcNow;
-            if (replaced < written)
-            {
-                return old;
-            }
-
-            // A file whose time is ahead of the clock gives way to the clock.
-            if (replaced != UploadPrecondition.ToSecond(now))
-            {
-                SetTime(now);
-
-                return old;
-            }
-
-            await Task.Delay(replaced.AddSeconds(1) - now, cancellationToken).ConfigureAwait(false);
-        }
-    }
-
-    private string? TagByOptions()
-    {
-        try
-        {
-            return _options.EntityTag!(new FileInfo(_path));
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            // Another program has taken the file away, and the upload was saved all the same.
-            return null;
-        }
-    }
-
-    private async ValueTask InspectAsync(
-        Func<UploadInspection, CancellationToken, ValueTask<bool>> inspect, byte[]? hash, CancellationToken cancellationToken)
-    {
-        Stage = UploadStage.Inspecting;
-        FilePipeReader reader = FilePipeReader.Create(Writer.Handle, new FilePipeReaderOptions { LeaveOpen = true });
-        await using (reader.ConfigureAwait(false))
-        {
-            InvalidDataException? reason = null;
-            try
-            {
-                if (await inspect(new UploadInspection(reader, Length, hash), cancellationToken).ConfigureAwait(false))
-                {
-                    Stage = UploadStage.Writing;
-                    return;
-                }
-            }
-            catch (InvalidDataException e)
-            {
-                reason = e;
-            }
-            catch (Exception e) when (e is not BadHttpRequestException && !cancellationToken.IsCancellationRequested)
-            {
-                _request.LogInspection(e);
-                throw new BadHttpRequestException("The upload could not be inspected.", StatusCodes.Status503ServiceUnavailable, e);
-            }
-
-            throw new BadHttpRequestException("The inspection has refused the upload.", StatusCodes.Status422UnprocessableEntity, reason!);
-        }
+        UploadName name = new(_path, _options, _precondition, Writer.Handle);
+        return await name.TakeAsync(Length, hash, stage => Stage = stage, _ => Writer.CompleteAsync(), cancellationToken)
+            .ConfigureAwait(false);
     }
 }

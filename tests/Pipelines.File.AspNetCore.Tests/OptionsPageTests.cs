@@ -14,7 +14,7 @@ public sealed partial class OptionsPageTests
     private static readonly Type[] s_options =
     [
         typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(LogFollowerOptions), typeof(JournalOptions),
-        typeof(FilePipelinesOptions), typeof(SaveBodyOptions),
+        typeof(FilePipelinesOptions), typeof(SaveBodyOptions), typeof(ResumableUploadOptions), typeof(FileCacheOptions),
     ];
 
     [Fact]

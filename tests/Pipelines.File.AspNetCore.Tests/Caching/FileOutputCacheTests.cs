@@ -321,14 +321,4 @@ public sealed class FileOutputCacheTests : IDisposable
         _providers.Add(services.BuildServiceProvider());
         return _providers[^1];
     }
-
-    /// <summary>The system's time, and what a test adds to it; timers do not know what was added.</summary>
-    private sealed class ManualTime : TimeProvider
-    {
-        private long _added;
-
-        public override DateTimeOffset GetUtcNow() => base.GetUtcNow() + TimeSpan.FromTicks(Volatile.Read(ref _added));
-
-        public void Advance(TimeSpan time) => Interlocked.Add(ref _added, time.Ticks);
-    }
 }

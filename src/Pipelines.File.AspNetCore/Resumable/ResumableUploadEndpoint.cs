@@ -1,0 +1,348 @@
+using System.Globalization;
+using System.IO.Pipelines;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Routing;
+using Microsoft.Extensions.Primitives;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// The tus resumable upload protocol 1.0.0 (https://tus.io/protocols/resumable-upload): its core, and the extensions of
+/// <see cref="Extensions"/>.
+/// </summary>
+/// <param name="store">Where the uploads are.</param>
+/// <param name="stopping">
+/// Ends the reading of a body, and what is done with a whole upload. The end of the request does not: the server still gives out bytes that
+/// it has, and what is whole is finished also if the client has gone.
+/// </param>
+internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationToken stopping)
+{
+    internal const string IdParameter = "resumableUploadId";
+    private const string Version = "1.0.0";
+    private const string BodyType = "application/offset+octet-stream";
+    private const string Extensions = "creation,creation-with-upload,creation-defer-length,expiration,checksum,checksum-trailer,"
+        + "termination,concatenation";
+
+    private readonly ResumableUploadOptions _options = store.Options;
+
+    internal async Task InvokeAsync(HttpContext context)
+    {
+        HttpRequest request = context.Request;
+        HttpResponse response = context.Response;
+        string method = request.Headers["X-HTTP-Method-Override"] is [{ Length: > 0 } meant] ? meant.ToUpperInvariant() : request.Method;
+        string? id = context.GetRouteValue(IdParameter) as string;
+        response.Headers["Tus-Resumable"] = Version;
+        try
+        {
+            if (method == HttpMethods.Options)
+            {
+                Describe(response);
+                return;
+            }
+
+            if (request.Headers["Tus-Resumable"] != Version)
+            {
+                response.Headers["Tus-Version"] = Version;
+                throw new BadHttpRequestException("Tus-Resumable has to be 1.0.0.", StatusCodes.Status412PreconditionFailed);
+            }
+
+            await ((method, id) switch
+            {
+                ("POST", null) => CreateAsync(context),
+                ("HEAD", not null) => TellAsync(context, id),
+                ("PATCH", not null) => AppendAsync(context, id),
+                ("DELETE", not null) => RemoveAsync(context, id),
+                _ => RefuseMethod(response, id is null),
+            }).ConfigureAwait(false);
+        }
+        catch (BadHttpRequestException e) when (!response.HasStarted)
+        {
+            await AnswerAsync(response, e.StatusCode, method == HttpMethods.Head ? "" : e.Message).ConfigureAwait(false);
+        }
+        catch (IOException e) when (IsFull(e) && !response.HasStarted)
+        {
+            await AnswerAsync(response, StatusCodes.Status507InsufficientStorage, "There is no room.").ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (stopping.IsCancellationRequested && !response.HasStarted)
+        {
+            // The client goes on when the application is there again.
+            await AnswerAsync(response, StatusCodes.Status503ServiceUnavailable, "The server stops.").ConfigureAwait(false);
+        }
+    }
+
+    private static Task AnswerAsync(HttpResponse response, int status, string text)
+    {
+        response.StatusCode = status;
+        response.ContentType = "text/plain; charset=utf-8";
+        return response.WriteAsync(text, CancellationToken.None);
+    }
+
+    private void Describe(HttpResponse response)
+    {
+        response.StatusCode = StatusCodes.Status204NoContent;
+        response.Headers["Tus-Version"] = Version;
+        response.Headers["Tus-Extension"] = Extensions;
+        response.Headers["Tus-Checksum-Algorithm"] = UploadChecksum.Algorithms;
+        if (_options.MaxLength is { } maxLength)
+        {
+            response.Headers["Tus-Max-Size"] = TextOf(maxLength);
+        }
+    }
+
+    private static Task RefuseMethod(HttpResponse response, bool isCreation)
+    {
+        response.Headers.Allow = isCreation ? "OPTIONS, POST" : "OPTIONS, HEAD, PATCH, DELETE";
+        throw new BadHttpRequestException("The method does not fit.", StatusCodes.Status405MethodNotAllowed);
+    }
+
+    private async Task CreateAsync(HttpContext context)
+    {
+        HttpRequest request = context.Request;
+        IHeaderDictionary headers = context.Response.Headers;
+        UploadState state = new() { Metadata = Single(request, "Upload-Metadata"), Concat = Single(request, "Upload-Concat") };
+        string[] parts = state.IsFinal ? PartsOf(state.Concat!) : [];
+        long? length = state.IsFinal ? parts.Sum(part => Part(part).Length!.Value) : LengthOf(request);
+        if (length is null == (Single(request, "Upload-Defer-Length") != "1") || (state.IsFinal && LengthOf(request) is not null))
+        {
+            throw Bad("Upload-Length, or Upload-Defer-Length: 1, is needed; a final upload has neither.");
+        }
+
+        if (length > _options.MaxLength)
+        {
+            throw UploadedFile.TooLong(_options.MaxLength.Value);
+        }
+
+        bool hasBody = HasBody(request) && !state.IsFinal;
+        if (hasBody)
+        {
+            ThrowIfNotBytes(request);
+        }
+
+        state = state with { Length = length };
+        string id = UploadStore.NewId();
+        await AllowAsync(context, id, state).ConfigureAwait(false);
+        using StoredUpload upload = await store.CreateAsync(id, state).ConfigureAwait(false);
+        headers.Location = $"{request.PathBase}{request.Path}".TrimEnd('/') + "/" + id;
+        if (hasBody)
+        {
+            await ReceiveAsync(context, upload).ConfigureAwait(false);
+        }
+        else
+        {
+            await FinishAsync(context, upload, parts).ConfigureAwait(false);
+        }
+
+        context.Response.StatusCode = StatusCodes.Status201Created;
+        Tell(headers, upload.State);
+        if (!hasBody)
+        {
+            headers.Remove("Upload-Offset");
+        }
+    }
+
+    private async Task TellAsync(HttpContext context, string id)
+    {
+        UploadState state = Existing(store.Peek(id));
+        await AllowAsync(context, id, state).ConfigureAwait(false);
+        IHeaderDictionary headers = context.Response.Headers;
+        headers.CacheControl = "no-store";
+        Tell(headers, state);
+        if (state.IsFinal && !state.IsFinished)
+        {
+            headers.Remove("Upload-Offset");
+        }
+
+        headers["Upload-Length"] = state.Length is { } length ? TextOf(length) : StringValues.Empty;
+        headers["Upload-Defer-Length"] = state.Length is null ? "1" : StringValues.Empty;
+        headers["Upload-Metadata"] = state.Metadata;
+        headers["Upload-Concat"] = state.Concat;
+    }
+
+    private async Task AppendAsync(HttpContext context, string id)
+    {
+        HttpRequest request = context.Request;
+        ThrowIfNotBytes(request);
+        long offset = Number(Single(request, "Upload-Offset")) ?? throw Bad("Upload-Offset is needed.");
+        UploadState before = Existing(store.Read(id));
+        await AllowAsync(context, id, before).ConfigureAwait(false);
+        if (before.IsFinal)
+        {
+            throw new BadHttpRequestException("A final upload is only read.", StatusCodes.Status403Forbidden);
+        }
+
+        using StoredUpload upload = Open(id);
+        if (offset != upload.State.Offset || (upload.State.IsFinished && HasBody(request) && request.ContentLength != 0))
+        {
+            throw new BadHttpRequestException("The upload is at another offset.", StatusCodes.Status409Conflict);
+        }
+
+        if (LengthOf(request) is { } length && length != upload.State.Length)
+        {
+            if (upload.State.Length is not null)
+            {
+                throw Bad("The length of an upload does not change.");
+            }
+
+            upload.SetLength(length);
+        }
+
+        if (!upload.State.IsFinished)
+        {
+            await ReceiveAsync(context, upload).ConfigureAwait(false);
+        }
+
+        context.Response.StatusCode = StatusCodes.Status204NoContent;
+        Tell(context.Response.Headers, upload.State);
+    }
+
+    private async Task RemoveAsync(HttpContext context, string id)
+    {
+        await AllowAsync(context, id, Existing(store.Read(id))).ConfigureAwait(false);
+        using StoredUpload upload = Open(id);
+        upload.Remove(isAsked: true);
+        context.Response.StatusCode = StatusCodes.Status204NoContent;
+    }
+
+    /// <summary>Appends the body of a request, and finishes the upload if that is then whole.</summary>
+    private async Task ReceiveAsync(HttpContext context, StoredUpload upload)
+    {
+        HttpRequest request = context.Request;
+        UploadRequest counted = new(context);
+        UploadChecksum? checksum = UploadChecksum.Parse(Single(request, UploadChecksum.Header));
+        bool isAnnounced = request.GetDeclaredTrailers().Contains(UploadChecksum.Header, StringComparer.OrdinalIgnoreCase);
+        long most = (upload.State.Length ?? _options.MaxLength ?? long.MaxValue) - upload.State.Offset;
+        bool isChunked = request.ContentLength is null && HttpProtocol.IsHttp11(request.Protocol);
+        if (request.ContentLength > most)
+        {
+            throw UploadedFile.TooLong(most);
+        }
+
+        counted.ThrowIfReadOrForged(isCompared: request.ContentLength is not null);
+        FilePipelinesHttpRequestExtensions.SetLimit(
+            context.Features.Get<IHttpMaxRequestBodySizeFeature>(), Math.Max(0, most), isChunked);
+        try
+        {
+            await upload.AppendAsync(
+                request.BodyReader,
+                checksum is not null || isAnnounced,
+                length =>
+                {
+                    counted.ThrowIfReadInPart(length);
+                    return checksum ?? UploadChecksum.Parse(TrailerOf(request));
+                },
+                stopping).ConfigureAwait(false);
+        }
+        catch (Exception e)
+        {
+            counted.Broke(e, upload.Stage);
+            if ((e as BadHttpRequestException)?.StatusCode
+                is StatusCodes.Status413PayloadTooLarge or StatusCodes.Status507InsufficientStorage)
+            {
+                FilePipelinesHttpRequestExtensions.EndConnection(context);
+            }
+
+            throw;
+        }
+
+        await FinishAsync(context, upload, []).ConfigureAwait(false);
+    }
+
+    /// <summary>Adds the parts of a final upload, and finishes an upload that is whole.</summary>
+    private async Task FinishAsync(HttpContext context, StoredUpload upload, string[] parts)
+    {
+        UploadRequest counted = new(context);
+        try
+        {
+            foreach (string part in parts)
+            {
+                FilePipeReader reader = FilePipeReader.Create(store.PartPathOf(part));
+                await using (reader.ConfigureAwait(false))
+                {
+                    await upload.AppendAsync(reader, isChecked: false, static _ => null, stopping).ConfigureAwait(false);
+                }
+            }
+
+            if (upload.State.Offset == upload.State.Length)
+            {
+                await upload.FinishAsync(context, counted, stopping).ConfigureAwait(false);
+            }
+        }
+        catch (Exception e)
+        {
+            counted.Broke(e, upload.Stage);
+            throw;
+        }
+    }
+
+    private void Tell(IHeaderDictionary headers, UploadState state)
+    {
+        headers["Upload-Offset"] = TextOf(state.Offset);
+        headers["Upload-Expires"] = state.Expires.ToString("R", CultureInfo.InvariantCulture);
+    }
+
+    private async ValueTask AllowAsync(HttpContext context, string id, UploadState state)
+    {
+        ResumableUpload upload = new(context, id, state);
+        if (_options.OnRequestAsync is { } allow)
+        {
+            await allow(upload, context.RequestAborted).ConfigureAwait(false);
+        }
+    }
+
+    private StoredUpload Open(string id) => store.Open(id) ?? throw Missing();
+
+    private UploadState Existing(UploadState? state)
+        => state is null ? throw Missing() : state.Expires > store.Now ? state
+            : throw new BadHttpRequestException("The upload has expired.", StatusCodes.Status410Gone);
+
+    private static BadHttpRequestException Missing() => new("There is no such upload.", StatusCodes.Status404NotFound);
+
+    /// <summary>The identifiers of the parts of a final upload.</summary>
+    private static string[] PartsOf(string concat)
+    {
+        const string Final = "final;";
+        string[] urls = concat.StartsWith(Final, StringComparison.Ordinal)
+            ? concat[Final.Length..].Split(' ', StringSplitOptions.RemoveEmptyEntries) : [];
+        string[] ids = [.. urls.Select(static url => url[(url.LastIndexOf('/') + 1)..])];
+        return ids.Length > 0 && ids.All(UploadStore.IsId) && concat.All(static c => c is >= ' ' and < '\x7F') ? ids
+            : throw Bad("Upload-Concat is malformed.");
+    }
+
+    private UploadState Part(string id)
+        => store.Read(id) is { IsPartial: true, IsFinished: true } part && part.Expires > store.Now ? part
+            : throw Bad("A part of the final upload is not there, or not whole.");
+
+    private static void ThrowIfNotBytes(HttpRequest request)
+    {
+        if (request.ContentType != BodyType || request.Headers.ContentEncoding.Count > 0)
+        {
+            throw new BadHttpRequestException($"The body has to be {BodyType}, not encoded.", StatusCodes.Status415UnsupportedMediaType);
+        }
+    }
+
+    private static bool HasBody(HttpRequest request)
+        => request.ContentLength is > 0 || (request.ContentLength is null && request.ContentType is not null
+            && request.HttpContext.Features.Get<IHttpRequestBodyDetectionFeature>()?.CanHaveBody != false);
+
+    private static string? TrailerOf(HttpRequest request)
+        => request.CheckTrailersAvailable() && request.GetTrailer(UploadChecksum.Header) is [{ } value] ? value : null;
+
+    private static long? LengthOf(HttpRequest request) => Number(Single(request, "Upload-Length"));
+
+    private static string? Single(HttpRequest request, string name)
+        => request.Headers[name] is { Count: > 0 } values
+            ? values.Count == 1 ? values[0] : throw Bad($"{name} is there more than once.") : null;
+
+    private static long? Number(string? text)
+        => text is null ? null : long.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out long number) ? number
+            : throw Bad($"'{text}' is not a number of bytes.");
+
+    private static string TextOf(long number) => number.ToString(CultureInfo.InvariantCulture);
+
+    private static BadHttpRequestException Bad(string message) => new(message, StatusCodes.Status400BadRequest);
+
+    // ENOSPC and EDQUOT, or ERROR_DISK_FULL and ERROR_HANDLE_DISK_FULL.
+    private static bool IsFull(IOException e)
+        => OperatingSystem.IsWindows() ? (e.HResult & 0xFFFF) is 112 or 39 : e.HResult is 28 or (int)0x7A;
+}

@@ -1,0 +1,297 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Security.Cryptography;
+using System.Text.Json;
+using Microsoft.AspNetCore.Http;
+using Microsoft.Win32.SafeHandles;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// The folder of the resumable uploads: ID.json is the state of one, and ID.part has its bytes until it is saved. An upload exists as long
+/// as its state does. Whoever changes it holds the lock of its bytes, also among processes.
+/// </summary>
+internal sealed class UploadStore : IDisposable
+{
+    private const string PartSuffix = ".part";
+    private const string StateSuffix = ".json";
+    private const int IdLength = 32;
+
+    // A share violation: flock(2) answers EWOULDBLOCK, Windows ERROR_SHARING_VIOLATION.
+    private static readonly int s_isLocked = OperatingSystem.IsWindows() ? 32 : OperatingSystem.IsMacOS() ? 35 : 11;
+
+    private static readonly TimeSpan s_longestInterval = TimeSpan.FromHours(1);
+
+    private readonly ITimer _timer;
+
+    // Interlocked: the bytes that the unfinished uploads have announced; whether somebody looks for expired ones.
+    private long _total;
+    private int _isSweeping;
+
+    internal UploadStore(ResumableUploadOptions options, TimeProvider time)
+    {
+        Options = options;
+        Time = time;
+        Folder = Path.GetFullPath(options.Folder);
+        MakeFolder(Folder);
+        if (options.MaxTotalLength is not null)
+        {
+            _total = Ids(StateSuffix).Sum(id => Read(id) is { } state ? CountOf(state) : 0);
+        }
+
+        TimeSpan interval = options.Expiration / 2 < s_longestInterval ? options.Expiration / 2 : s_longestInterval;
+        _timer = time.CreateTimer(static store => ((UploadStore)store!).Sweep(), this, TimeSpan.FromSeconds(1), interval);
+    }
+
+    internal ResumableUploadOptions Options { get; }
+
+    internal TimeProvider Time { get; }
+
+    /// <summary>The full path of the folder.</summary>
+    internal string Folder { get; }
+
+    internal DateTime Now => Time.GetUtcNow().UtcDateTime;
+
+    /// <summary>Ends the look for expired uploads.</summary>
+    public void Dispose() => _timer.Dispose();
+
+    internal static string NewId() => Convert.ToHexStringLower(RandomNumberGenerator.GetBytes(IdLength / 2));
+
+    internal static bool IsId([NotNullWhen(true)] string? text) => text?.Length == IdLength && text.All(char.IsAsciiHexDigitLower);
+
+    /// <summary>
+    /// How much of <see cref="ResumableUploadOptions.MaxTotalLength"/> an upload takes: what it has announced, or else what has come.
+    /// </summary>
+    internal static long CountOf(UploadState state) => state.IsFinished && !state.IsPartial ? 0 : state.Length ?? state.Offset;
+
+    internal string StatePathOf(string id) => Path.Combine(Folder, id + StateSuffix);
+
+    internal string PartPathOf(string id) => Path.Combine(Folder, id + PartSuffix);
+
+    /// <summary>The state of an upload, without its lock; <see langword="null"/> if there is none, or it is damaged.</summary>
+    internal UploadState? Read(string id)
+    {
+        try
+        {
+            byte[] bytes = System.IO.File.ReadAllBytes(StatePathOf(id));
+            return JsonSerializer.Deserialize(bytes, UploadStateContext.Default.UploadState);
+        }
+        catch (Exception e) when (e is FileNotFoundException or JsonException)
+        {
+            return null;
+        }
+    }
+
+    /// <summary>The state as a client may know it: with as many bytes as are there.</summary>
+    internal UploadState? Peek(string id)
+        => Read(id) is not { } state ? null
+            : state.IsFinished ? state : state with { Offset = Math.Min(state.Offset, LengthOf(id, state)) };
+
+    /// <summary>Makes a new upload, and holds its lock.</summary>
+    /// <exception cref="BadHttpRequestException">All uploads together are too long (507).</exception>
+    internal async Task<StoredUpload> CreateAsync(string id, UploadState state)
+    {
+        if (!TryCount(CountOf(state)))
+        {
+            throw TooMuch();
+        }
+
+        StoredUpload upload;
+        try
+        {
+            upload = new StoredUpload(this, id, state, PartPathOf(id), OpenLocked(PartPathOf(id), FileMode.CreateNew));
+        }
+        catch
+        {
+            _ = TryCount(-CountOf(state));
+            throw;
+        }
+
+        try
+        {
+            await upload.SaveStateAsync(state).ConfigureAwait(false);
+            return upload;
+        }
+        catch
+        {
+            upload.Remove();
+            upload.Dispose();
+            throw;
+        }
+    }
+
+    /// <summary>Opens an upload to change it; <see langword="null"/> if there is none.</summary>
+    /// <exception cref="BadHttpRequestException">Another request holds its lock (423).</exception>
+    internal StoredUpload? Open(string id)
+    {
+        if (Read(id) is not { } before)
+        {
+            return null;
+        }
+
+        string path = Locate(id, before);
+        SafeFileHandle handle = OpenLocked(path, path == PartPathOf(id) ? FileMode.OpenOrCreate : FileMode.Open);
+
+        // Now that nobody else changes it. What had the lock may have removed or saved it.
+        if (Read(id) is { } state && Locate(id, state) == path)
+        {
+            return new StoredUpload(this, id, state, path, handle);
+        }
+
+        handle.Dispose();
+        if (path == PartPathOf(id))
+        {
+            System.IO.File.Delete(path);
+        }
+
+        return Open(id);
+    }
+
+    /// <summary>
+    /// Where the bytes of an upload are: while it is saved they go from the folder to a temporary name beside the new one, and from there
+    /// to it. A process may have been killed between any two of these steps.
+    /// </summary>
+    internal string Locate(string id, UploadState state)
+    {
+        string part = PartPathOf(id);
+        if (state.SavingTo is { } name && !System.IO.File.Exists(part))
+        {
+            string between = BetweenPathOf(id, name);
+            if (System.IO.File.Exists(between))
+            {
+                return between;
+            }
+
+            if (IsAt(name, state))
+            {
+                return name;
+            }
+        }
+
+        return part;
+    }
+
+    /// <summary>The temporary name beside the name that the upload takes.</summary>
+    internal static string BetweenPathOf(string id, string name)
+        => Path.Combine(Path.GetDirectoryName(name)!, ".pipelines-file-" + id[..16]);
+
+    /// <summary>Counts bytes, if there is room for them; fewer always are.</summary>
+    internal bool TryCount(long bytes)
+    {
+        long most = Options.MaxTotalLength ?? long.MaxValue;
+        if (bytes > most)
+        {
+            return false;
+        }
+
+        if (Interlocked.Add(ref _total, bytes) <= most || bytes <= 0)
+        {
+            return true;
+        }
+
+        Interlocked.Add(ref _total, -bytes);
+        return false;
+    }
+
+    internal static BadHttpRequestException TooMuch()
+        => new("There is no room for another upload now.", StatusCodes.Status507InsufficientStorage);
+
+    /// <summary>Removes the uploads that have expired, and what a killed process has left.</summary>
+    internal void Sweep()
+    {
+        if (Interlocked.Exchange(ref _isSweeping, 1) == 1)
+        {
+            return;
+        }
+
+        try
+        {
+            foreach (string id in Ids(StateSuffix).Concat(Ids(PartSuffix)).ToHashSet())
+            {
+                RemoveIfExpired(id);
+            }
+
+            foreach (string path in Directory.EnumerateFiles(Folder, ".pipelines-file-*"))
+            {
+                if (IsOld(path))
+                {
+                    System.IO.File.Delete(path);
+                }
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // The folder is gone, or a file cannot be removed: the next look tries again.
+        }
+        finally
+        {
+            Volatile.Write(ref _isSweeping, 0);
+        }
+    }
+
+    private void RemoveIfExpired(string id)
+    {
+        UploadState? state = Read(id);
+        if (state is not null ? state.Expires > Now : !IsOld(StatePathOf(id)) || !IsOld(PartPathOf(id)))
+        {
+            return;
+        }
+
+        string path = Locate(id, state ?? new UploadState());
+        try
+        {
+            using SafeFileHandle? handle = System.IO.File.Exists(path) ? OpenLocked(path, FileMode.Open) : null;
+            using StoredUpload upload = new(this, id, Read(id) ?? new UploadState(), path, handle);
+            if (upload.State.Expires <= Now)
+            {
+                upload.Remove();
+            }
+        }
+        catch (Exception e) when (e is BadHttpRequestException or FileNotFoundException)
+        {
+            // It is used just now, or somebody else has removed it.
+        }
+    }
+
+    // A file that is not there is old, too.
+    private bool IsOld(string path) => System.IO.File.GetLastWriteTimeUtc(path) < Now - Options.Expiration;
+
+    private IEnumerable<string> Ids(string suffix)
+        => Directory.EnumerateFiles(Folder, "*" + suffix).Select(path => Path.GetFileNameWithoutExtension(path)).Where(IsId);
+
+    private long LengthOf(string id, UploadState state)
+    {
+        FileInfo file = new(Locate(id, state));
+        return file.Exists ? file.Length : 0;
+    }
+
+    private static bool IsAt(string path, UploadState state)
+        => FileIdentity.TryGet(path, out FileIdentity identity) && identity.ToString() == state.Identity;
+
+    /// <summary>Opens the bytes of an upload alone.</summary>
+    /// <exception cref="BadHttpRequestException">Another request has them open (423).</exception>
+    private static SafeFileHandle OpenLocked(string path, FileMode mode)
+    {
+        try
+        {
+            // Windows renames an open file only if that was agreed on; there every share but this one keeps others out.
+            FileShare share = OperatingSystem.IsWindows() ? FileShare.Delete : FileShare.None;
+            return SpareDescriptors.Open(path, path => System.IO.File.OpenHandle(path, mode, FileAccess.ReadWrite, share));
+        }
+        catch (IOException e) when ((e.HResult & 0xFFFF) == s_isLocked)
+        {
+            throw new BadHttpRequestException("Another request sends this upload.", StatusCodes.Status423Locked, e);
+        }
+    }
+
+    private static void MakeFolder(string path)
+    {
+        if (OperatingSystem.IsWindows())
+        {
+            Directory.CreateDirectory(path);
+        }
+        else
+        {
+            Directory.CreateDirectory(path, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+        }
+    }
+}
