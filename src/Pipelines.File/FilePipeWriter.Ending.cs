@@ -117,7 +117,7 @@ public sealed partial class FilePipeWriter
     private bool BeginComplete(Exception? exception, bool performsHere)
     {
         bool runs;
-        bool isShort;
+        bool writesHere;
         lock (_loop)
         {
             if (IsCompleted)
@@ -141,17 +141,11 @@ public sealed partial class FilePipeWriter
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
             runs = _loop.TryRunLocked();
-            isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed);
+            writesHere = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
+                && _loop.WritesHereLocked();
         }
 
-        long begun = 0;
-        bool isInline = !performsHere && runs && isShort && _inline.TryBegin(out begun);
-        _loop.Run(runs, performsHere ? CallsHere.All : isInline ? CallsHere.Writes : CallsHere.None);
-        if (isInline)
-        {
-            _inline.End(begun);
-        }
-
+        _loop.Run(runs, performsHere ? CallsHere.All : writesHere ? CallsHere.Writes : CallsHere.None);
         return false;
     }
 

@@ -116,6 +116,6 @@ public sealed partial class FilePipeWriter
         => new(WriterFile.Open(path, options, calls), options);
 
     internal static FilePipeWriter Create(OpenedFile backend, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath,
-        InlineWrites? inline = null)
-        => new(WriterFile.Of(backend, options, leaveOpen, isOpenedByPath), options, inline);
+        FastWrites? writes = null)
+        => new(WriterFile.Of(backend, options, leaveOpen, isOpenedByPath), options, writes);
 }

@@ -34,8 +34,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     // The writer's lock.
     private readonly WriteLoop _loop;
 
-    private readonly InlineWrites _inline;
-
     private CallsUnderWay _calls;
 
     // The one task that all flushes after a failure return, so that each throws the error without the stack traces of earlier calls.
@@ -45,13 +43,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     // Guarded by the lock: the next flush returns at once with IsCanceled.
     private bool _cancelRequested;
 
-    private FilePipeWriter(WriterFile file, FilePipeWriterOptions options, InlineWrites? inline = null)
+    private FilePipeWriter(WriterFile file, FilePipeWriterOptions options, FastWrites? writes = null)
     {
-        _inline = inline ?? InlineWrites.Shared;
         _options = options;
         _file = file;
         _queue = new WriteQueue(file.Opened, options);
-        _loop = new WriteLoop(file, _queue, _flushes, options);
+        _loop = new WriteLoop(file, _queue, _flushes, options, writes ?? FastWrites.Shared);
     }
 
     /// <summary>
@@ -204,7 +201,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool isCanceled = false;
         bool runs = false;
         bool isInline = false;
-        long begun = 0;
         lock (_loop)
         {
             if (!isWritten || _queue.Advanced > _queue.Flushed || _loop.IsAborted)
@@ -230,7 +226,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                         ThrowIfCompleted();
                     }
 
-                    isInline = guarantee != FlushGuarantee.Durable && target == _queue.Flushed && WritesInlineLocked(out begun);
+                    isInline = guarantee != FlushGuarantee.Durable && target == _queue.Flushed && _loop.IsIdleLocked
+                        && _loop.WritesHereLocked();
                     pending = isInline ? null
                         : _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
                 }
@@ -243,7 +240,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         if (isInline)
         {
             _loop.Run(runs, CallsHere.Writes);
-            _inline.End(begun);
             return EndInline(cancellationToken);
         }
 
@@ -259,16 +255,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         return Ended(error, isCanceled, cancellationToken);
-    }
-
-    /// <summary>
-    /// Whether the flushing thread writes: that is short, nothing else is under way, and the write only copies memory.
-    /// </summary>
-    private bool WritesInlineLocked(out long begun)
-    {
-        begun = 0;
-        return _file.WritesToMemory && _loop.IsIdleLocked && _queue.Flushed - _queue.Written <= InlineWrites.MaxBytes
-            && _inline.TryBegin(out begun);
     }
 
     /// <summary>The result of a flush whose bytes this thread has written, unless the writer has failed or was aborted meanwhile.</summary>

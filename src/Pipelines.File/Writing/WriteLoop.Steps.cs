@@ -28,6 +28,9 @@ internal sealed partial class WriteLoop
     private long _writtenBefore;
     private int _flushesInQueue;
 
+    // When the last write or sync began, for FastWrites.
+    private long _stepBegan;
+
     // When the last sync began, in Stopwatch ticks; how many of the next syncs skip Gather; and the value that this countdown began with.
     private long _syncBegan;
     private int _syncsToSkip;
@@ -160,12 +163,14 @@ internal sealed partial class WriteLoop
                     // If another step follows, one thread performs both. A write that may wait for the device, a server or a reader is no
                     // work item of the application's pool. (On Windows no write is.)
                     request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
-                        || !(file.WritesToMemory || (OperatingSystem.IsWindows() && file.Opened.CanSeek));
+                        || !((file.WritesToMemory && writes.AreExpected(file.Volume))
+                            || (OperatingSystem.IsWindows() && file.Opened.CanSeek));
                     request.IsAwaited = _borrowWait is not null || flushes.Count > 0;
                     queue.BeginWriteLocked(request);
                     Debug.Assert(request.Length > 0 && request.Length <= queue.Flushed - queue.Written);
                     FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;
+                    _stepBegan = writes.Begin(file.Volume);
                     break;
                 case Step.Trim:
                     Debug.Assert(IsWhole);
@@ -174,6 +179,7 @@ internal sealed partial class WriteLoop
                 case Step.Sync:
                     Debug.Assert(Synced < queue.Written);
                     _syncBegan = Stopwatch.GetTimestamp();
+                    _stepBegan = writes.Begin(file.Volume);
                     request.Begin(FileRequestKind.Sync, offset: 0);
                     break;
                 case Step.Close:
@@ -219,6 +225,11 @@ internal sealed partial class WriteLoop
     /// </summary>
     private void End(Step step, FileRequest request)
     {
+        if (step is Step.Write or Step.Sync)
+        {
+            writes.End(file.Volume, _stepBegan, request.Length);
+        }
+
         request.Clear();
         FileSegment? freed;
         PendingResult<FlushResult>? reached;

@@ -13,7 +13,9 @@ namespace Pipelines.File.Writing;
 /// <param name="queue">The bytes.</param>
 /// <param name="flushes">The flushes that wait for them.</param>
 /// <param name="options">What the writer promises, and where its segments come from.</param>
-internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options)
+/// <param name="writes">How fast writes are at this moment.</param>
+internal sealed partial class WriteLoop(
+    WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options, FastWrites writes)
     : LibraryLoop
 {
     /// <summary>How long a thread that blocks leaves the loop to the threads of the application's pool, milliseconds.</summary>
@@ -64,6 +66,10 @@ internal sealed partial class WriteLoop(WriterFile file, WriteQueue queue, Flush
 
     /// <summary>Whether nothing is under way and no other flush waits.</summary>
     internal bool IsIdleLocked => !_isRunning && flushes.Count == 0;
+
+    /// <summary>Whether a thread that must not wait may make the next write: it is short, and only copies memory.</summary>
+    internal bool WritesHereLocked()
+        => file.WritesToMemory && queue.Flushed - queue.Written <= FastWrites.MaxBytes && writes.AreExpected(file.Volume);
 
     /// <summary>Hands over the bytes that were advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void HandOverLocked()

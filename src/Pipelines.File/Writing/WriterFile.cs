@@ -37,6 +37,9 @@ internal sealed class WriterFile
 
     internal OpenedFile Opened { get; }
 
+    /// <summary>The number of the file system that takes the bytes of a regular file; 0 if unknown or none.</summary>
+    internal ulong Volume => Opened.Properties.IsRegular ? Opened.Properties.Identity.Volume : 0;
+
     /// <summary>
     /// The file offset of the writer's first byte. If others append to the file, too, it is corrected after every write, so that the last
     /// byte written is where the system has put it.

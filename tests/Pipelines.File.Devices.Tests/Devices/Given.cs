@@ -6,7 +6,7 @@ namespace FileDevicesTests;
 internal static class Given
 {
     /// <summary>PIPELINES_FILE_CUTS: the power cuts of each file system and workload.</summary>
-    internal static int Cuts { get; } = Number("PIPELINES_FILE_CUTS", 200);
+    internal static int Cuts { get; } = Number("PIPELINES_FILE_CUTS", 25);
 
     /// <summary>PIPELINES_FILE_FAILURES: the disks of each file system and way of failing.</summary>
     internal static int Failures { get; } = Number("PIPELINES_FILE_FAILURES", 2);

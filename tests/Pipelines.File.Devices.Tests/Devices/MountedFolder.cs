@@ -6,9 +6,10 @@ namespace FileDevicesTests;
 /// <summary>A mounted disk. If the process is killed, a shell that reads from it ends the mount.</summary>
 internal sealed class MountedFolder : IDisposable
 {
-    private readonly Process _guard;
+    // Of this mount only; null if it is the caller's.
+    private readonly Process? _guard;
 
-    private MountedFolder(string path, Process guard)
+    private MountedFolder(string path, Process? guard)
     {
         Path = path;
         _guard = guard;
@@ -28,6 +29,9 @@ internal sealed class MountedFolder : IDisposable
         return Process.Start(start)!;
     }
 
+    /// <summary>Makes the guard of every mount of that device there.</summary>
+    internal static Process Guard(LoopDevice device, string path) => Guard($"umount -l '{path}'; losetup -d {device.Path}");
+
     internal static void Release(Process guard)
     {
         guard.StandardInput.WriteLine("done");
@@ -36,9 +40,13 @@ internal sealed class MountedFolder : IDisposable
         guard.Dispose();
     }
 
-    internal static MountedFolder Mount(LoopDevice device, FileSystemKind kind, string path)
+    /// <param name="device">The disk.</param>
+    /// <param name="kind">What is on it.</param>
+    /// <param name="path">Where it goes.</param>
+    /// <param name="guards">A guard of the caller's; <see langword="null"/>: the mount has its own.</param>
+    internal static MountedFolder Mount(LoopDevice device, FileSystemKind kind, string path, Process? guards = null)
     {
-        Process guard = Guard($"umount -l '{path}'; losetup -d {device.Path}");
+        Process? guard = guards is null ? Guard(device, path) : null;
         try
         {
             if (Libc.Mount(device.Path, path, kind.Name, 0, kind.MountOptions) != 0)
@@ -50,7 +58,11 @@ internal sealed class MountedFolder : IDisposable
         }
         catch
         {
-            Release(guard);
+            if (guard is not null)
+            {
+                Release(guard);
+            }
+
             throw;
         }
     }
@@ -80,7 +92,10 @@ internal sealed class MountedFolder : IDisposable
         }
         finally
         {
-            Release(_guard);
+            if (_guard is not null)
+            {
+                Release(_guard);
+            }
         }
     }
 

@@ -1,3 +1,5 @@
+using System.Diagnostics;
+
 namespace FileDevicesTests;
 
 /// <summary>
@@ -16,6 +18,10 @@ internal sealed class PowerCut : IDisposable
     private readonly TempFolder _folder = new();
     private readonly DiskImage _copy;
     private readonly LoopDevice _device;
+    private readonly string _path;
+
+    // One for all mounts, because starting it takes longer than mounting.
+    private readonly Process _guard;
 
     // What is on the device for certain: everything before that event.
     private readonly SortedDictionary<long, byte[]> _durable;
@@ -29,9 +35,11 @@ internal sealed class PowerCut : IDisposable
         _events = events;
         _durable = new(before.ToDictionary(static part => part.Key, static part => (byte[])part.Value.Clone()));
         _copy = new DiskImage(kind.Length);
+        _path = Directory.CreateDirectory(_folder.File("cut")).FullName;
         try
         {
             _device = LoopDevice.Attach(_copy.Handle, isDirect: false);
+            _guard = MountedFolder.Guard(_device, _path);
         }
         catch
         {
@@ -43,6 +51,7 @@ internal sealed class PowerCut : IDisposable
     public void Dispose()
     {
         _device.Dispose();
+        MountedFolder.Release(_guard);
         _copy.Dispose();
         _folder.Dispose();
     }
@@ -62,10 +71,9 @@ internal sealed class PowerCut : IDisposable
         }
 
         WriteSome(_events.AsSpan(_flushed, moment - _flushed), random);
-        string path = Directory.CreateDirectory(_folder.File("cut")).FullName;
-        using (MountedFolder.Mount(_device, _kind, path))
+        using (MountedFolder.Mount(_device, _kind, _path, _guard))
         {
-            await checkAsync(path, _promises);
+            await checkAsync(_path, _promises);
         }
 
         return _promises.Count;

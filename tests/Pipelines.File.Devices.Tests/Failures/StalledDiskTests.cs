@@ -2,9 +2,75 @@ namespace FileDevicesTests;
 
 /// <summary>A disk that does not answer: what waits for it can be given up, and nothing else waits.</summary>
 [Trait("Category", StressTime.Category)]
+[Collection(Alone.Name)]
 public sealed class StalledDiskTests
 {
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    /// <summary>
+    /// First no request is answered, then each only after an unrelated work item of the application's pool has run, which has few threads.
+    /// </summary>
+    [Theory]
+    [InlineData("ext4")]
+    [InlineData("xfs")]
+    [InlineData("btrfs")]
+    public async Task Disk_IsStalledAndThenSlow_HoldsNeitherCallersNorThePool(string kind)
+    {
+        Laboratory.SkipUnlessPossible();
+        using Laboratory laboratory = Laboratory.Open(FileSystemKind.Of(kind));
+        FilePipeWriterOptions[] ways =
+        [
+            new() { FlushGuarantee = FlushGuarantee.Durable },
+            new() { FlushGuarantee = FlushGuarantee.Written },
+            new() { FlushGuarantee = FlushGuarantee.Written, FileOptions = FileOptions.WriteThrough },
+            new() { FlushGuarantee = FlushGuarantee.Written, Caching = FileCaching.DropBehind },
+            new() { FlushGuarantee = FlushGuarantee.Durable, Replace = true },
+            new(),
+        ];
+        string[] paths = [.. Enumerable.Range(0, 5 * ways.Length).Select(i => Path.Combine(laboratory.Folder, $"{i}"))];
+        FilePipeWriter[] writers = [.. paths.Select((path, i) => FilePipeWriter.Create(path, ways[i % ways.Length]))];
+        foreach (FilePipeWriter writer in writers)
+        {
+            await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        }
+
+        using FewPoolThreads few = new();
+        using ManualResetEventSlim answers = new();
+        TaskCompletionSource isAsked = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        bool isHeld = false;
+        laboratory.Disk.Answer = _ =>
+        {
+            isAsked.TrySetResult();
+            answers.Wait();
+            using ManualResetEventSlim hasRun = new();
+            ThreadPool.UnsafeQueueUserWorkItem(static ran => ran.Set(), hasRun, preferLocal: false);
+            isHeld |= !hasRun.Wait(Eventually.Limit);
+            return DeviceAnswer.Done;
+        };
+        try
+        {
+            // The first one is durable, and asks the disk. What nobody has written to for a while is not trusted to be fast.
+            Task first = writers[0].WriteAsync(Pattern.Bytes(1000, 1000), _stop).AsTask();
+            await isAsked.Task.WaitAsync(Eventually.Limit, _stop);
+            await Task.Delay(20, _stop);
+            Task[] flushes = await Task.Run(
+                () => (Task[])[first, .. writers.Skip(1).Select(writer => writer.WriteAsync(Pattern.Bytes(1000, 1000), _stop).AsTask())],
+                _stop).WaitAsync(Eventually.Limit, _stop);
+            Task[] ends = await Task.Run(() => (Task[])[.. writers.Select(static writer => writer.CompleteAsync().AsTask())], _stop)
+                .WaitAsync(Eventually.Limit, _stop);
+            Assert.False(first.IsCompleted || ends[0].IsCompleted);
+            answers.Set();
+            await Task.WhenAll([.. flushes, .. ends]).WaitAsync(Eventually.Limit, _stop);
+        }
+        finally
+        {
+            answers.Set();
+        }
+
+        Assert.False(isHeld);
+        Assert.All(paths, static path => Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path))));
+        Assert.All(paths, static path => Assert.Equal(2000, new FileInfo(path).Length));
+    }
 
     [Theory]
     [InlineData("ext4")]

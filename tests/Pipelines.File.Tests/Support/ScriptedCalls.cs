@@ -43,7 +43,7 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     public Func<bool, long?>? OnWriteCached { get; init; }
 
     /// <summary>Which short writes the caller's thread makes itself: none, because a script may wait for the caller.</summary>
-    public InlineWrites Inline { get; init; } = StoppedClock.NoInlineWrites();
+    public FastWrites Inline { get; init; } = StoppedClock.NoInlineWrites();
 
     /// <summary>Calls with RWF_DONTCACHE.</summary>
     public int Uncached => _uncached;

@@ -12,15 +12,26 @@ internal sealed class StoppedClock : TimeProvider
     public override long GetTimestamp() => Now;
 
     /// <summary>Every short write that only copies memory is made on its caller's thread, however busy the machine is.</summary>
-    public static InlineWrites AllInlineWrites() => new(new StoppedClock());
-
-    public static InlineWrites NoInlineWrites()
+    public static FastWrites AllInlineWrites()
     {
-        StoppedClock clock = new();
-        InlineWrites writes = new(clock);
-        Assert.True(writes.TryBegin(out long begun));
-        clock.Now += 1_000_000;
-        writes.End(begun);
+        FastWrites writes = new(new StoppedClock());
+        for (ulong volume = 0; volume < 100; volume++)
+        {
+            writes.End(volume, writes.Begin(volume), 1);
+        }
+
         return writes;
+    }
+
+    /// <summary>No write is: the clock goes on by a second whenever it is asked, so each has been slow.</summary>
+    public static FastWrites NoInlineWrites() => new(new HastyClock());
+
+    private sealed class HastyClock : TimeProvider
+    {
+        private long _now = 1;
+
+        public override long TimestampFrequency => 1000;
+
+        public override long GetTimestamp() => Interlocked.Add(ref _now, 1000);
     }
 }

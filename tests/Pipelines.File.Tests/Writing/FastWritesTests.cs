@@ -8,52 +8,61 @@ using Pipelines.File.Writing;
 namespace FilePipelinesTests;
 
 /// <summary>Which writes the caller's thread makes, which a work item of its pool, and which a thread that may wait.</summary>
-public sealed class InlineWritesTests : IDisposable
+public sealed class FastWritesTests : IDisposable
 {
     private const int Millisecond = 1000;
+    private const ulong Volume = 77;
 
     private readonly TempFolder _folder = new();
     private readonly StoppedClock _clock = new();
-    private readonly InlineWrites _writes;
+    private readonly FastWrites _writes;
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
-    public InlineWritesTests() => _writes = new InlineWrites(_clock);
+    public FastWritesTests() => _writes = new FastWrites(_clock);
 
     public void Dispose() => _folder.Dispose();
 
     [Fact]
-    public void TryBegin_AfterASlowWrite_IsOffForLongerAndLonger()
+    public void AreExpected_UntilTenMillisecondsAfterAFastWriteToThatFileSystem()
     {
-        for (int pause = 10; pause < 10_000; pause *= 2)
-        {
-            Write(2 * Millisecond);
-            AssertOffFor(pause);
-        }
-
-        Write(2 * Millisecond);
-        AssertOffFor(10_000);
-        Write(2 * Millisecond);
-        AssertOffFor(10_000);
+        Assert.False(_writes.AreExpected(Volume));
         Write(Millisecond);
-        Write(2 * Millisecond);
-        AssertOffFor(10);
+        Assert.True(_writes.AreExpected(Volume));
+        Assert.False(_writes.AreExpected(Volume + 1));
+        _clock.Now += (10 * Millisecond) - 1;
+        Assert.True(_writes.AreExpected(Volume));
+        _clock.Now++;
+        Assert.False(_writes.AreExpected(Volume));
+    }
+
+    [Theory]
+    [InlineData(64 * 1024, Millisecond, true)]
+    [InlineData(64 * 1024, Millisecond + 1, false)]
+    [InlineData(512 * 1024, 3 * Millisecond, true)]
+    [InlineData(512 * 1024, (3 * Millisecond) + 1, false)]
+    public void AreExpected_AfterAWrite_IfThatWasFastForItsLength(int bytes, int microseconds, bool isFast)
+    {
+        Write(1);
+        Write(microseconds, bytes);
+        Assert.Equal(isFast, _writes.AreExpected(Volume));
     }
 
     /// <summary>A write that stalls has not ended, so nobody has measured it yet.</summary>
     [Fact]
-    public void TryBegin_WhileAWriteTakesLong_IsOff()
+    public void AreExpected_WhileAWriteTakesLong_AreNot()
     {
-        Assert.True(_writes.TryBegin(out long first));
+        Write(1);
+        long first = _writes.Begin(Volume);
+        _clock.Now += Millisecond;
+        long second = _writes.Begin(Volume);
+        Assert.True(_writes.AreExpected(Volume));
         _clock.Now++;
-        Assert.True(_writes.TryBegin(out long second));
-        _clock.Now += Millisecond - 1;
-        Assert.True(_writes.TryBegin(out long third));
-        _writes.End(third);
-        _writes.End(second);
-        _clock.Now++;
-        Assert.False(_writes.TryBegin(out _));
-        _writes.End(first);
-        AssertOffFor(10);
+        _writes.End(Volume, second, 1);
+        Assert.False(_writes.AreExpected(Volume));
+        _writes.End(Volume, first, 1);
+        Assert.False(_writes.AreExpected(Volume));
+        Write(1);
+        Assert.True(_writes.AreExpected(Volume));
     }
 
     [Theory]
@@ -69,7 +78,7 @@ public sealed class InlineWritesTests : IDisposable
         Thread? thread = null;
         ScriptedCalls calls = new()
         {
-            Inline = _writes,
+            Inline = StoppedClock.AllInlineWrites(),
             OnWrite = _ =>
             {
                 thread = Thread.CurrentThread;
@@ -103,7 +112,7 @@ public sealed class InlineWritesTests : IDisposable
     public async Task FlushAsync_WritesOnTheCallersThreadAndFails_ThrowsAndSoDoesEveryLaterOne()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
-        ScriptedCalls calls = new() { Inline = _writes, OnWrite = call => call == 2 ? -Libc.EIO : call == 1 ? 3 : null };
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = call => call == 2 ? -Libc.EIO : call == 1 ? 3 : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop)));
@@ -118,7 +127,7 @@ public sealed class InlineWritesTests : IDisposable
         FilePipeWriter? writer = null;
         ScriptedCalls calls = new()
         {
-            Inline = _writes,
+            Inline = StoppedClock.AllInlineWrites(),
             OnWrite = call =>
             {
                 writer!.Abort();
@@ -142,7 +151,7 @@ public sealed class InlineWritesTests : IDisposable
         List<Thread> threads = [];
         ScriptedCalls calls = new()
         {
-            Inline = _writes,
+            Inline = StoppedClock.AllInlineWrites(),
             OnWrite = _ => Note(threads) ?? -Libc.EIO,
             OnUncached = _ => Note(threads) ?? -Libc.EIO,
         };
@@ -167,20 +176,10 @@ public sealed class InlineWritesTests : IDisposable
         return null;
     }
 
-    private void Write(int microseconds)
+    private void Write(int microseconds, int bytes = 1)
     {
-        Assert.True(_writes.TryBegin(out long begun));
+        long begun = _writes.Begin(Volume);
         _clock.Now += microseconds;
-        _writes.End(begun);
-    }
-
-    private void AssertOffFor(int milliseconds)
-    {
-        _clock.Now += ((long)milliseconds * Millisecond) - 1;
-        Assert.False(_writes.TryBegin(out _));
-        _clock.Now++;
-
-        // This one does not end, so it does not count as a fast one.
-        Assert.True(_writes.TryBegin(out _));
+        _writes.End(Volume, begun, bytes);
     }
 }
