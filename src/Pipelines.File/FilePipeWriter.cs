@@ -49,6 +49,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         _file = file;
         _queue = new WriteQueue(file.Opened, options);
         _loop = new WriteLoop(file, _queue, _flushes, options, writes ?? FastWrites.Shared);
+        _loop.Begin();
     }
 
     /// <summary>
@@ -240,7 +241,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         if (isInline)
         {
             _loop.Run(runs, CallsHere.Writes);
-            return EndInline(cancellationToken);
+            return EndInline();
         }
 
         _loop.Run(runs);
@@ -258,27 +259,15 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     }
 
     /// <summary>The result of a flush whose bytes this thread has written, unless the writer has failed or was aborted meanwhile.</summary>
-    private ValueTask<FlushResult> EndInline(CancellationToken cancellationToken)
+    private ValueTask<FlushResult> EndInline()
     {
-        PendingResult<FlushResult> pending;
         lock (_loop)
         {
-            if (_loop.Error is not null || _queue.Written == _queue.Flushed)
-            {
-                return Ended(_loop.Error, isCanceled: false, default);
-            }
-
-            if (_loop.IsAborted)
-            {
-                return ValueTask.FromException<FlushResult>(AbortedException());
-            }
-
-            // A thread of the library writes the rest.
-            Probe.Rare("the rest of an inline flush is written elsewhere");
-            pending = _flushes.Add(_queue.Flushed, waitsForSync: false, cancellationToken);
+            // Such a write ends by itself, so this thread has written all, unless one of the two came between.
+            Debug.Assert(_queue.Written == _queue.Flushed || _loop.Error is not null || _loop.IsAborted);
+            return _loop.Error is not null || _queue.Written == _queue.Flushed ? Ended(_loop.Error, isCanceled: false, default)
+                : ValueTask.FromException<FlushResult>(AbortedException());
         }
-
-        return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
     /// <summary>The result of a call that does not have to wait.</summary>

@@ -184,6 +184,7 @@ internal sealed class FileRequest : FileRun
     /// <summary>Records success. Called once, by whoever performs the request, when the system does not use the memory any more.</summary>
     internal void Finish(long transferred)
     {
+        Debug.Assert(transferred >= 0 && transferred <= Length);
         (Transferred, Error, IsCanceled) = (transferred, null, false);
         switch (Kind)
         {
@@ -210,6 +211,7 @@ internal sealed class FileRequest : FileRun
     internal void Return()
     {
         Clear();
+        Debug.Assert(Polled is null);
         Error = null;
         ResumesOnPool = false;
         BeginUse();

@@ -64,6 +64,7 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     /// <summary>Begins a run by the file, and returns its task, which is awaited once.</summary>
     internal ValueTask BeginRun(OpenedFile file)
     {
+        Debug.Assert(_file is null);
         _file = file;
         _continuation = null;
         FilePipeMetrics.ReadsHandedOver.Add(WaitKind == WaitKind.Read ? 1 : 0);
@@ -82,7 +83,7 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
         if (ResumesOnPool)
         {
             Volatile.Write(ref _resumable, ResumableBy(_generation));
-            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+            PoolItem.Queue(this, preferLocal: false);
         }
         else
         {

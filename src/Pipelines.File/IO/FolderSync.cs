@@ -6,29 +6,31 @@ namespace Pipelines.File.IO;
 internal static class FolderSync
 {
     /// <summary>Syncs the folder of a file.</summary>
-    /// <param name="path">The file's path; <see langword="null"/> if unknown: nothing is synced.</param>
+    /// <param name="calls">The system calls.</param>
+    /// <param name="opened">The folder, if it is open.</param>
+    /// <param name="path">The file's path; <see langword="null"/> if unknown: a folder that is not open is not synced.</param>
     /// <exception cref="IOException">The sync failed.</exception>
-    internal static void Perform(string? path)
+    internal static void Perform(UnixCalls calls, SafeFileHandle? opened, string? path)
     {
-        if (!OperatingSystem.IsWindows())
+        string? folder = Path.GetDirectoryName(path);
+        if (opened is not null)
         {
-            Perform(UnixCalls.Default, path);
+            Sync(calls, opened, folder ?? "");
         }
-        else if (Path.GetDirectoryName(path) is { } folder)
+        else if (folder is null)
+        {
+            return;
+        }
+        else if (OperatingSystem.IsWindows())
         {
             // NTFS and others write their journal when the file itself is flushed, and an ordinary user may not flush a folder, so errors
             // are ignored.
             _ = WindowsCalls.Default.SyncFolder(folder);
         }
-    }
-
-    /// <inheritdoc cref="Perform(string?)"/>
-    internal static void Perform(UnixCalls calls, string? path)
-    {
-        if (Path.GetDirectoryName(path) is { } folder)
+        else
         {
             using SafeFileHandle handle = Open(calls, folder);
-            Perform(calls, handle, folder);
+            Sync(calls, handle, folder);
         }
     }
 
@@ -40,7 +42,7 @@ internal static class FolderSync
     }
 
     /// <summary>Syncs an open folder.</summary>
-    internal static void Perform(UnixCalls calls, SafeFileHandle handle, string folder)
+    internal static void Sync(UnixCalls calls, SafeFileHandle handle, string folder)
     {
         long answer;
         do

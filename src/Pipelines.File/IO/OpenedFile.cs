@@ -6,6 +6,9 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
 {
+    // The folder of a new file, if it was opened in advance.
+    private SafeFileHandle? _folder;
+
     internal SafeFileHandle Handle { get; } = handle;
 
     /// <summary>The path that the file was opened by; <see langword="null"/> for a handle of the caller's.</summary>
@@ -39,6 +42,13 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>The identity of the file; <see langword="default"/> if the system does not report it.</summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not ask for its identity.</exception>
     internal virtual FileIdentity Identity => Properties.IdentityOf(Handle);
+
+    /// <summary>The Unix system calls; tests replace them.</summary>
+    private protected virtual UnixCalls Calls => UnixCalls.Default;
+
+    // The full path, without links where the system tells it.
+    private string? FullPath
+        => FileProperties.PathOf(Handle) ?? (GivenPath is { Length: > 0 } path ? System.IO.Path.GetFullPath(path) : null);
 
     /// <summary>The path for messages: as given, or as the system reports it; <see langword="null"/> if unknown.</summary>
     internal string? Path => GivenPath ?? FileProperties.PathOf(Handle);
@@ -132,13 +142,17 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>
     /// Syncs the folder of the file, so that the file's name is on the device. Called on a thread that may block. Throws the error.
     /// </summary>
-    internal virtual void SyncFolder() => FolderSync.Perform(Path);
+    internal virtual void SyncFolder() => FolderSync.Perform(Calls, _folder, FullPath);
 
     /// <summary>
     /// Opens the folder for <see cref="SyncFolder"/>, which then needs no further descriptor. Throws the error, and leaves the file open.
     /// </summary>
-    internal virtual void OpenFolder()
+    internal void OpenFolder()
     {
+        if (!OperatingSystem.IsWindows() && System.IO.Path.GetDirectoryName(FullPath) is { } folder)
+        {
+            _folder = FolderSync.Open(Calls, folder);
+        }
     }
 
     /// <summary>
@@ -183,6 +197,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual void Release(bool closeHandle)
     {
+        _folder?.Dispose();
         if (closeHandle)
         {
             Handle.Dispose();

@@ -97,13 +97,11 @@ internal sealed class ReadBuffer
     /// <summary>The first error of the file, thrown again by later reads.</summary>
     internal Exception? Error
     {
-        get => _failed?.Exception!.InnerException;
+        get;
         private set
         {
-            _failed = value is null ? null : Task.FromException<ReadResult>(value);
-
-            // Looked at, so that nobody is told of an exception that no read has thrown.
-            _ = _failed?.Exception;
+            field = value;
+            _failed = null;
         }
     }
 
@@ -175,7 +173,7 @@ internal sealed class ReadBuffer
     /// <summary>The task of a read that has completed.</summary>
     internal ValueTask<ReadResult> Answer(ReadResult result, Exception? error)
         => error is null ? new ValueTask<ReadResult>(result)
-            : error == Error ? new ValueTask<ReadResult>(_failed!)
+            : error == Error ? new ValueTask<ReadResult>(_failed ??= Task.FromException<ReadResult>(error))
             : ValueTask.FromException<ReadResult>(error);
 
     /// <summary>Whether to read ahead now, as the thresholds say. Not after the end or an error.</summary>
@@ -265,6 +263,7 @@ internal sealed class ReadBuffer
     {
         AssertLocked();
         long filled = request.Transferred;
+        Debug.Assert(filled >= 0 && filled <= request.Length);
         if (request.Error is not null)
         {
             Error = request.Error;

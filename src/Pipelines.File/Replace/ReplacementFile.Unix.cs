@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Replace;
@@ -77,6 +78,7 @@ internal abstract partial class ReplacementFile
 
         private protected override void TakeName()
         {
+            Debug.Assert((TemporaryPath is null) == _wasNameless);
             if (Replaces)
             {
                 TakeLatestRights();
@@ -91,6 +93,11 @@ internal abstract partial class ReplacementFile
                     return;
                 }
 
+                if (!_existed)
+                {
+                    Probe.Rare("the name of a new file has come meanwhile");
+                }
+
                 string temporary = NewTemporaryPath();
                 ThrowIfFailed(_calls.LinkNameless(Backend.Handle, temporary));
                 TemporaryPath = temporary;
@@ -99,9 +106,14 @@ internal abstract partial class ReplacementFile
             long renamed = Replaces ? _calls.Rename(TemporaryPath, TargetPath) : _calls.RenameNoReplace(TemporaryPath, TargetPath);
             if (!Replaces && renamed is -Libc.ENOSYS or -Libc.EINVAL or -Libc.EOPNOTSUPP)
             {
-                // The kernel or the file system does not know RENAME_NOREPLACE.
-                ThrowIfFailed(_calls.Link(TemporaryPath, TargetPath));
-                renamed = _calls.Unlink(TemporaryPath);
+                // The kernel or the file system does not know RENAME_NOREPLACE. With the link the file has its name, whatever becomes of
+                // the other one.
+                Probe.Rare("link in place of a rename that does not replace");
+                renamed = _calls.Link(TemporaryPath, TargetPath);
+                if (renamed >= 0)
+                {
+                    Remove(TemporaryPath);
+                }
             }
 
             ThrowIfFailed(renamed);
@@ -111,12 +123,13 @@ internal abstract partial class ReplacementFile
         {
             // btrfs before Linux 6.15 ("btrfs: fix fsync of files with no hard links") logs nothing of a file without a name, so its first
             // name may come with no content. This sync logs both; what is on the device already is not written again.
+            Debug.Assert(TemporaryPath is null && _folder is not null);
             if (_wasNameless && LocalFileSystems.IsBtrfs(Backend.Handle))
             {
                 ThrowIfFailed(_calls.SyncData(Backend.Handle, Backend.Properties));
             }
 
-            FolderSync.Perform(_calls, _folder!, Folder);
+            FolderSync.Sync(_calls, _folder!, Folder);
         }
 
         private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(temporaryPath);
@@ -213,6 +226,7 @@ internal abstract partial class ReplacementFile
                 throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
             }
 
+            Debug.Assert(Replaces);
             TakeRights(Backend.Handle, latest);
             if (IsDurable)
             {

@@ -40,17 +40,28 @@ internal abstract class LibraryLoop
     {
         if (!_hasBegun)
         {
-            _hasBegun = true;
-            LibraryContext.Run(s_begin, this);
+            Begin();
         }
         else if (Interlocked.CompareExchange(ref _goOn, s_woken, null) is { } goOn)
         {
+            Debug.Assert(goOn != s_woken, "Woken twice for one sleep.");
             _goOn = null;
             goOn();
         }
     }
 
     protected abstract Task RunAsync();
+
+    /// <summary>
+    /// Begins a loop that sleeps first. Called without a lock, before its owner counts on it: what its awaits need is allocated now, and
+    /// neither waking it nor waiting for a call that has begun can fail any more.
+    /// </summary>
+    internal void Begin()
+    {
+        Debug.Assert(!_hasBegun);
+        _hasBegun = true;
+        LibraryContext.Run(s_begin, this);
+    }
 
     /// <summary>Sleeps until <see cref="Wake"/>, which may come before this call.</summary>
     protected Sleep SleepAsync() => new(this);

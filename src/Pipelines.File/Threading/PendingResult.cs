@@ -1,5 +1,3 @@
-using Pipelines.File.Diagnostics;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>
@@ -89,11 +87,9 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     internal void CompleteOnPool(TResult result, Exception? error)
     {
         End(result, error);
-        while (!TryQueue())
-        {
-            // Memory is out. Somebody waits for the completion, and no caller's code may run here.
-            Thread.Sleep(1);
-        }
+
+        // A thread of the pool executes it next.
+        PoolItem.Queue(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
     }
 
     /// <summary>
@@ -136,22 +132,6 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         throw new InvalidOperationException("The result of this operation has been taken already.");
     }
 
-    private bool TryQueue()
-    {
-        try
-        {
-            Probe.Allocating();
-
-            // A thread of the pool executes it next.
-            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
-            return true;
-        }
-        catch (OutOfMemoryException)
-        {
-            return false;
-        }
-    }
-
     private TResult TakeResult(short token)
     {
         try
@@ -173,7 +153,9 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     {
         _result = result;
         _error = error;
-        if ((Interlocked.Or(ref _state, IsOver) & IsRegistered) != 0)
+        int state = Interlocked.Or(ref _state, IsOver);
+        Debug.Assert((state & (IsOver | ResultIsSet)) == 0 && Next is null);
+        if ((state & IsRegistered) != 0)
         {
             _registration.Unregister();
         }
@@ -191,7 +173,9 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             _core.SetException(_error);
         }
 
-        if ((Interlocked.Or(ref _state, ResultIsSet) & ResultIsTaken) != 0)
+        int state = Interlocked.Or(ref _state, ResultIsSet);
+        Debug.Assert((state & (ResultIsSet | IsOver)) == IsOver);
+        if ((state & ResultIsTaken) != 0)
         {
             GiveBack();
         }

@@ -32,6 +32,7 @@ internal sealed class PendingResultPool<TResult>
     {
         lock (this)
         {
+            Debug.Assert(pending.Next is null);
             pending.Next = _free;
             _free = pending;
         }

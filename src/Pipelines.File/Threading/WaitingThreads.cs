@@ -167,6 +167,7 @@ internal sealed class WaitingThreads
     {
         lock (_gate)
         {
+            Debug.Assert(_blocked > 0);
             _blocked--;
         }
     }
@@ -186,6 +187,7 @@ internal sealed class WaitingThreads
     {
         lock (_gate)
         {
+            Debug.Assert(_poolWriters.Count < _allPoolWriters.Length);
             _poolWriters.Push(writer);
         }
     }
@@ -292,6 +294,7 @@ internal sealed class WaitingThreads
         WaitingThread? called;
         lock (_gate)
         {
+            Debug.Assert(_threads > 0 && _waking > 0);
             _threads--;
             _waking--;
 
@@ -391,6 +394,7 @@ internal sealed class WaitingThreads
         {
             if (_idle.Remove(thread))
             {
+                Debug.Assert(_threads > 0 && thread.Next is null);
                 _threads--;
                 return false;
             }
@@ -411,6 +415,7 @@ internal sealed class WaitingThreads
         Debug.Assert(_gate.IsHeldByCurrentThread);
         if (share is not null)
         {
+            Debug.Assert(share.UnderWay > 0);
             share.UnderWay--;
         }
 

@@ -21,14 +21,14 @@ internal sealed class FastWrites(TimeProvider time)
     /// <summary>A fast write of more bytes than this may take another millisecond for each of them.</summary>
     private const int BytesPerMillisecond = 256 * 1024;
 
-    // By the volume's number, modulo the length: two file systems may share an entry.
-    private readonly Entry[] _entries = new Entry[16];
+    // By the hash of the volume's number: two file systems share an entry once in 256 pairs.
+    private readonly Entry[] _entries = new Entry[256];
 
     private readonly long _millisecond = time.TimestampFrequency / 1000;
 
     internal static FastWrites Shared { get; } = new(TimeProvider.System);
 
-    /// <summary>Whether a short write to that file system would not wait, as far as anybody knows.</summary>
+    /// <summary>Whether a short write to that file system would not wait, as far as anybody knows; 0 is none.</summary>
     internal bool AreExpected(ulong volume)
     {
         ref Entry entry = ref EntryOf(volume);
@@ -40,13 +40,23 @@ internal sealed class FastWrites(TimeProvider time)
     /// <summary>Called before each write and sync, by whatever thread. Returns what <see cref="End"/> takes.</summary>
     internal long Begin(ulong volume)
     {
+        if (volume == 0)
+        {
+            return 0;
+        }
+
         long now = time.GetTimestamp();
-        _ = volume == 0 ? 0 : Interlocked.CompareExchange(ref EntryOf(volume).Begun, now, 0);
+        _ = Interlocked.CompareExchange(ref EntryOf(volume).Begun, now, 0);
         return now;
     }
 
     internal void End(ulong volume, long begun, long bytes)
     {
+        if (volume == 0)
+        {
+            return;
+        }
+
         ref Entry entry = ref EntryOf(volume);
         long now = time.GetTimestamp();
         bool isFast = now - begun <= _millisecond * (1 + (bytes / BytesPerMillisecond));
@@ -54,7 +64,7 @@ internal sealed class FastWrites(TimeProvider time)
         _ = Interlocked.CompareExchange(ref entry.Begun, 0, begun);
     }
 
-    private ref Entry EntryOf(ulong volume) => ref _entries[volume % (ulong)_entries.Length];
+    private ref Entry EntryOf(ulong volume) => ref _entries[(volume * 0x9E3779B97F4A7C15) >> 56];
 
     private struct Entry
     {

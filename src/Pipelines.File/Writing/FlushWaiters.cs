@@ -36,6 +36,7 @@ internal sealed class FlushWaiters
     internal PendingResult<FlushResult> Add(long target, bool waitsForSync, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> flush = Rent(cancellationToken);
+        Debug.Assert(flush.Next is null && (_first is null) == (_last is null) && (_count == 0) == (_first is null));
         flush.Target = target;
         flush.WaitsForSync = waitsForSync;
         if (_last is null)
@@ -138,6 +139,7 @@ internal sealed class FlushWaiters
             }
         }
 
+        Debug.Assert((_count == 0) == (_first is null) && _last?.Next is null);
         return taken;
     }
 }

@@ -90,6 +90,7 @@ internal sealed partial class WriteLoop
     /// </summary>
     protected override async Task RunAsync()
     {
+        await SleepAsync();
         FileRequest? request = null;
         try
         {
@@ -135,15 +136,32 @@ internal sealed partial class WriteLoop
         }
         catch (Exception e)
         {
-            // Steps throw only when memory runs out. Even then every wait ends.
+            // Steps throw only when memory runs out. Even then every wait ends, and until it is completed, the caller may have memory.
             Probe.Rare("the write loop is out of memory");
-            lock (this)
+            if (!Fail(e))
             {
-                FailLocked(e);
+                await SleepAsync();
             }
         }
 
         Close(request);
+    }
+
+    /// <summary>Records an error of the loop itself, and ends every wait. Returns whether the writer is completed.</summary>
+    private bool Fail(Exception error)
+    {
+        PendingResult<FlushResult>? left;
+        bool isCompleted;
+        lock (this)
+        {
+            _isWriting = false;
+            FailLocked(error);
+            left = TakeBorrowWaitLocked(flushes.TakeAll());
+            _isRunning = isCompleted = IsCompleted;
+        }
+
+        FlushWaiters.CompleteOnPool(left, default, Error);
+        return isCompleted;
     }
 
     /// <summary>Sets the request up for the next step, and returns it. <see cref="Step.Sleep"/>: nothing is to be done.</summary>
@@ -151,6 +169,7 @@ internal sealed partial class WriteLoop
     {
         lock (this)
         {
+            Debug.Assert(_request == request && !_isWriting && !_isClosing);
             Step step = NextStepLocked;
             _isRunning = step != Step.Sleep;
             switch (step)
@@ -167,6 +186,7 @@ internal sealed partial class WriteLoop
                             || (OperatingSystem.IsWindows() && file.Opened.CanSeek));
                     request.IsAwaited = _borrowWait is not null || flushes.Count > 0;
                     queue.BeginWriteLocked(request);
+                    _isWriting = true;
                     Debug.Assert(request.Length > 0 && request.Length <= queue.Flushed - queue.Written);
                     FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;
@@ -196,6 +216,7 @@ internal sealed partial class WriteLoop
     {
         lock (this)
         {
+            Debug.Assert(_isRunning && !_isWriting);
             bool isDue = GoesOn && _isFolderUnsynced && !request.IsCanceled;
             if (isDue)
             {
@@ -238,6 +259,7 @@ internal sealed partial class WriteLoop
         lock (this)
         {
             waiting = flushes.Count;
+            _isWriting = false;
             if (request.Error is not null)
             {
                 FailLocked(request.Error);
@@ -252,6 +274,7 @@ internal sealed partial class WriteLoop
             }
 
             error = Error;
+            Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
             reached = TakeBorrowWaitLocked(flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null));
             freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
         }
@@ -289,10 +312,11 @@ internal sealed partial class WriteLoop
 
     /// <summary>
     /// Ends the use of borrowed memory when the queue does not need it any more. Returns the waits to complete: <paramref name="others"/>,
-    /// and before them the wait for that memory, unless a revocation or Abort has ended it, which is completed here. No call is running.
+    /// and before them the wait for that memory, unless a revocation or Abort has ended it, which is completed here. No write is running.
     /// </summary>
     private PendingResult<FlushResult>? TakeBorrowWaitLocked(PendingResult<FlushResult>? others)
     {
+        Debug.Assert(!_isWriting);
         if (_borrowWait is not { } wait || (GoesOn && !IsAllWritten && _revoked is null))
         {
             return others;
@@ -348,9 +372,11 @@ internal sealed partial class WriteLoop
         Exception? reason;
         lock (this)
         {
+            Debug.Assert(_isRunning && !_isWriting && !_isClosed);
             _isClosing = true;
             _request = null;
             left = TakeBorrowWaitLocked(flushes.TakeAll());
+            Debug.Assert(flushes.Count == 0 && _borrowWait is null);
             freed = queue.ReleaseAllLocked(_keepsRoom);
             reason = Error;
         }

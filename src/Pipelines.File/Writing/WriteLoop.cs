@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;
@@ -26,6 +27,9 @@ internal sealed partial class WriteLoop(
 
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
+
+    // Whether a write is under way, which may have borrowed memory.
+    private bool _isWriting;
 
     // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
     private CallsHere _callsHere;
@@ -89,6 +93,7 @@ internal sealed partial class WriteLoop(
     internal PendingResult<FlushResult> BorrowLocked(ReadOnlyMemory<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
     {
         HandOverLocked();
+        Debug.Assert(_borrowWait is null && _revoked is null && !_isClosing);
 
         // First, because it allocates: memory without a wait would be borrowed for ever.
         PendingResult<FlushResult> wait = flushes.Rent(cancellationToken);
@@ -100,7 +105,7 @@ internal sealed partial class WriteLoop(
 
     /// <summary>
     /// Revokes borrowed memory; with an <paramref name="error"/>, only if the wait has its token. The memory is the caller's again when the
-    /// running call has ended. Returns <see langword="false"/> if there is nothing to revoke.
+    /// running write has ended: at once if none is under way. Returns <see langword="false"/> if there is nothing to revoke.
     /// </summary>
     internal bool TryRevokeLocked(FlushResult result, OperationCanceledException? error)
     {
@@ -112,7 +117,18 @@ internal sealed partial class WriteLoop(
 
         // The first revocation counts.
         _revoked ??= (result, error);
+        EndBorrowingLocked();
         return true;
+    }
+
+    // A sync, however long it takes, does not have the memory.
+    private void EndBorrowingLocked()
+    {
+        if (!_isWriting && _borrowWait is not null)
+        {
+            Probe.Rare("borrowed memory is given back beside a sync");
+            _ = TakeBorrowWaitLocked(null);
+        }
     }
 
     /// <summary>
@@ -145,6 +161,7 @@ internal sealed partial class WriteLoop(
         }
 
         IsAborted = true;
+        EndBorrowingLocked();
         queue.Complete();
         canceled = _request is null ? default : new Cancellation(_request);
         if (IsReleased)
@@ -160,7 +177,7 @@ internal sealed partial class WriteLoop(
     /// </summary>
     internal bool TryRunLocked()
     {
-        Debug.Assert(Monitor.IsEntered(this));
+        Debug.Assert(Monitor.IsEntered(this) && (_isRunning || !_isWriting));
         if (_isRunning || NextStepLocked == Step.Sleep)
         {
             return false;

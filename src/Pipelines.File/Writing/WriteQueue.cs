@@ -179,6 +179,7 @@ internal sealed class WriteQueue
     /// </summary>
     internal FileSegment? AppendLocked(FileSegment segment, int moved)
     {
+        Debug.Assert(!IsCompleted && segment.NextSegment is null && moved <= Math.Min(_tailEnd, Advanced - Flushed));
         segment.Chain = this;
         segment.SetRunningIndex(Advanced - moved);
         if (_tail is null)
@@ -201,6 +202,7 @@ internal sealed class WriteQueue
     /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void FlushLocked()
     {
+        Debug.Assert(Written <= Flushed && Flushed <= Advanced && _borrowed.IsEmpty);
         if (_flushEnds is not null)
         {
             // Before the mark is moved: this may allocate.
@@ -227,6 +229,7 @@ internal sealed class WriteQueue
     /// <summary>Ends the use of the borrowed memory. Its bytes that are not written count as not taken. No write is running.</summary>
     internal void EndBorrowingLocked()
     {
+        Debug.Assert(Written <= _borrowedStart && _borrowedStart <= Flushed && Flushed == Advanced);
         Flushed = Advanced = _borrowedStart;
 
         // The next byte of the tail follows the borrowed bytes.
@@ -241,7 +244,7 @@ internal sealed class WriteQueue
     /// </summary>
     internal void BeginWriteLocked(FileRequest request)
     {
-        Debug.Assert(Flushed > Written);
+        Debug.Assert(Flushed > Written && request.BufferCount == 0);
         long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
         if (Written == ownEnd)
         {
@@ -300,6 +303,7 @@ internal sealed class WriteQueue
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool keepsRoom)
     {
+        Debug.Assert(IsCompleted && _borrowed.IsEmpty);
         FileSegment? list = TakeBefore(long.MaxValue);
         if (_head is { } tail)
         {

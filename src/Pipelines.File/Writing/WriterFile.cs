@@ -221,6 +221,7 @@ internal sealed class WriterFile
     /// <summary>Gives the file its name. Called on a thread that may wait.</summary>
     internal void TakeName()
     {
+        Debug.Assert(IsUnfinished && !Opened.Handle.IsClosed);
         if (Opened.TellCloseError() is { } error)
         {
             throw error;

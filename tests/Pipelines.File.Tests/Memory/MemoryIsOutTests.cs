@@ -20,16 +20,18 @@ public sealed class MemoryIsOutTests : IDisposable
 
     /// <summary>A thread or a write that was counted before it was made would hold up every later call.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task WaitingThreads_AllocationFails_PerformEveryCallOnce(bool isWrite)
+    [InlineData(false, 1)]
+    [InlineData(true, 1)]
+    [InlineData(false, 3)]
+    [InlineData(true, 3)]
+    public async Task WaitingThreads_AllocationsFail_PerformEveryCallOnce(bool isWrite, int count)
     {
         for (int number = 1; number < MoreThanThereAre; number++)
         {
             WaitingThreads threads = new(limit: 5);
             Call first = new(isWrite ? WaitKind.Write : WaitKind.Sync);
             Call second = new(isWrite ? WaitKind.Write : WaitKind.Sync);
-            Probe.FailAllocation(number);
+            Probe.FailAllocation(number, count);
             threads.Queue(first);
             Probe.FailAllocation(0);
             threads.Queue(second);

@@ -566,6 +566,21 @@ public sealed class ReplaceTests : IDisposable
         }
     }
 
+    /// <summary>With link(2) the file has its name. The other one stays, as it does after a kill.</summary>
+    [Fact]
+    public async Task CompleteAsync_WithoutRenameNoReplaceAndUnlinkFails_TheFileHasItsName()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        RecordedCalls calls = new() { NamelessError = Libc.EOPNOTSUPP, RenameNoReplaceError = Libc.EINVAL, UnlinkError = Libc.EACCES };
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true, Mode = FileMode.CreateNew, FlushGuarantee = FlushGuarantee.Durable }, calls);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal("Make Sync LinkName SyncFolder", calls.Order);
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
     [Fact]
     public async Task CompleteAsync_NameComesMeanwhile_IsReplaced()
     {

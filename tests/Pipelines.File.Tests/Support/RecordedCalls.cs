@@ -24,6 +24,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     /// <summary>What renameat2 answers instead of the kernel; 0 for the kernel's answer.</summary>
     public int RenameNoReplaceError { get; init; }
 
+    /// <summary>The errno of every unlink(2); 0: none.</summary>
+    public int UnlinkError { get; init; }
+
     /// <summary>What fsync of a folder answers instead of the kernel; 0 for the kernel's answer.</summary>
     public int SyncFolderError { get; init; }
 
@@ -187,7 +190,8 @@ internal sealed unsafe class RecordedCalls : UnixCalls
             : Recorded(base.RenameNoReplace(from, to), () => new FileCall.Rename(from, to));
     }
 
-    internal override long Unlink(string path) => Recorded(base.Unlink(path), () => new FileCall.Unlink(path));
+    internal override long Unlink(string path)
+        => UnlinkError != 0 ? -UnlinkError : Recorded(base.Unlink(path), () => new FileCall.Unlink(path));
 
     internal override long SyncFolder(SafeFileHandle folder)
     {

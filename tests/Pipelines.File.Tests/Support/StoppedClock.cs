@@ -15,7 +15,7 @@ internal sealed class StoppedClock : TimeProvider
     public static FastWrites AllInlineWrites()
     {
         FastWrites writes = new(new StoppedClock());
-        for (ulong volume = 0; volume < 100; volume++)
+        for (ulong volume = 0; volume < 4096; volume++)
         {
             writes.End(volume, writes.Begin(volume), 1);
         }

@@ -18,11 +18,13 @@ public sealed class DurableTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     /// <summary>A writer on a file that it has just made, with calls that are written down.</summary>
-    internal static FilePipeWriter Write(RecordedCalls calls, string path, FilePipeWriterOptions options)
+    internal static FilePipeWriter Write(RecordedCalls calls, string path, FilePipeWriterOptions options, bool isPortable = false)
     {
         SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite);
         calls.KnowNew(handle, path);
-        UnixFile backend = new(handle, path, FileProperties.Of(handle, path), calls) { IsNew = true };
+        FileProperties properties = FileProperties.Of(handle, path);
+        OpenedFile backend = isPortable ? new PortableFile(handle, path, properties, calls) : new UnixFile(handle, path, properties, calls);
+        backend.IsNew = true;
         return FilePipeWriter.Create(backend, options, leaveOpen: false, isOpenedByPath: true);
     }
 
@@ -279,11 +281,13 @@ public sealed class DurableTests : IDisposable
         Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
     }
 
-    [Fact]
-    public async Task Create_DurableNewFile_OpensItsFolderBeforehand()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Create_DurableNewFile_OpensItsFolderBeforehand(bool isPortable)
     {
         RecordedCalls calls = new();
-        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
+        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable }, isPortable);
         Assert.Equal(1, calls.FoldersOpened);
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
         await writer.CompleteAsync();

@@ -52,6 +52,42 @@ public sealed class WriterBorrowedTests : IDisposable
         await writer.CompleteAsync();
     }
 
+    /// <summary>A sync has no memory of the caller's, so nobody waits for it, however long it takes.</summary>
+    [Theory]
+    [InlineData("token")]
+    [InlineData("CancelPendingFlush")]
+    [InlineData("Abort")]
+    public async Task WriteAsync_CanceledWhileASyncIsUnderWay_EndsAtOnceAndKeepsNothing(string how)
+    {
+        using ManualResetEventSlim gate = new();
+        using CancellationTokenSource token = new();
+        ScriptedCalls calls = new() { OnSync = _ => Wait(gate) };
+        FilePipeWriter writer = calls.Write(_folder.File("f"));
+        writer.GetSpan(10)[..10].Clear();
+        writer.Advance(10);
+        Task<FlushResult> flush = writer.FlushAsync(FlushGuarantee.Durable, _stop).AsTask();
+        await Eventually.TrueAsync(() => calls.Syncs == 1);
+        Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(Length), token.Token).AsTask();
+        Assert.False(write.IsCompleted);
+        if (how == "CancelPendingFlush")
+        {
+            writer.CancelPendingFlush();
+            Assert.True((await write.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
+        }
+        else
+        {
+            await (how == "Abort" ? Task.Run(writer.Abort, _stop) : token.CancelAsync());
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
+        }
+
+        Assert.Equal(1, calls.Syncs);
+        gate.Set();
+        _ = await Record.ExceptionAsync(() => flush.WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal(10, writer.Position);
+        await writer.CompleteAsync();
+        Assert.Equal(new byte[10], File.ReadAllBytes(_folder.File("f")));
+    }
+
     [Fact]
     public async Task CopyToAsync_AnotherStreamFollowsWhileTheFlushIsPending_EachPositionIsItsOwn()
     {

@@ -19,6 +19,8 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     internal override int MaxBuffersPerOperation => 1;
 
+    private protected override UnixCalls Calls => _calls;
+
     // NotReady: an asynchronous read is pending, and OnRead completes the request.
     internal override Attempt Try(FileRequest request, bool mayWait)
         => !mayWait ? Attempt.WouldBlock : TryFinish(request) ? Attempt.Done : Attempt.NotReady;

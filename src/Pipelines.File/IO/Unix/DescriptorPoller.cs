@@ -27,7 +27,7 @@ internal sealed unsafe class DescriptorPoller
 
     // Calls that go to the waiting threads at _nextMoment (Environment.TickCount64, milliseconds). _nextMoment is meaningless while the
     // list is empty.
-    private readonly List<IWaitingCall> _later = [];
+    private List<IWaitingCall> _later = [];
     private long _nextMoment;
 
     // The epoll instance, and an eventfd that is always readable: arming it ends epoll_wait once. -1 until created. Both and the thread
@@ -123,6 +123,7 @@ internal sealed unsafe class DescriptorPoller
                 return false;
             }
 
+            Debug.Assert(wait.Polled is null);
             bool isHeld = false;
             file.DangerousAddRef(ref isHeld);
             wait.Polled = file;
@@ -204,7 +205,6 @@ internal sealed unsafe class DescriptorPoller
     private void Run()
     {
         byte* events = stackalloc byte[MaxEvents * Libc.EpollEventSize];
-        List<FileRequest> ended = [];
         List<IWaitingCall> due = [];
         while (true)
         {
@@ -214,24 +214,19 @@ internal sealed unsafe class DescriptorPoller
                 timeout = _later.Count == 0 ? -1 : (int)Math.Max(0, _nextMoment - Environment.TickCount64);
             }
 
+            // Nothing here allocates: an exception would end the process.
             int ready = Libc.EpollWait(_epoll, events, MaxEvents, timeout);
-            lock (_gate)
+            for (int i = 0; i < ready; i++)
             {
-                for (int i = 0; i < ready; i++)
-                {
-                    TakeLocked((int)*(ulong*)(events + (i * Libc.EpollEventSize) + Libc.EpollDataOffset), ended);
-                }
-
-                if (Environment.TickCount64 >= _nextMoment)
-                {
-                    due.AddRange(_later);
-                    _later.Clear();
-                }
+                EndWaits((int)*(ulong*)(events + (i * Libc.EpollEventSize) + Libc.EpollDataOffset));
             }
 
-            foreach (FileRequest wait in ended)
+            lock (_gate)
             {
-                wait.OnReady();
+                if (Environment.TickCount64 >= _nextMoment)
+                {
+                    (_later, due) = (due, _later);
+                }
             }
 
             foreach (IWaitingCall call in due)
@@ -239,7 +234,6 @@ internal sealed unsafe class DescriptorPoller
                 WaitingThreads.Shared.Queue(call);
             }
 
-            ended.Clear();
             due.Clear();
         }
     }
@@ -248,16 +242,30 @@ internal sealed unsafe class DescriptorPoller
     /// The kernel has reported a descriptor: every wait for it ends and is tried again. A request that waits for another event, or for
     /// another file that had this number, finds that it is not ready and waits again.
     /// </summary>
-    private void TakeLocked(int descriptor, List<FileRequest> ended)
+    private void EndWaits(int descriptor)
     {
-        if (_registrations.TryGetValue(descriptor, out Registration? registration))
+        // As many as there are now. One that waits again arms the descriptor again, and so is reported again, with those that it may keep
+        // from being taken here.
+        for (int left = -1; left != 0; left--)
         {
-            // Removing an element does not invalidate the enumerator.
-            foreach (FileRequest wait in registration.Waits)
+            FileRequest? wait = null;
+            lock (_gate)
             {
-                EndLocked(wait);
-                ended.Add(wait);
+                if (_registrations.TryGetValue(descriptor, out Registration? registration) && registration.Waits.Count > 0)
+                {
+                    left = left < 0 ? registration.Waits.Count : left;
+                    HashSet<FileRequest>.Enumerator waits = registration.Waits.GetEnumerator();
+                    _ = waits.MoveNext();
+                    EndLocked(wait = waits.Current);
+                }
             }
+
+            if (wait is null)
+            {
+                return;
+            }
+
+            wait.OnReady();
         }
     }
 

@@ -22,9 +22,6 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private long _endOfLastWrite = -1;
 
-    // The folder of a new file, if it was opened in advance.
-    private SafeFileHandle? _folder;
-
     // For FileCaching.DropBehind. Owned by whoever performs the one running operation.
     private PagesBehind? _behind;
 
@@ -45,6 +42,8 @@ internal sealed unsafe class UnixFile : OpenedFile
     }
 
     internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
+
+    private protected override UnixCalls Calls => _calls;
 
     // Whether writes use writev(2) instead of pwritev(2).
     private bool WritesSequentially => CanSeek && (Appends || SharesPosition);
@@ -140,27 +139,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    internal override void OpenFolder()
-    {
-        if (System.IO.Path.GetDirectoryName(FileProperties.PathOf(Handle) ?? Path) is { } folder)
-        {
-            _folder = FolderSync.Open(_calls, folder);
-        }
-    }
-
-    internal override void SyncFolder()
-    {
-        string? path = FileProperties.PathOf(Handle) ?? Path;
-        if (_folder is null)
-        {
-            FolderSync.Perform(_calls, path);
-        }
-        else
-        {
-            FolderSync.Perform(_calls, _folder, System.IO.Path.GetDirectoryName(path) ?? "");
-        }
-    }
-
     internal override Exception? TellCloseError()
         => _calls.TellClose(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
 
@@ -170,7 +148,6 @@ internal sealed unsafe class UnixFile : OpenedFile
     internal override void Release(bool closeHandle)
     {
         _behind?.Release();
-        _folder?.Dispose();
         base.Release(closeHandle);
     }
 
