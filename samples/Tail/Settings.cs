@@ -19,6 +19,16 @@ internal sealed record Settings(IReadOnlyList<string> Names, long? Lines = 10, s
         A pattern has * or ? in its last part, in quotes: 'logs/*.log'. Files may come later, and be rotated. Ctrl-C ends it.
         """;
 
+    internal static bool IsPattern(string name) => Path.GetFileName(name.AsSpan()).ContainsAny('*', '?');
+
+    /// <summary>How the name of a log is shown: as it was given, or in the folder that was given with a pattern.</summary>
+    internal string NameOf(string path)
+        => Names.FirstOrDefault(name => Path.GetFullPath(name) == path)
+            ?? Path.Combine(
+                Path.GetDirectoryName(Names.First(name => IsPattern(name)
+                    && Path.GetDirectoryName(Path.GetFullPath(name)) == Path.GetDirectoryName(path))) ?? "",
+                Path.GetFileName(path));
+
     internal static Settings? Parse(string[] arguments, out string? error)
     {
         List<string> names = [];

@@ -1,150 +1,117 @@
 using System.Buffers;
-using System.Collections.Concurrent;
 using System.Text;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
 namespace TailSample;
 
-/// <summary>Follows the files, writes their lines to standard output, and saves from time to time how far they are there.</summary>
+/// <summary>Follows the files, writes their lines to standard output, and saves after each batch how far they are there.</summary>
 /// <remarks>
 /// An output that is a file is cut back to what the checkpoint knows of, so that a program that was killed goes on with every line once; a
-/// pipe gets the last lines again.
+/// pipe gets the last batch again.
 /// </remarks>
-internal sealed class Tailing : IDisposable
+internal static class Tailing
 {
-    private static readonly TimeSpan s_interval = TimeSpan.FromMilliseconds(200);
+    private const int MaxLines = 1000;
+    private const int MaxBytes = 256 * 1024;
 
-    private readonly Settings _settings;
-    private readonly ConcurrentDictionary<string, FileCheckpoint> _files;
-    private readonly FileIdentity _outputIdentity;
-    private readonly FilePipeWriter _output;
-    private readonly SemaphoreSlim _gate = new(1);
-    private readonly Dictionary<string, Task> _followed = [];
-    private bool _isSaved;
-
-    private Tailing(Settings settings, State state)
-    {
-        (_settings, _files) = (settings, state.Files);
-        if (OperatingSystem.IsLinux() && settings.Checkpoint is not null && FileIdentity.TryGet("/dev/stdout", out _outputIdentity))
-        {
-            using SafeFileHandle output = new(1, ownsHandle: false);
-            if (state.Output is { } known && known.Identity == _outputIdentity && known.Offset < RandomAccess.GetLength(output))
-            {
-                RandomAccess.SetLength(output, known.Offset);
-            }
-        }
-
-        _output = FilePipeWriter.OpenStandardOutput();
-    }
+    // Where the position of the output is kept, beside those of the logs.
+    private const string OutputPath = "/dev/stdout";
 
     internal static async Task RunAsync(Settings settings, CancellationToken cancellationToken)
     {
-        using Tailing tailing = new(
-            settings, settings.Checkpoint is null ? new State(new(), null) : await State.LoadAsync(settings.Checkpoint));
-        using CancellationTokenSource ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-        try
+        CheckpointFile? position = settings.Checkpoint is null ? null : await CheckpointFile.OpenAsync(settings.Checkpoint);
+        FileIdentity output = CutOutput(position);
+        FilePipeWriter writer = FilePipeWriter.OpenStandardOutput();
+        await using (writer)
         {
-            for (bool isStart = true; ; isStart = false)
+            SetOutput();
+            await BeginAsync(settings, position);
+            LogFollower follower = new(
+                settings.Names, new LogFollowerOptions { Checkpoints = position?.Checkpoints, LastLines = settings.Lines });
+            try
             {
-                tailing.FollowNames(isStart, ended.Token);
-                await tailing.SaveAsync();
-                await await Task.WhenAny([Task.Delay(s_interval, ended.Token), .. tailing._followed.Values]);
-            }
-        }
-        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
-        {
-            // Nothing is wrong.
-        }
-        finally
-        {
-            await ended.CancelAsync();
-            await ((Task)Task.WhenAll(tailing._followed.Values)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            await tailing.SaveAsync();
-            await tailing._output.CompleteAsync();
-        }
-    }
-
-    public void Dispose() => _gate.Dispose();
-
-    private void FollowNames(bool isStart, CancellationToken cancellationToken)
-    {
-        foreach (string given in _settings.Names)
-        {
-            string shownFolder = Path.GetDirectoryName(given)!;
-            string folder = Path.GetFullPath(Path.Combine(".", shownFolder));
-            bool isPattern = Path.GetFileName(given.AsSpan()).ContainsAny('*', '?');
-            string[] names = !isPattern ? [given] : Directory.Exists(folder) ? Directory.GetFiles(folder, Path.GetFileName(given)) : [];
-            if (isStart && !names.Any(Path.Exists))
-            {
-                Console.Error.WriteLine($"Tail: waiting for '{given}'");
-            }
-
-            foreach (string path in names.Select(Path.GetFullPath).Order(StringComparer.Ordinal)
-                .Where(path => !_followed.Keys.Any(known => isPattern ? IsSameLog(known, path) : known == path)))
-            {
-                string prefix = _settings.HasPrefix ? (isPattern ? Path.Combine(shownFolder, Path.GetFileName(path)) : given) + ": " : "";
-                FileCheckpoint? checkpoint = _files.TryGetValue(path, out FileCheckpoint known) ? known : null;
-                if (checkpoint is null && _settings.Lines is null && FileIdentity.TryGet(path, out FileIdentity identity))
+                await foreach (FollowedBatch batch in follower.ReadBatchesAsync(MaxLines, MaxBytes, TimeSpan.Zero, cancellationToken))
                 {
-                    // Known from now on, also where it is rotated before its first line is in the output.
-                    checkpoint = _files[path] = new FileCheckpoint(identity, 0);
+                    await WriteAsync(batch, settings, writer);
+                    SetOutput();
+                    await (position?.SaveAsync(batch, CancellationToken.None) ?? Task.CompletedTask);
                 }
+            }
+            catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
+            {
+                // Nothing is wrong.
+            }
+        }
 
-                LogFollowerOptions options = new() { Checkpoint = checkpoint, LastLines = isStart ? _settings.Lines : null };
-                _followed[path] = Task.Run(() => FollowAsync(path, prefix, options, cancellationToken), CancellationToken.None);
+        void SetOutput()
+        {
+            if (output != default)
+            {
+                position!.Set(OutputPath, new FileCheckpoint(output, writer.Position));
             }
         }
     }
 
-    /// <summary>The same name, or what that log is renamed to when it is rotated.</summary>
-    private static bool IsSameLog(string known, string path)
-        => path.StartsWith(known, StringComparison.Ordinal) && !path.AsSpan(known.Length).ContainsAnyExceptInRange('-', '9');
-
-    private async Task FollowAsync(string path, string prefix, LogFollowerOptions options, CancellationToken cancellationToken)
+    /// <summary>Cuts an output that is a file back to what was saved of it. Returns its identity, if it is one.</summary>
+    private static FileIdentity CutOutput(CheckpointFile? position)
     {
-        byte[] prefixBytes = Encoding.UTF8.GetBytes(prefix);
-        await foreach (FollowedLine line in new LogFollower(path, options).ReadLinesAsync(cancellationToken))
+        if (position is null || !OperatingSystem.IsLinux() || !FileIdentity.TryGet(OutputPath, out FileIdentity identity))
+        {
+            return default;
+        }
+
+        using SafeFileHandle output = new(1, ownsHandle: false);
+        if (position.Checkpoints.TryGetValue(OutputPath, out FileCheckpoint known) && known.Identity == identity
+            && known.Offset < RandomAccess.GetLength(output))
+        {
+            RandomAccess.SetLength(output, known.Offset);
+        }
+
+        return identity;
+    }
+
+    /// <summary>
+    /// Says what is waited for. A file is known from now on, also if it is rotated before its first line is in the output.
+    /// </summary>
+    private static async Task BeginAsync(Settings settings, CheckpointFile? position)
+    {
+        foreach (string given in settings.Names)
+        {
+            string folder = Path.GetDirectoryName(Path.GetFullPath(given)) ?? "/";
+            bool isThere = Settings.IsPattern(given)
+                ? Directory.Exists(folder) && Directory.EnumerateFiles(folder, Path.GetFileName(given)).Any()
+                : Path.Exists(given);
+            if (!isThere)
+            {
+                await Console.Error.WriteLineAsync($"Tail: waiting for '{given}'");
+            }
+            else if (position is not null && settings.Lines is null && !Settings.IsPattern(given)
+                && !position.Checkpoints.ContainsKey(Path.GetFullPath(given)) && FileIdentity.TryGet(given, out FileIdentity identity))
+            {
+                position.Set(given, new FileCheckpoint(identity, 0));
+            }
+        }
+
+        await (position?.SaveAsync() ?? Task.CompletedTask);
+    }
+
+    private static async Task WriteAsync(FollowedBatch batch, Settings settings, FilePipeWriter writer)
+    {
+        byte[] prefix = settings.HasPrefix ? Encoding.UTF8.GetBytes($"{settings.NameOf(batch.Path)}: ") : [];
+        foreach (FollowedLine line in batch.Lines)
         {
             if (line.IsAfterGap)
             {
-                await Console.Error.WriteLineAsync($"Tail: lines of '{path}' may be missing: a file of it was cut, or is gone");
+                await Console.Error.WriteLineAsync($"Tail: lines of '{batch.Path}' may be missing: a file of it was cut, or is gone");
             }
 
-            await _gate.WaitAsync(CancellationToken.None);
-            try
-            {
-                _output.Write(prefixBytes);
-                _output.Write(line.Bytes.Span);
-                _output.Write("\n"u8);
-                await _output.FlushAsync(CancellationToken.None);
-                _files[path] = line.Checkpoint;
-                _isSaved = false;
-            }
-            finally
-            {
-                _gate.Release();
-            }
+            writer.Write(prefix);
+            writer.Write(line.Bytes.Span);
+            writer.Write("\n"u8);
         }
-    }
 
-    private async Task SaveAsync()
-    {
-        await _gate.WaitAsync();
-        try
-        {
-            if (_settings.Checkpoint is not null && !_isSaved)
-            {
-                // The lines first: what the checkpoint says is in the output is there.
-                await _output.FlushAsync(FlushGuarantee.Written);
-                FileCheckpoint? output = _outputIdentity == default ? null : new FileCheckpoint(_outputIdentity, _output.Position);
-                await new State(_files, output).SaveAsync(_settings.Checkpoint);
-                _isSaved = true;
-            }
-        }
-        finally
-        {
-            _gate.Release();
-        }
+        // What the checkpoint says is in the output has to be there.
+        await writer.FlushAsync(FlushGuarantee.Written);
     }
 }

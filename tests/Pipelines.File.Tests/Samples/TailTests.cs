@@ -150,7 +150,7 @@ public sealed partial class TailTests : IDisposable
     [InlineData("-n x log", "Tail: 'x' is no value for -n")]
     [InlineData("--checkpoint", "Tail: --checkpoint needs a value")]
     [InlineData("'*/log'", "Tail: '*/log'")]
-    [InlineData("--checkpoint log log", "is no checkpoint")]
+    [InlineData("--checkpoint log log", "holds no checkpoints")]
     [InlineData(".", "Tail: Access to the path")]
     public async Task Arguments_ThatItCannotFollow_AreRefusedInOneLine(string arguments, string message)
     {
