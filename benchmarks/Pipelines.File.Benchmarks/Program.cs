@@ -36,6 +36,8 @@ switch (args.FirstOrDefault())
         return await FirstFile.RunAsync(args[1..]);
     case "follow":
         return await FollowCommand.RunAsync(args[1..]);
+    case "logs":
+        return await ManyLogs.RunAsync(args[1..]);
     case "pairs":
         return await Pairs.RunAsync(args[1..]);
     case "counts":
