@@ -1,4 +1,4 @@
-using Pipelines.File.Follow;
+using Pipelines.File.Growing;
 using Pipelines.File.IO;
 using Pipelines.File.Reading;
 

@@ -17,7 +17,7 @@ public sealed partial class RoomTests
     /// <summary>What a room knows although it is above it. The list may only become shorter.</summary>
     private static readonly string[] s_upwards =
     [
-        "Follow -> Lines", "Follow -> Pipelines.File", "Lines -> Pipelines.File", "Lines -> Records", "Reading -> Pipelines.File",
+        "Lines -> Pipelines.File", "Lines -> Records", "Reading -> Pipelines.File",
         "Records -> Pipelines.File", "Writing -> Pipelines.File",
     ];
 

@@ -30,6 +30,7 @@ using Pipelines.File.Threading;
 //                                    with
 // ship LOG OUT                       writes the lines of a log to a file, each behind its checkpoint, and goes on behind the last whole
 //                                    one, until it is killed
+// shipbatches LOG OUT LENGTH         writes which lines of that length have come, in batches, each before its checkpoint is saved
 // leave FIFO                         ends while a call of the library waits
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
@@ -71,6 +72,7 @@ try
         "starved" => await FollowStarvedAsync(args[1]),
         "starvedlog" => await FollowStarvedLogAsync(args[1]),
         "ship" => await ShipAsync(args[1], args[2]),
+        "shipbatches" => await LogShipping.RunAsync(args[1], args[2], int.Parse(args[3], CultureInfo.InvariantCulture)),
         "leave" => await LeaveAsync(args[1]),
         "memory" => RunOutOfMemory(args[1]),
         "standard" => await OpenStandardAsync(isOutput: args[1] == "out", args[2]),

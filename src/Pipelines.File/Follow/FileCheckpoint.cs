@@ -33,8 +33,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     } = Option.NotNegative(Offset, nameof(Offset));
 
     /// <summary>
-    /// A hash of the last bytes before <see cref="Offset"/>, at most 64, by which a <see cref="LogFollower"/> recognizes the file. 0:
-    /// unknown.
+    /// A hash of the line before <see cref="Offset"/>, of at least 64 and at most 1,024 bytes, by which a <see cref="LogFollower"/>
+    /// recognizes the file. 0: unknown.
     /// </summary>
     public ulong ContentHash { get; init; }
 

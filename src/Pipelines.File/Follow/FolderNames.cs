@@ -29,10 +29,11 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal ReadOnlySpan<string> Names => _names;
 
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
+    /// <param name="isSure">Whether to list it also if a change may have left no trace.</param>
     /// <exception cref="IOException">
     /// It cannot be listed now, for example because no descriptor is free. The names are the old ones.
     /// </exception>
-    internal bool Look()
+    internal bool Look(bool isSure)
     {
         // The version before the names: a change in between is seen by the next look.
         (FileIdentity, DateTime) version = (FileIdentity.TryGet(path, out FileIdentity identity) ? identity : default,
@@ -43,7 +44,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
         }
 
         TimeSpan age = time.GetElapsedTime(_changedAt);
-        if (age < _nextLook || _nextLook > s_longestTick)
+        if ((age < _nextLook && !isSure) || _nextLook > s_longestTick)
         {
             return false;
         }

@@ -20,6 +20,9 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     private int _searched;
     private int _end;
 
+    // The hash of the file's first bytes, if it has so many that they count.
+    private uint _beginning;
+
     /// <summary>The file, and the offset of the first byte that was not returned.</summary>
     internal FileIdentity Identity { get; private set; }
 
@@ -44,15 +47,19 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     /// <summary>The last bytes up to <see cref="End"/>.</summary>
     internal ReadOnlySpan<byte> Last => Before(_end);
 
+    /// <summary>What a checkpoint at <see cref="End"/> knows of the file.</summary>
+    internal ulong HashAtEnd => HashAt(_end);
+
     private ReadOnlySpan<byte> Bytes => _bytes ?? _before;
 
     /// <summary>Goes to a file. The buffer is empty, unless the file is a copy that continues where the last one has ended.</summary>
     /// <param name="identity">The file.</param>
     /// <param name="offset">The offset of the first byte.</param>
     /// <param name="before">The bytes before it.</param>
-    internal void Begin(FileIdentity identity, long offset, ReadOnlySpan<byte> before)
+    /// <param name="beginning">The hash of the first bytes of the file, if they are before the offset.</param>
+    internal void Begin(FileIdentity identity, long offset, ReadOnlySpan<byte> before, uint beginning)
     {
-        Identity = identity;
+        (Identity, _beginning) = (identity, beginning);
         if (IsEmpty)
         {
             Offset = offset;
@@ -87,7 +94,14 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
         }
 
         bytes.CopyTo(_bytes.AsSpan(_end));
+        bool hasBeginning = End >= LogContent.MaxKnown;
         _end += length;
+        if (!hasBeginning && End >= LogContent.MaxKnown && End <= _end)
+        {
+            // All bytes of the file are there: not more than these are dropped.
+            _beginning = LogContent.HashOfBeginning(Bytes[(_end - (int)End).._end]);
+        }
+
         FindLines();
     }
 
@@ -121,7 +135,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
                 Bytes = _bytes.AsMemory(start, length),
                 HasLineEnd = hasLineEnd,
                 IsAfterGap = IsAfterGap && i == 0,
-                Checkpoint = new(Identity, Offset + end - _start) { ContentHash = LogContent.Hash(Before(end)) },
+                Checkpoint = new(Identity, Offset + end - _start) { ContentHash = HashAt(end) },
             };
         }
 
@@ -163,6 +177,8 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
         Return();
         _start = _lineStart = _searched = _end = before;
     }
+
+    private ulong HashAt(int end) => LogContent.Hash(Before(end), _beginning);
 
     private ReadOnlySpan<byte> Before(int end) => Bytes[Math.Max(0, end - LogContent.MaxKnown)..end];
 

@@ -13,12 +13,16 @@ internal sealed class LogFile : IDisposable
     {
         Handle = handle;
         Name = name;
+        Identity = name.Identity;
     }
 
     internal SafeFileHandle Handle { get; }
 
     /// <summary>The name that it was opened by.</summary>
     internal LogName Name { get; }
+
+    /// <summary>The identity that checkpoints get: of a copy that truncating a log has left, that of the log's file.</summary>
+    internal FileIdentity Identity { get; set; }
 
     /// <summary>The offset, bytes, in the uncompressed content, where reading begins.</summary>
     internal long Offset { get; set; }
@@ -28,6 +32,15 @@ internal sealed class LogFile : IDisposable
 
     /// <summary>Whether nobody writes to it: it is a copy that was read on.</summary>
     internal bool IsFinal { get; set; }
+
+    /// <summary>Whether all of it was read: only its place among the others matters.</summary>
+    internal bool IsRead { get; set; }
+
+    /// <summary>
+    /// The first bytes of a file that was truncated, as they were when the files before it were listed. If it begins otherwise by now, it
+    /// was truncated again, and there is another copy. Empty: unknown. Null: the file was not truncated.
+    /// </summary>
+    internal byte[]? Beginning { get; set; }
 
     /// <summary>Since when the file has been without the log's name, as a timestamp of the options' clock; null: it has the name.</summary>
     internal long? NamelessSince { get; set; }
@@ -99,28 +112,71 @@ internal sealed class LogFile : IDisposable
     internal bool Holds(long offset, ulong hash, CancellationToken cancellationToken)
         => hash == 0 || offset == 0 ? Name.IsCompressed || Length >= offset : HashAt(offset, cancellationToken).Hash == hash;
 
-    /// <summary>Whether the file holds these bytes before the offset. True if they cannot be read: the next read finds that out.</summary>
+    /// <summary>The first bytes, at most 1,024.</summary>
+    internal byte[] ReadBeginning()
+    {
+        Span<byte> first = stackalloc byte[LogContent.MaxKnown];
+        return [.. first[..LogContent.Read(Handle, 0, first)]];
+    }
+
+    /// <summary>
+    /// Whether the file is a copy of what was read, but has less: more was written after the copy was made, and read.
+    /// </summary>
+    internal bool HoldsLess(long offset, ulong hash, CancellationToken cancellationToken)
+    {
+        if (offset < LogContent.MaxKnown || (!Name.IsCompressed && (Length < LogContent.MaxKnown || Length >= offset)))
+        {
+            return false;
+        }
+
+        HashAt(LogContent.MaxKnown, cancellationToken, out uint beginning);
+        return LogContent.BeginsAs(hash, beginning);
+    }
+
+    /// <summary>
+    /// Whether these first bytes are still those of the file, and those of <see cref="Beginning"/>, which is then <see langword="null"/>.
+    /// </summary>
+    internal bool BeginsAs(ReadOnlySequence<byte> bytes)
+    {
+        byte[] first = bytes.Slice(0, Math.Min(bytes.Length, LogContent.MaxKnown)).ToArray();
+        byte[] known = Beginning ?? first;
+        int length = Math.Min(first.Length, known.Length);
+        if (length == 0 || !first.AsSpan(0, length).SequenceEqual(known.AsSpan(0, length)) || !ReadBeginning().AsSpan().StartsWith(first))
+        {
+            return false;
+        }
+
+        Beginning = null;
+        return true;
+    }
+
+    /// <summary>
+    /// Whether the file holds these bytes before the offset. Then all that was read of it before this question is of one piece.
+    /// </summary>
     internal bool Holds(long offset, ReadOnlySpan<byte> last)
     {
         Span<byte> now = stackalloc byte[LogContent.MaxKnown];
-        int length = Name.IsCompressed ? 0 : LogContent.Read(Handle, offset - last.Length, now[..last.Length]);
-        return length < last.Length || now[..length].SequenceEqual(last);
+        return now[..LogContent.Read(Handle, offset - last.Length, now[..last.Length])].SequenceEqual(last);
     }
 
-    /// <summary>The hash of the last bytes before an offset, or before the end if that comes first, and which of both it is.</summary>
+    /// <summary>What a checkpoint knows at an offset, or at the end if that comes first, and which of both it is.</summary>
     /// <returns>
     /// The hash is 0 if the file is shorter, unless <paramref name="offset"/> is <see cref="long.MaxValue"/>, or is damaged.
     /// </returns>
     internal (long Offset, ulong Hash) HashAt(long offset, CancellationToken cancellationToken)
+        => HashAt(offset, cancellationToken, out _);
+
+    private (long Offset, ulong Hash) HashAt(long offset, CancellationToken cancellationToken, out uint beginning)
     {
         Span<byte> last = stackalloc byte[LogContent.MaxKnown];
         (long reached, int length) = (0, 0);
         if (Name.IsCompressed)
         {
+            beginning = 0;
             try
             {
                 using Stream content = LogContent.Decompress(Handle);
-                (reached, length) = LogContent.Skip(content, offset, last, cancellationToken);
+                (reached, length) = LogContent.Skip(content, offset, last, out beginning, cancellationToken);
             }
             catch (Exception e) when (e is InvalidDataException or IOException or UnauthorizedAccessException or ObjectDisposedException)
             {
@@ -130,11 +186,18 @@ internal sealed class LogFile : IDisposable
         else
         {
             reached = Math.Min(offset, Length);
-            int wanted = (int)Math.Min(reached, LogContent.MaxKnown);
-            length = LogContent.Read(Handle, reached - wanted, last[..wanted]);
+            length = ReadBefore(reached, last, out beginning);
         }
 
-        return (reached, offset is not long.MaxValue && reached < offset ? 0 : LogContent.Hash(last[..length]));
+        return (reached, offset is not long.MaxValue && reached < offset ? 0 : LogContent.Hash(last[..length], beginning));
+    }
+
+    /// <summary>Reads the last bytes before an offset, and the hash of the first ones.</summary>
+    internal int ReadBefore(long offset, Span<byte> last, out uint beginning)
+    {
+        int wanted = (int)Math.Min(offset, LogContent.MaxKnown);
+        beginning = LogContent.HashOfBeginning(last[..LogContent.Read(Handle, 0, last[..wanted])]);
+        return LogContent.Read(Handle, offset - wanted, last[..wanted]);
     }
 
     /// <summary>Whether all that this file holds is also the beginning of another one.</summary>

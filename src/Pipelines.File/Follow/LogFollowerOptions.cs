@@ -15,7 +15,7 @@ namespace Pipelines.File;
 /// }
 /// </code>
 /// </example>
-public sealed record LogFollowerOptions
+public sealed class LogFollowerOptions
 {
     internal static LogFollowerOptions Default { get; } = new();
 
@@ -77,7 +77,10 @@ public sealed record LogFollowerOptions
     /// </summary>
     public Action<string, Exception>? OnUnreadable { get; init; }
 
-    /// <summary>The clock for all waits; that of the system by default.</summary>
+    /// <summary>
+    /// The clock for all waits; that of the system by default. Where the system does not report changes, a file that grows is looked at by
+    /// the clock of the system.
+    /// </summary>
     public TimeProvider TimeProvider { get; init; } = TimeProvider.System;
 
     /// <exception cref="ArgumentException">A value cannot be used.</exception>

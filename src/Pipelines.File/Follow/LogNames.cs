@@ -19,18 +19,20 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private readonly Lock _lock = new();
     private readonly Queue<LogFile> _next = [];
 
-    // The rotated files of the last listing: those of them that are neither current nor next are not to be read.
-    private HashSet<FileIdentity> _known = [];
+    // The rotated files of the last listing: those of them that are neither current nor next are not to be read. Null: before the first.
+    private HashSet<FileIdentity>? _known;
 
-    // The file that is read; and the one that had the log's name last, with the position of its end if it was left.
+    // The file that is read; and the one that had the log's name last.
     private LogFile? _current;
     private LogFile? _newest;
-    private FileCheckpoint _left;
     private bool _isNewestLeft;
 
-    // Where reading begins, until the first listing; null: with the file that has the log's name.
-    private FileCheckpoint? _start = checkpoint;
-    private bool _isStarted;
+    // Up to where the log was read when a file was left or found truncated; at first, where to begin. Null: at the file that has the name.
+    private FileCheckpoint? _position = checkpoint;
+
+    // The next listing is searched for the position: at the start, and after a truncation.
+    private bool _isLost = true;
+    private bool _isCut;
 
     // The next file that is opened comes after a gap.
     private bool _isAfterGap;
@@ -106,11 +108,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     {
         lock (_lock)
         {
-            _current = null;
+            (_current, _position) = (null, position.Offset > 0 || file == _newest ? position : _position);
             if (file == _newest)
             {
-                _left = position;
-
                 // If it has the name again, the next listing opens it again.
                 _isNewestLeft = IsStale = true;
             }
@@ -119,14 +119,15 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
     /// <summary>
     /// The file was truncated. The next listing shows whether another one holds what was read of it, as the copy of copytruncate does: then
-    /// that one is read on, and this one from its beginning.
+    /// that one is read on, then the copies after it, then this file from its beginning.
     /// </summary>
-    internal void OnCut(FileCheckpoint position)
+    /// <param name="position">Up to where it was read; <see langword="null"/>: nothing was read of it.</param>
+    internal void OnCut(FileCheckpoint? position)
     {
         Close();
         lock (_lock)
         {
-            (_start, _isStarted, _current, _newest, IsStale) = (position, false, null, null, true);
+            (_position, _isLost, _isCut, _current, _newest, IsStale) = (position ?? _position, true, true, null, null, true);
         }
     }
 
@@ -143,10 +144,13 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     }
 
     /// <summary>Takes notice of a listing, and opens the files that come next. If it throws, it has done nothing.</summary>
+    /// <param name="listing">The listing.</param>
+    /// <param name="listAgain">Makes another one.</param>
+    /// <param name="cancellationToken">Ends it.</param>
     /// <exception cref="IOException">A file cannot be opened, or was renamed meanwhile.</exception>
     /// <exception cref="UnauthorizedAccessException">You may not read a file, or it is a folder.</exception>
     /// <exception cref="NotSupportedException">A file is no regular file.</exception>
-    internal void Update(LogListing listing, CancellationToken cancellationToken)
+    internal void Update(LogListing listing, Func<LogListing> listAgain, CancellationToken cancellationToken)
     {
         List<LogFile> opened = [];
         lock (_lock)
@@ -155,32 +159,41 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             {
                 LogFile? newest = _newest;
                 bool isAfterGap = _isAfterGap;
-                if (!_isStarted)
+                if (_isLost && _position is { } position)
                 {
-                    isAfterGap |= _start is not null && !TryFind(_start.Value, listing, opened, cancellationToken);
+                    isAfterGap |= !TryFind(position, listing, opened, cancellationToken);
                     newest = opened.LastOrDefault();
                 }
 
+                LogFile? read = newest is { IsRead: true } ? newest : null;
                 if (!HasName(newest, listing))
                 {
                     OpenSuccessors(listing, newest, isAfterGap, opened, cancellationToken);
+                    if (opened is [.., { Beginning: not null } last] && !listAgain().HasSameNames(listing))
+                    {
+                        last.Beginning = [];
+                    }
                 }
-                else if (_isStarted && _isNewestLeft)
+                else if (!_isLost && _isNewestLeft)
                 {
                     opened.Add(LogFile.Open(listing.Named!.Value));
-                    bool isWhole = opened[0].Holds(_left.Offset, _left.ContentHash, cancellationToken);
+                    FileCheckpoint left = _position!.Value;
+                    bool isWhole = opened[0].Holds(left.Offset, left.ContentHash, cancellationToken);
 
                     // Without a time of creation, a new file may have the identity of the one that was left, and nothing is missing.
-                    (opened[0].Offset, opened[0].IsAfterGap) = (isWhole ? _left.Offset : 0, !isWhole && _left.Identity.Created != 0);
+                    (opened[0].Offset, opened[0].IsAfterGap) = (isWhole ? left.Offset : 0, !isWhole && left.Identity.Created != 0);
                 }
 
-                // From here on nothing throws. A file that does not hold any more what was read of it was truncated.
-                opened.Find(file => !_isStarted && _start is { Offset: > 0 } start && file.Name.Identity == start.Identity
-                    && file.Offset == 0)?.IsAfterGap = true;
-                _known = [.. listing.Rotated.Select(static file => file.Identity)];
+                // From here on nothing throws.
+                read?.Dispose();
+                opened.RemoveAll(static file => file.IsRead);
+                if (_isLost || _newest?.Beginning is null)
+                {
+                    _known = [.. listing.Rotated.Select(static file => file.Identity)];
+                }
+
                 _isAfterGap = isAfterGap && opened.Count == 0;
-                _isStarted = true;
-                IsStale = false;
+                _isLost = _isCut = IsStale = false;
                 HasFiles = listing.Named is not null || listing.Rotated.Count > 0;
                 Enqueue(opened);
                 Judge(_current, listing);
@@ -202,7 +215,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// identity is left, the file was truncated, and is read from its beginning.
     /// </remarks>
     /// <returns>Whether it was found.</returns>
-    private static bool TryFind(FileCheckpoint wanted, LogListing listing, List<LogFile> opened, CancellationToken cancellationToken)
+    private bool TryFind(FileCheckpoint wanted, LogListing listing, List<LogFile> opened, CancellationToken cancellationToken)
     {
         LogName[] files = [.. listing.Named is { } named ? [named] : Array.Empty<LogName>(),
             .. listing.Rotated.Where(static file => !file.IsCompressed).Reverse(),
@@ -219,23 +232,37 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
 
         DateTime created = DateTime.UnixEpoch.AddTicks(wanted.Identity.Created / TimeSpan.NanosecondsPerTick);
-        foreach (LogName file in files)
+        LogName? log = listing.Named;
+        bool isCopied = _isCut || log?.Identity == wanted.Identity;
+        foreach (bool mayHaveLess in isCopied ? [false, true] : (ReadOnlySpan<bool>)[false])
         {
-            // A compressed file is read from its beginning to see what it holds, so not without need.
-            if (wanted.ContentHash != 0 && file != itself && (!file.IsCompressed || file.LastWritten >= created)
-                && TryOpenCopy(file, wanted, cancellationToken) is { } copy)
+            foreach (LogName file in files)
             {
-                opened.ForEach(static one => one.Dispose());
-                opened.Clear();
-                opened.Add(copy);
-                return true;
+                // A compressed file is read from its beginning to see what it holds, so not without need. Its time may be in whole seconds.
+                if (wanted.ContentHash != 0 && file != itself && (!file.IsCompressed || file.LastWritten >= created.AddSeconds(-1))
+                    && (!mayHaveLess || file != log)
+                    && TryOpenCopy(file, wanted, mayHaveLess, cancellationToken) is { } copy)
+                {
+                    opened.ForEach(static one => one.Dispose());
+                    opened.Clear();
+                    opened.Add(copy);
+                    return true;
+                }
             }
         }
 
-        return itself is not null;
+        if (itself is { Pattern: < 0 })
+        {
+            // It comes after the copies that are new, if there are any.
+            opened[0].Dispose();
+            opened.Clear();
+        }
+
+        opened.ForEach(static file => file.IsAfterGap = true);
+        return opened.Count > 0;
     }
 
-    private static LogFile? TryOpenCopy(LogName name, FileCheckpoint wanted, CancellationToken cancellationToken)
+    private static LogFile? TryOpenCopy(LogName name, FileCheckpoint wanted, bool mayHaveLess, CancellationToken cancellationToken)
     {
         LogFile file;
         try
@@ -248,10 +275,12 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             return null;
         }
 
-        if (file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
+        file.IsRead = mayHaveLess;
+        file.IsFinal = name.Pattern >= 0;
+        file.Offset = wanted.Offset;
+        if (mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
+            : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
         {
-            file.Offset = wanted.Offset;
-            file.IsFinal = name.Pattern >= 0;
             return file;
         }
 
@@ -270,26 +299,32 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     {
         int first = opened.Count;
         int index = previous is null ? -1 : listing.Rotated.ToList().FindIndex(previous.IsIt);
-        bool isStart = !_isStarted && _start is null;
+        bool isStart = _isLost && _position is null;
         DateTime created = index >= 0 ? listing.Rotated[index].Age : previous?.Name.Age
-            ?? DateTime.UnixEpoch.AddTicks((_start?.Identity.Created ?? 0) / TimeSpan.NanosecondsPerTick);
+            ?? DateTime.UnixEpoch.AddTicks((_position?.Identity.Created ?? 0) / TimeSpan.NanosecondsPerTick);
+
+        // The log is copied and truncated: its file stays, and the rotated ones are its copies. Their checkpoints have its identity.
+        bool isCopied = _isLost && (_isCut || (_position is not null && listing.Named?.Identity == _position.Value.Identity));
         List<bool> mayBeCopies = [];
         for (int i = index + 1; i < listing.Rotated.Count && !isStart; i++)
         {
             LogName file = listing.Rotated[i];
+            bool isNew = _known?.Contains(file.Identity) == false;
             bool isNumbered = index >= 0 && file.Pattern == listing.Rotated[index].Pattern && file.Number.Length > 0;
-            if ((!_isStarted || !_known.Contains(file.Identity)) && !_next.Any(next => next.IsIt(file)) && _current?.IsIt(file) != true
-                && (isNumbered || IsBetween(file, created, listing.Named))
-                && (_isStarted || previous is not null || (_start?.Identity.Created > 0 && file.Age > created)))
+            if ((isNew || _isLost) && !_next.Any(next => next.IsIt(file)) && _current?.IsIt(file) != true
+                && (isNumbered || (isNew && isCopied)
+                    || (IsBetween(file, created, listing.Named) && (!_isLost || previous is not null
+                        || (_position?.Identity.Created > 0 && file.Age > created)))))
             {
                 opened.Add(LogFile.Open(file));
-                mayBeCopies.Add(!isNumbered || file.HasOldTime);
+                mayBeCopies.Add(!isNumbered || file.HasOldTime || isCopied);
             }
         }
 
         if (listing.Named is { } named)
         {
             opened.Add(LogFile.Open(named));
+            opened[^1].Beginning = isCopied ? opened[^1].ReadBeginning() : null;
             mayBeCopies.Add(false);
             if (isStart && !isLate && options.LastLines is { } count)
             {
@@ -299,16 +334,23 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
         for (int i = opened.Count - 1; i >= first; i--)
         {
-            if (mayBeCopies[i - first] && IsCopy(opened[i], previous, opened, cancellationToken))
+            // An empty copy is one that has just begun: the log still has what will be in it.
+            if (mayBeCopies[i - first] && ((isCopied && opened[i].Length == 0) || IsCopy(opened[i], previous, opened, cancellationToken)))
             {
                 opened[i].Dispose();
                 opened.RemoveAt(i);
             }
         }
 
-        if (isAfterGap && opened.Count > first)
+        for (int i = first; i < opened.Count; i++)
         {
-            opened[first].IsAfterGap = true;
+            opened[i].IsAfterGap = isCopied || (isAfterGap && i == first);
+        }
+
+        foreach (LogFile file in isCopied ? opened : [])
+        {
+            file.IsFinal = file.Name.Pattern >= 0;
+            file.Identity = listing.Named?.Identity ?? file.Identity;
         }
     }
 
@@ -321,7 +363,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
     /// <summary>Whether all that a file holds is also in the file before it, or at the beginning of another one that is longer.</summary>
     private bool IsCopy(LogFile file, LogFile? previous, List<LogFile> opened, CancellationToken cancellationToken)
-        => previous is { Handle.IsClosed: true } ? file.HashAt(long.MaxValue, cancellationToken) == (_left.Offset, _left.ContentHash)
+        => previous is { Handle.IsClosed: true }
+            ? file.HashAt(long.MaxValue, cancellationToken) == (_position!.Value.Offset, _position.Value.ContentHash)
             : (previous is not null && file.IsCopyOf(previous, cancellationToken))
                 || (!file.Name.IsCompressed && opened.Exists(other => other != file && !other.Name.IsCompressed
                     && other.Length >= file.Length && file.IsCopyOf(other, cancellationToken)));

@@ -221,7 +221,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         foreach (FolderNames folder in _folders.Values)
         {
-            isChanged |= Look(folder);
+            isChanged |= Look(folder, isSure: false);
         }
 
         _isFirst = false;
@@ -231,7 +231,7 @@ internal sealed class LogSet : IAsyncDisposable
             changed.RemoveAll(tail => IsUpdated(tail, isLast: i == MaxListings - 1));
             foreach (FolderNames folder in changed.Count > 0 ? [.. _folders.Values] : Array.Empty<FolderNames>())
             {
-                Look(folder);
+                Look(folder, isSure: true);
             }
         }
 
@@ -262,11 +262,11 @@ internal sealed class LogSet : IAsyncDisposable
         tail.Dispose();
     }
 
-    private static bool Look(FolderNames folder)
+    private static bool Look(FolderNames folder, bool isSure)
     {
         try
         {
-            return folder.Look();
+            return folder.Look(isSure);
         }
         catch (IOException)
         {
@@ -281,10 +281,17 @@ internal sealed class LogSet : IAsyncDisposable
         if (!isThere)
         {
             names = new FolderNames(folder, _options.TimeProvider);
-            Look(names);
+            Look(names, isSure: false);
         }
 
         return names!;
+    }
+
+    private FolderNames ListNow(string folder)
+    {
+        FolderNames names = NamesOf(folder);
+        Look(names, isSure: true);
+        return names;
     }
 
     /// <summary>Adds the logs that a path names. Returns whether there are new ones.</summary>
@@ -298,7 +305,7 @@ internal sealed class LogSet : IAsyncDisposable
         string folder = Path.GetDirectoryName(path)!;
         bool isNew = !_folders.ContainsKey(folder);
         FolderNames names = NamesOf(folder);
-        if (!isNew && !Look(names))
+        if (!isNew && !Look(names, isSure: false))
         {
             return false;
         }
@@ -399,7 +406,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         try
         {
-            names.Update(listing, _stop.Token);
+            names.Update(listing, () => LogListing.Take(names.Path, _options.RotatedNames, ListNow), _stop.Token);
             tail.FailingSince = null;
         }
         catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)

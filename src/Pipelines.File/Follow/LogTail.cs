@@ -80,7 +80,12 @@ internal sealed class LogTail : IDisposable
                 return true;
             }
 
-            if (_isOver)
+            if (_isOver && !_isCut && !_buffer.IsEmpty)
+            {
+                // All whole lines were returned.
+                _buffer.TakeTorn();
+            }
+            else if (_isOver)
             {
                 await LeaveAsync().ConfigureAwait(false);
             }
@@ -106,6 +111,11 @@ internal sealed class LogTail : IDisposable
     internal FollowedBatch Take(ref FollowedLine[] lines)
     {
         _firstAt = null;
+        if (_buffer.IsAfterGap)
+        {
+            _counts.AddGap();
+        }
+
         return _buffer.Take(ref lines);
     }
 
@@ -187,13 +197,12 @@ internal sealed class LogTail : IDisposable
 
         Span<byte> last = stackalloc byte[LogContent.MaxKnown];
         _isCut = false;
-        (PipeReader reader, int length) = Open(file, last);
-        _buffer.Begin(file.Name.Identity, file.Offset, last[..length]);
+        (PipeReader reader, int length) = Open(file, last, out uint beginning);
+        _buffer.Begin(file.Identity, file.Offset, last[..length], beginning);
         if (file.IsAfterGap || _isDamaged)
         {
             _buffer.IsAfterGap = true;
             _isDamaged = false;
-            _counts.AddGap();
         }
 
         _grownAt = long.MinValue;
@@ -206,24 +215,24 @@ internal sealed class LogTail : IDisposable
         return true;
     }
 
-    private (PipeReader Reader, int Last) Open(LogFile file, Span<byte> last)
+    private (PipeReader Reader, int Last) Open(LogFile file, Span<byte> last, out uint beginning)
     {
         if (!file.Name.IsCompressed)
         {
-            int wanted = (int)Math.Min(file.Offset, last.Length);
+            int length = file.ReadBefore(file.Offset, last, out beginning);
             return (FilePipeReader.Create(file.Handle, new FilePipeReaderOptions
             {
-                Follow = true,
+                Follow = !file.IsFinal,
                 FollowInterval = _options.FollowInterval,
                 Offset = file.Offset,
                 LeaveOpen = true,
-            }), LogContent.Read(file.Handle, file.Offset - wanted, last[..wanted]));
+            }), length);
         }
 
         Stream content = LogContent.Decompress(file.Handle);
         try
         {
-            return (PipeReader.Create(content), LogContent.Skip(content, file.Offset, last, _stop).Last);
+            return (PipeReader.Create(content), LogContent.Skip(content, file.Offset, last, out beginning, _stop).Last);
         }
         catch
         {
@@ -244,12 +253,14 @@ internal sealed class LogTail : IDisposable
         catch (InvalidDataException)
         {
             _isOver = _isDamaged = true;
-            _buffer.TakeTorn();
             return true;
         }
 
         ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
-        bool isCut = file.Name.IsCompressed ? false : bytes.IsEmpty ? result.IsCompleted : !file.Holds(_buffer.End, _buffer.Last);
+        bool isRead = bytes.IsEmpty && result.IsCompleted;
+        bool isEnded = file.IsFinal || file.Name.IsCompressed;
+        bool isCut = !file.Name.IsCompressed && (bytes.IsEmpty ? isRead && !isEnded
+            : !file.Holds(_buffer.End, _buffer.Last) || (_buffer.End == 0 && !file.BeginsAs(bytes)));
         if (!isCut && !bytes.IsEmpty)
         {
             _buffer.Append(bytes);
@@ -264,11 +275,9 @@ internal sealed class LogTail : IDisposable
         {
             _isCut = _isOver = true;
         }
-        else if (bytes.IsEmpty && (file.Name.IsCompressed ? result.IsCompleted
-            : file.Length <= _buffer.End && _names.IsOver(file, _grownAt) && file.Length <= _buffer.End))
+        else
         {
-            _isOver = true;
-            _buffer.TakeTorn();
+            _isOver = isEnded ? isRead : _names.IsOver(file, _grownAt) && file.Length <= _buffer.End;
         }
 
         return true;
@@ -278,10 +287,10 @@ internal sealed class LogTail : IDisposable
     {
         LogFile file = _file!;
         Volatile.Write(ref _file, null);
-        FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = LogContent.Hash(_buffer.Last) };
+        FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = _buffer.HashAtEnd };
         if (_isCut)
         {
-            _names.OnCut(end);
+            _names.OnCut(_buffer.End > 0 ? end : null);
         }
         else
         {

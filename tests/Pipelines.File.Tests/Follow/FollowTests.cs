@@ -4,7 +4,7 @@ using System.Runtime.InteropServices;
 using System.Text;
 using FilePipelinesChild;
 using Pipelines.File;
-using Pipelines.File.Follow;
+using Pipelines.File.Growing;
 using Pipelines.File.IO;
 
 namespace FilePipelinesTests;

@@ -83,7 +83,7 @@ public sealed class LogFollowerTests : IDisposable
     public async Task MaxLineLength_LongerLine_ComesInPiecesAndCanBeGoneOnWithin()
     {
         using GrowingFile file = new(_log, "123456\r\n1234567\r\n12345678901234567890\n1\n");
-        LogFollowerOptions options = FollowedLog.Quick with { MaxLineLength = 6 };
+        QuickOptions options = FollowedLog.Quick with { MaxLineLength = 6 };
         await using FollowedLog lines = new(_log, options);
         FileCheckpoint within = default;
         foreach ((string text, bool hasLineEnd) in new[] { ("123456", true), ("123456", false), ("7", true), ("123456", false),

@@ -41,7 +41,7 @@ public sealed class LogSuccessionTests : IDisposable
     public async Task Checkpoint_OfAFileThatWasMovedToAnotherVolume_GoesOnThere()
     {
         using GrowingFile file = new(_log, Lines(1, 4));
-        LogFollowerOptions options = FollowedLog.Quick with { RotatedNames = ["old/{name}.#"] };
+        QuickOptions options = FollowedLog.Quick with { RotatedNames = ["old/{name}.#"] };
         FileCheckpoint checkpoint = await CheckpointAsync(options, "1", "2");
         MoveToAnotherVolume(_log, _folder.File("old/log.2"));
         file.Reopen();
@@ -234,7 +234,7 @@ public sealed class LogSuccessionTests : IDisposable
     }
 
     /// <summary>The position after these lines, which are the first.</summary>
-    private async Task<FileCheckpoint> CheckpointAsync(LogFollowerOptions options, params string[] first)
+    private async Task<FileCheckpoint> CheckpointAsync(QuickOptions options, params string[] first)
     {
         await using FollowedLog lines = new(_log, options);
         await lines.ExpectAsync(first);

@@ -14,13 +14,11 @@ internal sealed class FollowedLog : IAsyncDisposable
         => _lines = new LogFollower(path, options ?? Quick).ReadLinesAsync(_ended.Token)
             .GetAsyncEnumerator(TestContext.Current.CancellationToken);
 
-    /// <summary>Leaves a renamed file soon: the tests' writers have moved on by then.</summary>
-    public static LogFollowerOptions Quick { get; } =
-        new() { QuietTime = TimeSpan.FromMilliseconds(50), FollowInterval = TimeSpan.FromMilliseconds(25) };
+    public static QuickOptions Quick { get; } = new();
 
     public FollowedLine Current => _lines.Current;
 
-    public static LogFollowerOptions From(FileCheckpoint checkpoint) => Quick with { Checkpoint = checkpoint };
+    public static QuickOptions From(FileCheckpoint checkpoint) => Quick with { Checkpoint = checkpoint };
 
     /// <summary>Steps to the next line.</summary>
     public async Task<FollowedLine> NextAsync()

@@ -4,7 +4,7 @@ using System.Reflection;
 using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
-using Pipelines.File.Follow;
+using Pipelines.File.Growing;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 using Pipelines.File.Writing;

@@ -2,7 +2,7 @@ using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
-namespace Pipelines.File.Follow;
+namespace Pipelines.File.Growing;
 
 /// <summary>
 /// A followed file: the opened file, with a loop around its reads. A read that finds the end has to wait, as a read of an empty FIFO does.

@@ -1,0 +1,138 @@
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Callers and folders that do what nobody expects.</summary>
+public sealed class LogFollowerRudeTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Fact]
+    public async Task ReadLinesAsync_TwiceAtOnce_EachHasEveryLine()
+    {
+        using GrowingFile file = new(_folder.File("log"), "1\n");
+        LogFollower follower = new(file.Path, FollowedLog.Quick);
+        await using IAsyncEnumerator<FollowedLine> one = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<FollowedLine> other = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(one, "1");
+        file.Append("2\n");
+        await ExpectAsync(one, "2");
+        await ExpectAsync(other, "1");
+        await one.DisposeAsync();
+        file.Append("3\n");
+        await ExpectAsync(other, "2");
+        await ExpectAsync(other, "3");
+    }
+
+    [Fact]
+    public async Task ReadBatchesAsync_CanceledOrLeftAtAnyMoment_LeavesNothingOpen()
+    {
+        Random random = new(FuzzTime.Seed);
+        using GrowingFile file = new(_folder.File("log"));
+        LogFollower follower = new(_folder.File("*"), FollowedLog.Quick);
+        for (int i = 0; i < 100; i++)
+        {
+            file.Append("line\n");
+            using CancellationTokenSource ended = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+            ended.CancelAfter(random.Next(20));
+            int most = random.Next(50);
+            try
+            {
+                await foreach (FollowedBatch batch in follower.ReadBatchesAsync(10, 1000, TimeSpan.FromMilliseconds(1), ended.Token))
+                {
+                    if (most-- == 0)
+                    {
+                        break;
+                    }
+                }
+            }
+            catch (OperationCanceledException) when (!_stop.IsCancellationRequested)
+            {
+                // As asked.
+            }
+
+            Assert.Equal(0, follower.GetStatistics().Files);
+        }
+    }
+
+    [Fact]
+    public async Task Pattern_FolderVanishesAndComesBack_ItsLogsAreRead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "A folder with an open file cannot be deleted there.");
+        string folder = Directory.CreateDirectory(_folder.File("logs")).FullName;
+        string log = Path.Combine(folder, "a.log");
+        File.WriteAllText(log, "1\n");
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(Path.Combine(folder, "*.log"), FollowedLog.Quick)
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(lines, "1");
+        Directory.Delete(folder, recursive: true);
+        await Task.Delay(100, _stop);
+        Directory.CreateDirectory(folder);
+        File.WriteAllText(log, "2\n");
+        await ExpectAsync(lines, "2");
+    }
+
+    [Fact]
+    public async Task Path_ALinkThatIsTurnedToAnotherFile_BothAreRead()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Links need a privilege there.");
+        string link = _folder.File("current.log");
+        using GrowingFile first = new(_folder.File("first"), "1\n");
+        using GrowingFile second = new(_folder.File("second"), "3\n");
+        File.CreateSymbolicLink(link, first.Path);
+        await using FollowedLog lines = new(link);
+        await lines.ExpectAsync("1");
+        File.CreateSymbolicLink(link + ".new", second.Path);
+        first.Append("2\n");
+        File.Move(link + ".new", link, overwrite: true);
+        await lines.ExpectAsync("2", "3");
+        second.Append("4\n");
+        await lines.ExpectAsync("4");
+    }
+
+    [Theory]
+    [InlineData("a\nb.log")]
+    [InlineData(" %0A @#2: .log")]
+    [InlineData("\u00e4\u2028.log")]
+    public async Task Checkpoints_OfALogWithAStrangeName_GoOn(string name)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Such names cannot be there.");
+        using GrowingFile file = new(_folder.File(name), "1\n");
+        for (int i = 1; i <= 3; i++)
+        {
+            CheckpointFile position = await CheckpointFile.OpenAsync(_folder.File("position"), cancellationToken: _stop);
+            LogFollower follower = new(_folder.File("*.log"), FollowedLog.Quick with { Checkpoints = position.Checkpoints });
+            await foreach (FollowedBatch batch in follower.ReadBatchesAsync(1, 1000, TimeSpan.Zero, _stop))
+            {
+                Assert.Equal((file.Path, $"{i}"), (batch.Path, batch.Lines[0].ToString()));
+                await position.SaveAsync(batch, _stop);
+                break;
+            }
+
+            file.Append($"{i + 1}\n");
+        }
+    }
+
+    [Fact]
+    public async Task Pattern_ALogThatIsAFolderOrALinkToNothing_HoldsUpNoOther()
+    {
+        ChildProcess.SkipUnlessLinux();
+        Directory.CreateDirectory(_folder.File("folder.log"));
+        File.CreateSymbolicLink(_folder.File("nothing.log"), _folder.File("nowhere"));
+        File.CreateSymbolicLink(_folder.File("itself.log"), _folder.File("itself.log"));
+        File.WriteAllText(_folder.File("z.log"), "1\n");
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(
+            _folder.File("*.log"), FollowedLog.Quick with { OnUnreadable = static (_, _) => { } })
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(lines, "1");
+    }
+
+    private static async Task ExpectAsync(IAsyncEnumerator<FollowedLine> lines, string line)
+    {
+        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
+        Assert.Equal(line, lines.Current.ToString());
+    }
+}
