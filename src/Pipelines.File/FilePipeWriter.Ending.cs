@@ -68,7 +68,7 @@ public sealed partial class FilePipeWriter
 
         try
         {
-            FlushWaiters.CompleteNow(flushes, default, flushes is null ? null : AbortedException());
+            FlushWaiters.CompleteNow(flushes, default, flushes is null ? null : WriteLoop.AbortedException());
         }
         catch (Exception)
         {
@@ -102,8 +102,6 @@ public sealed partial class FilePipeWriter
         AbortUnfinished();
         await CompleteAsync().ConfigureAwait(false);
     }
-
-    internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
 
     private void AbortUnfinished()
     {
@@ -169,7 +167,7 @@ public sealed partial class FilePipeWriter
         {
             if (_loop.IsAborted && !wasAborted)
             {
-                throw AbortedException();
+                throw WriteLoop.AbortedException();
             }
 
             error = wasAborted ? null : _loop.Error;

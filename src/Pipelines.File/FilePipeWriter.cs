@@ -266,7 +266,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             // Such a write ends by itself, so this thread has written all, unless one of the two came between.
             Debug.Assert(_queue.Written == _queue.Flushed || _loop.Error is not null || _loop.IsAborted);
             return _loop.Error is not null || _queue.Written == _queue.Flushed ? Ended(_loop.Error, isCanceled: false, default)
-                : ValueTask.FromException<FlushResult>(AbortedException());
+                : ValueTask.FromException<FlushResult>(WriteLoop.AbortedException());
         }
     }
 

@@ -15,11 +15,7 @@ public sealed partial class RoomTests
     private const string End = "```\n";
 
     /// <summary>What a room knows although it is above it. The list may only become shorter.</summary>
-    private static readonly string[] s_upwards =
-    [
-        "Lines -> Pipelines.File", "Lines -> Records", "Reading -> Pipelines.File",
-        "Records -> Pipelines.File", "Writing -> Pipelines.File",
-    ];
+    private static readonly string[] s_upwards = ["Reading -> Pipelines.File"];
 
     [Fact]
     public void Rooms_KnowOnlyRoomsBelowThem()

@@ -322,7 +322,7 @@ internal sealed partial class WriteLoop
             return others;
         }
 
-        (FlushResult Result, OperationCanceledException? Error)? ended = IsAborted ? (default, FilePipeWriter.AbortedException())
+        (FlushResult Result, OperationCanceledException? Error)? ended = IsAborted ? (default, AbortedException())
             : _revoked;
         queue.EndBorrowingLocked();
         _borrowWait = null;
@@ -390,7 +390,7 @@ internal sealed partial class WriteLoop
         Exception? poolError = SegmentPool.Shared.Return(freed);
         if (left is not null)
         {
-            FlushWaiters.CompleteOnPool(left, default, reason ?? FilePipeWriter.AbortedException());
+            FlushWaiters.CompleteOnPool(left, default, reason ?? AbortedException());
         }
 
         lock (this)

@@ -75,6 +75,8 @@ internal sealed partial class WriteLoop(
     internal bool WritesHereLocked()
         => file.WritesToMemory && queue.Flushed - queue.Written <= FastWrites.MaxBytes && writes.AreExpected(file.Volume);
 
+    internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
+
     /// <summary>Hands over the bytes that were advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void HandOverLocked()
     {

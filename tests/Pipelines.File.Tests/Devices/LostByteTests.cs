@@ -52,7 +52,9 @@ public sealed class LostByteTests
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
     }
 
-    /// <summary>Nobody has written to it for a while, so nobody knows whether it would hold the caller: not even the first one is held.</summary>
+    /// <summary>
+    /// Nobody has written to it for a while, so nobody knows whether it would hold the caller: not even the first one is held.
+    /// </summary>
     [Theory]
     [InlineData(FlushGuarantee.WriteBehind)]
     [InlineData(FlushGuarantee.Written)]

@@ -112,7 +112,11 @@ public sealed class FastWritesTests : IDisposable
     public async Task FlushAsync_WritesOnTheCallersThreadAndFails_ThrowsAndSoDoesEveryLaterOne()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
-        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = call => call == 2 ? -Libc.EIO : call == 1 ? 3 : null };
+        ScriptedCalls calls = new()
+        {
+            Inline = StoppedClock.AllInlineWrites(),
+            OnWrite = call => call == 2 ? -Libc.EIO : call == 1 ? 3 : null,
+        };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop)));
