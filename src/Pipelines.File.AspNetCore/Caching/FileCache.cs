@@ -1,8 +1,8 @@
 using System.Buffers;
 using System.Buffers.Binary;
 using System.IO.Pipelines;
+using System.Runtime.InteropServices;
 using System.Security.Cryptography;
-using System.Text;
 using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File.AspNetCore;
@@ -116,15 +116,15 @@ internal sealed class FileCache : IDisposable
         byte[] head = MakeHead(key, body, tags.Span, expires, sliding);
         try
         {
-            await WriteAsync(path, head, body, cancellationToken).ConfigureAwait(false);
+            await WriteAsync(path, head, body, expires, sliding, cancellationToken).ConfigureAwait(false);
         }
         catch (DirectoryNotFoundException)
         {
             MakeFolder(Path.GetDirectoryName(path)!);
-            await WriteAsync(path, head, body, cancellationToken).ConfigureAwait(false);
+            await WriteAsync(path, head, body, expires, sliding, cancellationToken).ConfigureAwait(false);
         }
 
-        Stored(path, expires, sliding, head.Length + body.Length);
+        _sweep.Stored(head.Length + body.Length);
     }
 
     /// <summary>The same, and blocks.</summary>
@@ -141,10 +141,12 @@ internal sealed class FileCache : IDisposable
                 writer.Write(segment.Span);
             }
 
+            writer.FlushAsync(FlushGuarantee.Written).AsTask().GetAwaiter().GetResult();
+            SetTimes(writer, expires, sliding);
             writer.Complete();
         }
 
-        Stored(path, expires, sliding, head.Length + body.Length);
+        _sweep.Stored(head.Length + body.Length);
     }
 
     /// <summary>Removes the entry, if there is one.</summary>
@@ -162,15 +164,23 @@ internal sealed class FileCache : IDisposable
     /// <summary>Makes every entry with that tag none. Its space is free when the folder is looked through or it is asked for.</summary>
     internal async ValueTask EvictByTagAsync(string tag, CancellationToken cancellationToken)
     {
-        await WriteAsync(TagPathOf(tag), RandomNumberGenerator.GetBytes(sizeof(long)), default, cancellationToken).ConfigureAwait(false);
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(TagPathOf(tag), s_tagOptions, cancellationToken).ConfigureAwait(false);
+        await using (writer.ConfigureAwait(false))
+        {
+            writer.Write(RandomNumberGenerator.GetBytes(sizeof(long)));
+            await writer.CompleteAsync().ConfigureAwait(false);
+        }
     }
 
     private static readonly FilePipeReaderOptions s_readerOptions = new();
 
     private static readonly FilePipeWriterOptions s_writerOptions = new() { Replace = true };
 
-    private static async ValueTask WriteAsync(
-        string path, byte[] head, ReadOnlySequence<byte> body, CancellationToken cancellationToken)
+    // After a power failure the entries would have their tag again.
+    private static readonly FilePipeWriterOptions s_tagOptions = new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable };
+
+    private async ValueTask WriteAsync(
+        string path, byte[] head, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding, CancellationToken cancellationToken)
     {
         FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, s_writerOptions, cancellationToken).ConfigureAwait(false);
         await using (writer.ConfigureAwait(false))
@@ -181,6 +191,8 @@ internal sealed class FileCache : IDisposable
                 await writer.WriteAsync(segment, cancellationToken).ConfigureAwait(false);
             }
 
+            await writer.FlushAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
+            SetTimes(writer, expires, sliding);
             await writer.CompleteAsync().ConfigureAwait(false);
         }
     }
@@ -259,11 +271,13 @@ internal sealed class FileCache : IDisposable
         return FileCacheEntry.MakeHead(key, generations, expires, sliding, body);
     }
 
-    private void Stored(string path, DateTime expires, TimeSpan sliding, long length)
+    // Before the entry has its name: who finds it with another time may take it for one that has expired, and remove it.
+    private void SetTimes(FilePipeWriter writer, DateTime expires, TimeSpan sliding)
     {
         DateTime now = Time.GetUtcNow().UtcDateTime;
-        TrySetTimes(path, now, EndOf(expires, sliding, now));
-        _sweep.Stored(length);
+        DateTime end = EndOf(expires, sliding, now);
+        System.IO.File.SetLastAccessTimeUtc(writer.Handle, now);
+        System.IO.File.SetLastWriteTimeUtc(writer.Handle, end < s_latest ? end : s_latest);
     }
 
     // A sliding expiration begins again with each access.
@@ -297,7 +311,7 @@ internal sealed class FileCache : IDisposable
     private static string NameOf(string text)
     {
         Span<byte> hash = stackalloc byte[SHA256.HashSizeInBytes];
-        SHA256.HashData(Encoding.UTF8.GetBytes(text), hash);
+        SHA256.HashData(MemoryMarshal.AsBytes(text.AsSpan()), hash);
         return Convert.ToHexStringLower(hash[..16]);
     }
 

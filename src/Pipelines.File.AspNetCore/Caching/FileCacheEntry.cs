@@ -1,15 +1,14 @@
 using System.Buffers;
 using System.Buffers.Binary;
 using System.Numerics;
-using System.Text;
 
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
 /// What a file of the cache holds. Numbers are little-endian:
-/// 4 bytes "PFC1"; 4 bytes CRC-32C of all that follows; 8 when it expires, in ticks of UTC (Int64.MaxValue: never); 8 sliding expiration in
-/// ticks (0: none); 4 length of the key; 4 number of tags; 8 length of the body; the key in UTF-8; for each tag 8 bytes generation, 4 bytes
-/// length, UTF-8; the body.
+/// 4 bytes "PFC2"; 4 bytes CRC-32C of all that follows; 8 when it expires, in ticks of UTC (Int64.MaxValue: never); 8 sliding expiration in
+/// ticks (0: none); 4 length of the key; 4 number of tags; 8 length of the body; the key in UTF-16, because in UTF-8 keys with a lone surrogate
+/// would not differ; for each tag 8 bytes generation, 4 bytes length, UTF-16; the body. Lengths are in bytes.
 /// </summary>
 internal sealed class FileCacheEntry
 {
@@ -18,7 +17,7 @@ internal sealed class FileCacheEntry
     // Longer heads are no entry: nothing reasonable has them, and a damaged length must not make anybody allocate.
     private const int MaxHeadLength = 1 << 20;
     private const int ChecksumEnd = 8;
-    private const uint Magic = 0x31434650;
+    private const uint Magic = 0x32434650;
 
     private FileCacheEntry(
         string key, (string Tag, long Generation)[] tags, DateTime expires, TimeSpan sliding, ReadOnlySequence<byte> body)
@@ -45,10 +44,10 @@ internal sealed class FileCacheEntry
     internal static byte[] MakeHead(
         string key, ReadOnlySpan<(string Tag, long Generation)> tags, DateTime expires, TimeSpan sliding, ReadOnlySequence<byte> body)
     {
-        int length = FixedLength + Encoding.UTF8.GetByteCount(key);
+        int length = FixedLength + key.Length * sizeof(char);
         foreach ((string tag, _) in tags)
         {
-            length += 12 + Encoding.UTF8.GetByteCount(tag);
+            length += 12 + (tag.Length * sizeof(char));
         }
 
         if (length > MaxHeadLength)
@@ -60,14 +59,14 @@ internal sealed class FileCacheEntry
         BinaryPrimitives.WriteUInt32LittleEndian(head, Magic);
         BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(8), expires.Ticks);
         BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(16), sliding.Ticks);
-        BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(24), Encoding.UTF8.GetByteCount(key));
+        BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(24), key.Length * sizeof(char));
         BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(28), tags.Length);
         BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(32), body.Length);
-        int position = FixedLength + Encoding.UTF8.GetBytes(key, head.AsSpan(FixedLength));
+        int position = FixedLength + Write(key, head.AsSpan(FixedLength));
         foreach ((string tag, long generation) in tags)
         {
             BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(position), generation);
-            int written = Encoding.UTF8.GetBytes(tag, head.AsSpan(position + 12));
+            int written = Write(tag, head.AsSpan(position + 12));
             BinaryPrimitives.WriteInt32LittleEndian(head.AsSpan(position + 8), written);
             position += 12 + written;
         }
@@ -104,22 +103,52 @@ internal sealed class FileCacheEntry
         }
 
         byte[] text = file.Slice(FixedLength, headLength - FixedLength).ToArray();
-        (string, long)[] tags = tagCount is >= 0 && tagCount <= text.Length / 12 ? new (string, long)[tagCount] : [];
+        if (tagCount < 0 || tagCount > text.Length / 12)
+        {
+            return null;
+        }
+
+        (string, long)[] tags = new (string, long)[tagCount];
         int position = keyLength;
         for (int i = 0; i < tags.Length; i++)
         {
-            int length = BinaryPrimitives.ReadInt32LittleEndian(text.AsSpan(position + 8));
-            tags[i] = (Encoding.UTF8.GetString(text, position + 12, length), BinaryPrimitives.ReadInt64LittleEndian(text.AsSpan(position)));
+            int length = text.Length - position < 12 ? -1 : BinaryPrimitives.ReadInt32LittleEndian(text.AsSpan(position + 8));
+            if (length < 0 || length > text.Length - position - 12)
+            {
+                return null;
+            }
+
+            tags[i] = (TextOf(text.AsSpan(position + 12, length)), BinaryPrimitives.ReadInt64LittleEndian(text.AsSpan(position)));
             position += 12 + length;
         }
 
         return new FileCacheEntry(
-            Encoding.UTF8.GetString(text, 0, keyLength),
+            TextOf(text.AsSpan(0, keyLength)),
             tags,
             new DateTime(BinaryPrimitives.ReadInt64LittleEndian(head[8..]), DateTimeKind.Utc),
             new TimeSpan(BinaryPrimitives.ReadInt64LittleEndian(head[16..])),
             file.Slice(headLength));
     }
+
+    // Not by an Encoding, which replaces a lone surrogate.
+    private static int Write(string text, Span<byte> destination)
+    {
+        for (int i = 0; i < text.Length; i++)
+        {
+            BinaryPrimitives.WriteUInt16LittleEndian(destination[(i * sizeof(char))..], text[i]);
+        }
+
+        return text.Length * sizeof(char);
+    }
+
+    private static string TextOf(ReadOnlySpan<byte> bytes)
+        => string.Create(bytes.Length / sizeof(char), bytes, static (text, bytes) =>
+        {
+            for (int i = 0; i < text.Length; i++)
+            {
+                text[i] = (char)BinaryPrimitives.ReadUInt16LittleEndian(bytes[(i * sizeof(char))..]);
+            }
+        });
 
     private static uint ChecksumOf(ReadOnlySequence<byte> bytes)
     {

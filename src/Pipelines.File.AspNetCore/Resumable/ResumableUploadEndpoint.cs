@@ -275,7 +275,7 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
         }
     }
 
-    private void Tell(IHeaderDictionary headers, UploadState state)
+    private static void Tell(IHeaderDictionary headers, UploadState state)
     {
         headers["Upload-Offset"] = TextOf(state.Offset);
         headers["Upload-Expires"] = state.Expires.ToString("R", CultureInfo.InvariantCulture);
