@@ -44,7 +44,7 @@ internal static unsafe class FileWatches
     {
         lock (s_gate)
         {
-            if (watch is null || watch.Number != 0)
+            if (watch is null || watch.Number != 0 || !OperatingSystem.IsLinux())
             {
                 return watch is not null;
             }
@@ -84,7 +84,7 @@ internal static unsafe class FileWatches
             }
 
             link = watch.Next;
-            if (first is null)
+            if (first is null && OperatingSystem.IsLinux())
             {
                 s_watches.Remove(number);
                 _ = Libc.InotifyRemoveWatch(s_inotify!, number);
@@ -146,6 +146,7 @@ internal static unsafe class FileWatches
     }
 
     /// <summary>Creates the instance and its thread. Returns <see langword="null"/> if the system refuses one of them.</summary>
+    [SupportedOSPlatform("linux")]
     private static SafeFileHandle? TryStart()
     {
         int descriptor = Libc.InotifyInit(Libc.IN_CLOEXEC);
@@ -168,6 +169,7 @@ internal static unsafe class FileWatches
         }
     }
 
+    [SupportedOSPlatform("linux")]
     private static void Run(SafeFileHandle inotify)
     {
         byte* buffer = stackalloc byte[BufferSize];

@@ -9,6 +9,7 @@ internal static class FileOpening
         || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
 
     // In 32-bit processes the system calls, which are declared for 64 bits, are not used.
+    [SupportedOSPlatformGuard("linux")]
     internal static bool IsLinux => OperatingSystem.IsLinux() && Environment.Is64BitProcess;
 
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
@@ -26,7 +27,7 @@ internal static class FileOpening
         FileToOpen file = given.WithFullPath();
         try
         {
-            if (LinuxOpening.Opens(file))
+            if (IsLinux && LinuxOpening.Opens(file))
             {
                 return LinuxOpening.Open(file);
             }
@@ -71,6 +72,7 @@ internal static class FileOpening
     /// (flock(2)).
     /// </summary>
     /// <exception cref="IOException">Another process has locked it. The file stays open.</exception>
+    [UnsupportedOSPlatform("windows")]
     internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
     {
         int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
@@ -83,6 +85,7 @@ internal static class FileOpening
     }
 
     /// <summary>Removes the shared lock that opening has put on a file, so that it does not block others any more (flock(2)).</summary>
+    [UnsupportedOSPlatform("windows")]
     internal static void Unlock(SafeFileHandle handle)
     {
         if (!s_isLockingDisabled)

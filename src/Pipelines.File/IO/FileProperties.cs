@@ -113,6 +113,7 @@ internal readonly struct FileProperties
 
     // One statx(2) for type, length and identity.
     [SkipLocalsInit]
+    [SupportedOSPlatform("linux")]
     private static FileProperties OfLinux(SafeFileHandle handle, string? path)
     {
         if (!FileStatus.TryGet(handle, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, out Libc.FileStatus status))
@@ -146,6 +147,7 @@ internal readonly struct FileProperties
     /// Whether the kernel generates the file's content when it is read, so that its length is unknown: files of /proc report a length of 0,
     /// those of /sys a page. By statfs(2).
     /// </summary>
+    [SupportedOSPlatform("linux")]
     private static bool IsPseudoFile(SafeFileHandle handle, long length)
         => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess
             && Array.IndexOf(s_pseudoFileSystems, Libc.FileSystemOf(handle)) >= 0;

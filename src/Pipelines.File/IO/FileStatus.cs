@@ -67,6 +67,7 @@ internal readonly struct FileStatus
     /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, as in a sandbox that refuses it.
     /// </summary>
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
+    [SupportedOSPlatform("linux")]
     internal static unsafe bool TryGet(SafeFileHandle file, uint wanted, out Libc.FileStatus told)
     {
         Unsafe.SkipInit(out told);
@@ -83,6 +84,7 @@ internal readonly struct FileStatus
             status.Number,
             (status.Mask & Libc.STATX_BTIME) == 0 ? 0 : unchecked((status.BirthSeconds * 1_000_000_000) + status.BirthNanoseconds));
 
+    [SupportedOSPlatform("linux")]
     private static unsafe NameMeaning OfNameLinux(string fullPath, out FileStatus status)
     {
         Libc.FileStatus told;

@@ -10,6 +10,7 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
     private const uint Wanted = Libc.STATX_TYPE | Libc.STATX_INO | Libc.STATX_SIZE | Libc.STATX_MTIME | Libc.STATX_CTIME;
 
     /// <summary>Whether this system supports it.</summary>
+    [SupportedOSPlatformGuard("linux")]
     internal static bool IsKnown => FileOpening.IsLinux;
 
     /// <summary>

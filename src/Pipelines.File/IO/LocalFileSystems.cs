@@ -38,6 +38,7 @@ internal static class LocalFileSystems
     /// Whether a file that is open only for writing can be locked with LOCK_SH, as the runtime does (flock(2)). Not on a server, which
     /// would refuse the lock, or the writes after it.
     /// </summary>
+    [UnsupportedOSPlatform("windows")]
     internal static bool LetWritersLock(SafeFileHandle file, in FileProperties properties)
         => properties.IsOnBlockDevice || (Libc.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0);
 }

@@ -50,7 +50,7 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
             if (Volatile.Read(ref _pending) is not null)
             {
                 OpenedFile? side = null;
-                if (fifo is { IsForFifo: true } && (side = fifo.TryOpen()) is null)
+                if (FileOpening.IsLinux && fifo is { IsForFifo: true } && (side = fifo.TryOpen()) is null)
                 {
                     // Tried again soon. Not by a timer: if a timer needs another thread and no descriptor is left for it, the runtime ends
                     // the process.
@@ -86,7 +86,7 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
             return;
         }
 
-        if (fifo is not null && DescriptorPoller.Shared.TryRemove(this))
+        if (FileOpening.IsLinux && fifo is not null && DescriptorPoller.Shared.TryRemove(this))
         {
             // Closed at once, so that no writer takes this for a reader. A running try closes it itself.
             fifo.Dispose();

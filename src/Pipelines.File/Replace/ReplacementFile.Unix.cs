@@ -10,6 +10,7 @@ internal abstract partial class ReplacementFile
     /// Otherwise, and on other systems, a file with a temporary name. linkat(2) cannot replace a file, so a file that replaces another one
     /// has a temporary name between linkat(2) and rename(2).
     /// </summary>
+    [UnsupportedOSPlatform("windows")]
     private sealed unsafe class Unix : ReplacementFile
     {
         private const uint DefaultMode = 0x1B6; // 0666, less the umask

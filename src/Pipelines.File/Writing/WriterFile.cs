@@ -28,7 +28,7 @@ internal sealed class WriterFile
         Offset = offset;
         IsChanged = isOpenedByPath && (options.Mode != FileMode.Open || options.Truncate);
         _leaveOpen = leaveOpen;
-        WritesToMemory = options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
+        WritesToMemory = FileOpening.IsLinux && options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
             && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
             && (isOpenedByPath || !Libc.IsSynchronous(file.Handle));
         _unfinished = unfinished;

@@ -99,12 +99,12 @@ public sealed class DurableTests : IDisposable
     {
         Thread? writes = null;
         Thread? syncs = null;
+        using ManualResetEventSlim waits = new();
         ScriptedCalls calls = new()
         {
             OnWrite = _ =>
             {
-                // Long enough for the loop to have begun to wait for it.
-                Thread.Sleep(50);
+                waits.Wait(_stop);
                 writes = Thread.CurrentThread;
                 return null;
             },
@@ -115,7 +115,11 @@ public sealed class DurableTests : IDisposable
             },
         };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(10), _stop);
+
+        // The loop waits for the write from here on. Otherwise it would go on where it finds the write done.
+        waits.Set();
+        await flush;
         Assert.StartsWith(WaitingThreads.ThreadName, writes?.Name, StringComparison.Ordinal);
         Assert.Same(writes, syncs);
         await writer.CompleteAsync();

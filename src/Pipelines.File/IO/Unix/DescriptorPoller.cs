@@ -10,6 +10,7 @@ namespace Pipelines.File.IO;
 /// epoll registers a descriptor once, and several requests may wait for it: they share the registration. The first wait makes it and the
 /// last one removes it. So a descriptor that nobody waits for is not registered, and neither is a number that was closed and reused.
 /// </remarks>
+[UnsupportedOSPlatform("windows")]
 internal sealed unsafe class DescriptorPoller
 {
     /// <summary>The thread's name. Linux keeps 15 characters.</summary>

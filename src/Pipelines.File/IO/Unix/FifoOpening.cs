@@ -13,6 +13,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     private SafeFileHandle? _handle;
 
     /// <summary>Whether the path means a FIFO, or meant one that is half open.</summary>
+    [UnsupportedOSPlatform("windows")]
     internal bool IsForFifo => _handle is not null || IsFifo(file.Path);
 
     /// <summary>
@@ -23,6 +24,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
         => FileOpening.IsLinux ? new FifoOpening(file) : null;
 
     /// <summary>Whether the path is a FIFO's. <see langword="false"/> on any error: the ordinary way of opening reports it.</summary>
+    [UnsupportedOSPlatform("windows")]
     internal static bool IsFifo(string path)
     {
         Libc.FileStatus status;
@@ -35,6 +37,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     /// </summary>
     /// <exception cref="IOException">Another process has it open exclusively, or the system refuses to open it.</exception>
     /// <exception cref="NotSupportedException"><see cref="FileOptions.DeleteOnClose"/> is set.</exception>
+    [UnsupportedOSPlatform("windows")]
     internal OpenedFile? TryOpen()
     {
         if (_handle is null)
@@ -80,6 +83,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 
     private bool Reads => file.Access == FileAccess.Read;
 
+    [UnsupportedOSPlatform("windows")]
     private int Open(out int errno)
     {
         if ((file.Options & FileOptions.DeleteOnClose) != 0)
@@ -98,6 +102,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     /// Whether the FIFO can be read, or has or had a writer. For an empty pipe tee(2) returns EAGAIN if there is a writer, and 0 if there
     /// is none.
     /// </summary>
+    [UnsupportedOSPlatform("windows")]
     private bool HasWriter()
     {
         if (UnixCalls.Default.IsReady(_handle!, Libc.POLLIN))

@@ -25,13 +25,16 @@ internal static unsafe partial class Libc
     internal const int CacheStatusMembers = 5;
 
     /// <summary>posix_fadvise(2): returns an errno, and does not set errno.</summary>
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "posix_fadvise")]
     internal static partial int FAdvise(SafeFileHandle file, long offset, long length, int advice);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "sync_file_range", SetLastError = true)]
     internal static partial int SyncFileRange(SafeFileHandle file, long offset, long length, uint flags);
 
     /// <summary>cachestat(2), which no C library declares yet. The range is an offset and a length.</summary>
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "syscall", SetLastError = true)]
     internal static partial nint CacheStat(nint number, SafeFileHandle file, long* range, long* pages, nuint flags);
 }

@@ -34,45 +34,59 @@ internal static unsafe partial class Libc
         => 0x400000 | (RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000
             : 0x10000);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int FAccessAt(int folder, string path, int mode, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "geteuid")]
     internal static partial uint GetEffectiveUser();
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fchmod", SetLastError = true)]
     internal static partial int FChMod(SafeFileHandle file, uint mode);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fchown", SetLastError = true)]
     internal static partial int FChOwn(SafeFileHandle file, uint user, uint group);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "getxattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial nint GetXAttr(string path, string name, byte* value, nint length);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fsetxattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int FSetXAttr(SafeFileHandle file, string name, byte* value, nint length, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fremovexattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int FRemoveXAttr(SafeFileHandle file, string name);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fallocate", SetLastError = true)]
     internal static partial int FAllocate(SafeFileHandle file, int mode, long offset, long length);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "linkat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int LinkAt(int fromFolder, string from, int toFolder, string to, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "link", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Link(string from, string to);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "rename", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Rename(string from, string to);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "renameat2", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int RenameAt2(int fromFolder, string from, int toFolder, string to, uint flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "unlink", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Unlink(string path);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fsync", SetLastError = true)]
     internal static partial int FSync(SafeFileHandle file);
 }

@@ -22,15 +22,19 @@ internal static unsafe partial class Libc
         internal uint NameLength;
     }
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "inotify_init1", SetLastError = true)]
     internal static partial int InotifyInit(int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "inotify_add_watch", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int InotifyAddWatch(SafeFileHandle inotify, string path, uint mask);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "inotify_rm_watch", SetLastError = true)]
     internal static partial int InotifyRemoveWatch(SafeFileHandle inotify, int watch);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "read", SetLastError = true)]
     internal static partial nint Read(SafeFileHandle file, byte* buffer, nuint count);
 }

@@ -143,6 +143,7 @@ internal static unsafe partial class Libc
     }
 
     /// <summary>epoll_ctl(2).</summary>
+    [UnsupportedOSPlatform("windows")]
     internal static int EpollControl(int epoll, int operation, int descriptor, uint events, ulong data)
     {
         byte* packed = stackalloc byte[16];
@@ -152,6 +153,7 @@ internal static unsafe partial class Libc
     }
 
     /// <summary>Whether each write to the file waits for the device (open(2): O_DSYNC, which O_SYNC contains).</summary>
+    [UnsupportedOSPlatform("windows")]
     internal static bool IsSynchronous(SafeFileHandle file) => TryGetFlags(file, out int flags) && (flags & O_DSYNC) != 0;
 
     /// <summary>
@@ -160,6 +162,7 @@ internal static unsafe partial class Libc
     internal static bool IsNoRoom(int errno) => errno is ENOSPC or EDQUOT or EFBIG or EIO or EROFS;
 
     /// <summary>The type of the file's file system (f_type of statfs(2)); -1 if the system does not report it.</summary>
+    [UnsupportedOSPlatform("windows")]
     internal static long FileSystemOf(SafeFileHandle file)
     {
         // struct statfs has 120 bytes; this is more.
@@ -167,87 +170,113 @@ internal static unsafe partial class Libc
         return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
     }
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
     internal static partial int EpollCreate(int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "epoll_wait", SetLastError = true)]
     internal static partial int EpollWait(int epoll, byte* events, int count, int timeoutMilliseconds);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
     internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
 
     /// <summary>open(2). The mode, for O_CREAT, works on Linux only: elsewhere a variadic argument is passed differently.</summary>
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags, uint mode = 0);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
     internal static partial int FCntl(SafeFileHandle file, int command, int argument);
 
     /// <summary>fcntl(2), F_GETFL: gets the access mode and the status flags of an open file description.</summary>
+    [UnsupportedOSPlatform("windows")]
     internal static bool TryGetFlags(SafeFileHandle file, out int flags) => (flags = FCntl(file, F_GETFL, 0)) >= 0;
 
     /// <summary>
     /// fcntl(2), F_SETFL: changes status flags of an open file description. Returns less than 0 if it fails. Linux only: elsewhere the
     /// variadic argument is passed differently.
     /// </summary>
+    [UnsupportedOSPlatform("windows")]
     internal static int ChangeFlags(SafeFileHandle file, int set = 0, int cleared = 0)
         => TryGetFlags(file, out int flags) ? FCntl(file, F_SETFL, (flags & ~cleared) | set) : -1;
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "flock", SetLastError = true)]
     internal static partial int FLock(int descriptor, int operation);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "preadv2", SetLastError = true)]
     internal static partial nint PReadV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "preadv", SetLastError = true)]
     internal static partial nint PReadV(SafeFileHandle file, IoVector* vectors, int count, long offset);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "readv", SetLastError = true)]
     internal static partial nint ReadV(SafeFileHandle file, IoVector* vectors, int count);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "pwritev2", SetLastError = true)]
     internal static partial nint PWriteV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "pwritev", SetLastError = true)]
     internal static partial nint PWriteV(SafeFileHandle file, IoVector* vectors, int count, long offset);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
     internal static partial nint WriteV(SafeFileHandle file, IoVector* vectors, int count);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "ftruncate", SetLastError = true)]
     internal static partial int FTruncate(SafeFileHandle file, long length);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
     internal static partial int FDataSync(SafeFileHandle file);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
     internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
     internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
     internal static partial int StatX(int folder, byte* path, int flags, uint mask, FileStatus* status);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "eventfd", SetLastError = true)]
     internal static partial int EventDescriptor(uint value, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
     internal static partial int Pipe2(int* descriptors, int flags);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
     internal static partial int Close(int descriptor);
 
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "epoll_ctl", SetLastError = true)]
     private static partial int EpollControl(int epoll, int operation, int descriptor, byte* eventOfIt);
 
     /// <summary>fstatfs(2). The first member of struct statfs is the type of the file system.</summary>
+    [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
     private static partial int FStatFS(SafeFileHandle file, long* status);
 }

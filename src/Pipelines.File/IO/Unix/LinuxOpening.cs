@@ -4,6 +4,7 @@ namespace Pipelines.File.IO;
 /// Opens files by path as <see cref="System.IO.File.OpenHandle"/> does on Linux, including its locks, with fewer system calls: one statx(2)
 /// replaces the fstat(2) and fstatfs(2) of the runtime, and closing a handle that the runtime has not locked needs no unlock.
 /// </summary>
+[UnsupportedOSPlatform("windows")]
 internal static unsafe class LinuxOpening
 {
     // The number of bytes that the kernel reads ahead by default. It reads a file up to this length as a whole in any case.
@@ -18,7 +19,7 @@ internal static unsafe class LinuxOpening
     /// Whether this class opens such a file. Otherwise File.OpenHandle does, or says that the arguments do not fit together.
     /// </summary>
     internal static bool Opens(in FileToOpen file)
-        => FileOpening.IsLinux && (file.Options & ~AnyOption) == 0
+        => (file.Options & ~AnyOption) == 0
             && (file.PreallocationSize == 0 || file.Mode is FileMode.Create or FileMode.CreateNew)
             && (file.Access == FileAccess.Read ? file.Mode == FileMode.Open
                 : file.Access == FileAccess.Write && file.Mode is >= FileMode.CreateNew and <= FileMode.Append);

@@ -12,6 +12,7 @@ namespace Pipelines.File.IO;
 /// reads it again: with 256 KiB a read a third more from the device, and half the rate. So the flag is used only where nothing else works,
 /// and for large writes, which do not have this cost.
 /// </remarks>
+[UnsupportedOSPlatform("windows")]
 internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long length, bool isWriter)
 {
     /// <summary>The size of a step, bytes. A folio is aligned to its size, so it is never in two steps.</summary>

@@ -8,6 +8,7 @@ namespace Pipelines.File.IO;
 /// that has to wait is performed by one of the <see cref="WaitingThreads"/>. Files that may have no data for ever (FIFOs, terminals,
 /// sockets) wait in <see cref="DescriptorPoller"/> and hold no thread.
 /// </summary>
+[UnsupportedOSPlatform("windows")]
 internal sealed unsafe class UnixFile : OpenedFile
 {
     private readonly UnixCalls _calls;
