@@ -20,7 +20,8 @@ internal static class Tailing
 
     internal static async Task RunAsync(Settings settings, CancellationToken cancellationToken)
     {
-        CheckpointFile? position = settings.Checkpoint is null ? null : await CheckpointFile.OpenAsync(settings.Checkpoint);
+        CheckpointFile? position = settings.Checkpoint is null ? null
+            : await CheckpointFile.OpenAsync(settings.Checkpoint, cancellationToken: CancellationToken.None);
         FileIdentity output = CutOutput(position);
         FilePipeWriter writer = FilePipeWriter.OpenStandardOutput();
         await using (writer)
