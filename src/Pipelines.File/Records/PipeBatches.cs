@@ -173,28 +173,38 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
         }
 
         int length = 0;
-        while (length <= 0 && (!_segment.IsEmpty || _buffer.TryGet(ref _nextSegment, out _segment)))
+        bool isMore = true;
+        while (length <= 0 && isMore)
         {
-            // Here, too, and not only in reads: one read may hold a great many items.
-            CancellationToken.ThrowIfCancellationRequested();
-            bool isFirst = Joined.WrittenCount == 0;
-            length = isFirst ? Measure(_segment.Span) : 0;
-            if (length > 0)
+            while (_segment.IsEmpty && _buffer.TryGet(ref _nextSegment, out _segment))
             {
-                Bytes = _segment[..length];
+                // The end of a sequence is an empty segment, which a parser need not understand.
             }
-            else if (length == 0)
-            {
-                int added = isFirst ? _segment.Length : MeasureJoin(_segment.Span);
-                Joined.Write(_segment.Span[..added]);
-                _segment = _segment[added..];
-                length = TakeJoined(isEnd: false);
-            }
-        }
 
-        while (length <= 0 && _isLastBuffer && Joined.WrittenCount > 0)
-        {
-            length = TakeJoined(isEnd: true);
+            bool isFirst = Joined.WrittenCount == 0;
+            if (!_segment.IsEmpty)
+            {
+                // Here, too, and not only in reads: one read may hold a great many items.
+                CancellationToken.ThrowIfCancellationRequested();
+                length = isFirst ? Measure(_segment.Span) : 0;
+                if (length > 0)
+                {
+                    Bytes = _segment[..length];
+                }
+                else if (length == 0)
+                {
+                    int added = isFirst ? _segment.Length : MeasureJoin(_segment.Span);
+                    Joined.Write(_segment.Span[..added]);
+                    _segment = _segment[added..];
+                    length = TakeJoined(isEnd: false);
+                }
+            }
+            else
+            {
+                // An item that the end cuts off. After SkipTo there may be bytes again, and whole items in them.
+                isMore = _isLastBuffer && !isFirst;
+                length = isMore ? TakeJoined(isEnd: true) : 0;
+            }
         }
 
         Length = length;

@@ -163,6 +163,40 @@ public sealed class ReadRecordBatchesTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadRecordBatchesAsync_DamagedLengthThatReachesBeyondTheEnd_GivesTheRecordsBehindIt()
+    {
+        // The first byte is the length of a record that the end would cut off.
+        byte[] bytes = [MaxText, MaxText, .. Records("one", "two")];
+        foreach (int size in Enumerable.Range(1, bytes.Length))
+        {
+            List<string> texts = [];
+            await TextsAsync(new TestPipeReader(bytes) { SegmentSize = size }, texts, continueAt: e => e.Offset + 1);
+            Assert.Equal(["one", "two"], texts);
+        }
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(100)]
+    public async Task ReadRecordBatchesAsync_SkippedEnd_IsNotShownToTheParser(int size)
+    {
+        TestPipeReader reader = new(new byte[50]) { SegmentSize = size };
+        await foreach (RecordBatch<int> batch in reader.ReadRecordBatchesAsync<int>(
+            (ReadOnlySpan<byte> bytes, out int consumed, out int record) =>
+            {
+                consumed = record = 0;
+                return bytes.IsEmpty ? OperationStatus.InvalidData : OperationStatus.NeedMoreData;
+            },
+            continueAt: _ => long.MaxValue,
+            cancellationToken: _stop))
+        {
+            Assert.Fail("There is no record.");
+        }
+
+        Assert.True(reader.IsCompleted);
+    }
+
+    [Fact]
     public async Task ReadRecordBatchesAsync_ContinueFarBehind_SkipsReads()
     {
         byte[] bytes = [255, .. new byte[100_000], .. Records("found")];
