@@ -4,6 +4,11 @@ namespace Pipelines.File;
 /// Reads the journal in a folder, also while another process writes it. It returns only records that are on the device: a later record says
 /// so, or else the reader syncs the file itself.
 /// </summary>
+/// <remarks>
+/// After a failed sync of the process that writes, it may return records that were never acknowledged and that are on the device only when
+/// the journal was opened again: Linux does not tell the error to a descriptor that is opened later (fsync(2)).
+/// <see cref="Journal.ReadAsync"/> never does.
+/// </remarks>
 /// <example>
 /// <code>
 /// using Pipelines.File;
