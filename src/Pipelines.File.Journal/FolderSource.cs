@@ -5,9 +5,16 @@ namespace Pipelines.File;
 /// <param name="interval">How often to look for more.</param>
 internal sealed class FolderSource(string folder, TimeSpan interval) : IJournalSource
 {
-    public SegmentFile[] Segments => SegmentFile.In(folder);
+    // What the folder had when it was last listed. A segment that another one follows stays so, so most need no other look.
+    private volatile SegmentFile[] _listed = [];
+
+    public SegmentFile[] Segments => _listed = SegmentFile.In(folder);
 
     public long? Limit => null;
+
+    public SegmentFile? NextOf(SegmentFile segment) => SegmentFile.Next(_listed, segment) ?? SegmentFile.Next(Segments, segment);
+
+    public bool HasSegment(long first) => System.IO.File.Exists(Path.Combine(folder, JournalFormat.NameOf(first)));
 
     public ValueTask WriteOutAsync() => default;
 

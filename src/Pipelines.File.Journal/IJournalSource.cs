@@ -6,6 +6,12 @@ internal interface IJournalSource
     /// <summary>The segments, in order.</summary>
     SegmentFile[] Segments { get; }
 
+    /// <summary>The segment that follows; <see langword="null"/> if there is none yet.</summary>
+    SegmentFile? NextOf(SegmentFile segment);
+
+    /// <summary>Whether there is a segment whose first record has this number. It is quick, however many segments there are.</summary>
+    bool HasSegment(long first);
+
     /// <summary>
     /// The number of the first record that is not committed; <see langword="null"/> if only the records themselves tell.
     /// </summary>

@@ -7,6 +7,10 @@ public sealed partial class Journal : IJournalSource
 {
     SegmentFile[] IJournalSource.Segments => _segments;
 
+    SegmentFile? IJournalSource.NextOf(SegmentFile segment) => SegmentFile.Next(_segments, segment);
+
+    bool IJournalSource.HasSegment(long first) => Array.Exists(_segments, segment => segment.First == first);
+
     long? IJournalSource.Limit => Volatile.Read(ref _committed);
 
     /// <summary>

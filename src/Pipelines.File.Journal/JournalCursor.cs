@@ -54,7 +54,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
         while (true)
         {
-            bool isSealed = NextOf(source.Segments) is not null;
+            bool isSealed = source.NextOf(_segment!) is not null;
             long? limit = isSealed ? long.MaxValue : source.Limit;
             long before = _chain.Sequence;
             SegmentReader reader = await OpenAsync(cancellationToken).ConfigureAwait(false);
@@ -102,7 +102,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     /// <summary>All that was committed is read: waits for more. <see langword="false"/>: the reading is over.</summary>
     private async ValueTask<bool> WaitForCommitAsync(long committed, CancellationToken cancellationToken)
     {
-        if (_chain.Sequence < committed && NextOf(source.Segments) is null)
+        if (_chain.Sequence < committed && source.NextOf(_segment!) is null)
         {
             if (_writtenOutFor == _chain.Sequence)
             {
@@ -137,7 +137,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         if (!follow)
         {
             await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
-            return NextOf(source.Segments) is not null;
+            return source.NextOf(_segment!) is not null;
         }
 
         if (_intact == _chain.Sequence && _sameLooks > 0)
@@ -178,8 +178,11 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         bool isSame = bytes.AsSpan().SequenceEqual(_seen);
         _seen = bytes;
         _sameLooks = isSame ? _sameLooks + 1 : 0;
-        return NextOf(source.Segments) is not null
-            || (bytes.AsSpan().ContainsAnyExcept((byte)0) && (!isSame || _sameLooks % LooksBetweenReads == 0));
+        bool isTurn = _sameLooks % LooksBetweenReads == 0;
+
+        // A segment that follows has the next number, unless a record here is damaged: then the folder tells.
+        return (isTurn ? source.NextOf(_segment!) is not null : source.HasSegment(_intact))
+            || (bytes.AsSpan().ContainsAnyExcept((byte)0) && (!isSame || isTurn));
     }
 
     /// <summary>A record that is not intact, behind which others say that it was on the device.</summary>
@@ -250,7 +253,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     /// <summary>Goes on with the next segment, whose beginning proves that this one is read to its end.</summary>
     private void BeginNext()
     {
-        SegmentFile next = NextOf(source.Segments) ?? throw Removed(_chain.Sequence);
+        SegmentFile next = source.NextOf(_segment!) ?? throw Removed(_chain.Sequence);
         SegmentHeader header;
         try
         {
@@ -273,8 +276,6 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
         Enter(next, header);
     }
-
-    private SegmentFile? NextOf(SegmentFile[] segments) => segments.FirstOrDefault(segment => segment.First > _segment!.First);
 
     private async ValueTask<SegmentReader> OpenAsync(CancellationToken cancellationToken)
     {

@@ -26,6 +26,10 @@ internal sealed record SegmentFile(long First, string Path)
         return [.. segments];
     }
 
+    /// <summary>The first one behind <paramref name="segment"/>; <see langword="null"/> if there is none.</summary>
+    internal static SegmentFile? Next(SegmentFile[] segments, SegmentFile segment)
+        => Array.Find(segments, other => other.First > segment.First);
+
     internal static SafeFileHandle OpenToRead(string path)
         => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
 

@@ -177,6 +177,25 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Contains("fsync(", await File.ReadAllTextAsync(calls, _stop), StringComparison.Ordinal);
     }
 
+    /// <summary>One listing serves all segments that others follow: strace counts.</summary>
+    [Fact]
+    public async Task ReadAsync_ManySegments_DoesNotListTheFolderForEach()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await Task.WhenAll(Enumerable.Range(0, 400).Select(_ => journal.AppendAsync(new byte[7000], _stop).AsTask()));
+        }
+
+        int segments = Journaled.Segments(_folder).Length;
+        string calls = _temp.File("calls");
+        (int status, string output, _) = await ChildProcess.RunAsync(
+            $"strace -f -qq -y -e trace=getdents64 -o '{calls}' " + ChildProcess.Command("journalcount", _folder));
+        Assert.Equal((0, "400 records"), (status, output.Trim()));
+        int listings = (await File.ReadAllLinesAsync(calls, _stop)).Count(line => line.Contains($"<{_folder}>", StringComparison.Ordinal));
+        Assert.InRange(listings, 1, segments / 2);
+    }
+
     private IAsyncEnumerable<JournalBatch> Read(Journal journal, bool isByFolder, long from, bool follow)
         => isByFolder ? JournalReader.Open(_folder, TimeSpan.FromMilliseconds(2)).ReadAsync(from, follow, _stop)
             : journal.ReadAsync(from, follow, _stop);
