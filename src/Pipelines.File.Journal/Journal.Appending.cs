@@ -88,7 +88,7 @@ public sealed partial class Journal
             return ValueTask.FromException<long>(new JournalAppendCanceledException(mayAppear: false, cancellationToken));
         }
 
-        uint crc = JournalFormat.Crc(_seed, record.Span);
+        uint crc = Crc32C.Append(_seed, record.Span);
         QueuedAppend? queued = null;
         TakenAppend taken;
         lock (_gate)

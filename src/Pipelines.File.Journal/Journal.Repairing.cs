@@ -24,7 +24,8 @@ public sealed partial class Journal
 
     /// <summary>
     /// Cuts a damaged journal before the first record that cannot be read, so that it can be opened again. The segments are copied or moved
-    /// into a folder beside the journal first: <see cref="JournalRepair.SavedIn"/>.
+    /// into a folder beside the journal first: <see cref="JournalRepair.SavedIn"/>. If the first segment's header is damaged, nothing is
+    /// left, and the next record gets the number of that segment.
     /// </summary>
     /// <param name="folder">The journal's folder.</param>
     /// <param name="progress">Told how far it has come; called by several threads, and from the beginning after each cut.</param>
@@ -82,8 +83,21 @@ public sealed partial class Journal
                 }
 
                 cut += Cut(folder, e, saved);
+                if (SegmentFile.In(folder).Length == 0)
+                {
+                    await BeginAtAsync(folder, e.Sequence).ConfigureAwait(false);
+                }
             }
         }
+    }
+
+    /// <summary>Begins a journal of which nothing is left. A number that a trimmed record had is not used again.</summary>
+    private static async ValueTask BeginAtAsync(string folder, long first)
+    {
+        System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
+        SegmentWriter segment = await SegmentWriter.CreateAsync(folder, SegmentHeader.OfNew(first), null, FlushGuarantee.Durable)
+            .ConfigureAwait(false);
+        await segment.CompleteAsync().ConfigureAwait(false);
     }
 
     private static JournalSummary Summary(JournalState state)

@@ -140,7 +140,8 @@ public sealed partial class Journal
     {
         if (_options.RetainAge is { } age)
         {
-            DateTimeOffset oldest = DateTimeOffset.UtcNow - age;
+            DateTimeOffset now = DateTimeOffset.UtcNow;
+            DateTimeOffset oldest = age < now - DateTimeOffset.MinValue ? now - age : DateTimeOffset.MinValue;
             RemoveWhile((_, next) => BeganBefore(next.First, oldest), CancellationToken.None);
         }
 

@@ -125,6 +125,7 @@ public sealed partial class Journal : IAsyncDisposable
         JournalFolder.Make(folder);
         SafeFileHandle fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
         SegmentWriter? active = null;
+        Journal? journal = null;
         try
         {
             JournalState state = await JournalState.ReadAsync(folder, options.VerifyAllSegments, null, cancellationToken)
@@ -137,19 +138,26 @@ public sealed partial class Journal : IAsyncDisposable
             }
             else
             {
-                Guid id = Guid.NewGuid();
-                active = await SegmentWriter.CreateAsync(
-                    folder, new SegmentHeader(id, 0, 0, DateTimeOffset.UtcNow, SegmentHeader.SeedOf(id)), null, options.FlushGuarantee)
+                active = await SegmentWriter.CreateAsync(folder, SegmentHeader.OfNew(first: 0), null, options.FlushGuarantee)
                     .ConfigureAwait(false);
             }
 
-            Journal journal = new(folder, options, fileLock, active, state);
+            journal = new Journal(folder, options, fileLock, active, state);
             journal.Retain();
             return journal;
         }
         catch
         {
-            active?.Abort();
+            if (journal is not null)
+            {
+                JournalMetrics.Remove(journal);
+            }
+
+            if (active is not null)
+            {
+                await active.AbortAsync().ConfigureAwait(false);
+            }
+
             fileLock.Dispose();
             throw;
         }
@@ -165,7 +173,8 @@ public sealed partial class Journal : IAsyncDisposable
 
     /// <summary>
     /// Writes out everything that was appended, puts it on the device, and closes the journal. A reader that follows comes to its end.
-    /// Appends that come later throw <see cref="ObjectDisposedException"/>.
+    /// Appends that come later throw <see cref="ObjectDisposedException"/>. A journal that has failed is closed when the last call to the
+    /// system has ended, however long the device takes: until then the folder is locked, so that no late write meets a new writer.
     /// </summary>
     /// <exception cref="IOException">Something could not be written, and no append has thrown that yet.</exception>
     public async ValueTask DisposeAsync()
@@ -208,7 +217,7 @@ public sealed partial class Journal : IAsyncDisposable
             }
             else
             {
-                _active.Abort();
+                await _active.AbortAsync().ConfigureAwait(false);
             }
 
             if (_prepared is { } prepared)
@@ -220,7 +229,7 @@ public sealed partial class Journal : IAsyncDisposable
         {
             bool isTold = Error is not null;
             IOException error = Fail(e);
-            _active.Abort();
+            await _active.AbortAsync().ConfigureAwait(false);
             if (_prepared is { } prepared)
             {
                 // The next start removes its file.

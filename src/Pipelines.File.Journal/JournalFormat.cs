@@ -1,6 +1,4 @@
-using System.Buffers.Binary;
 using System.Globalization;
-using System.Numerics;
 
 namespace Pipelines.File;
 
@@ -39,21 +37,4 @@ internal static class JournalFormat
     internal static long SizeOf(int length) => Padded((long)RecordHeader.Length + length);
 
     internal static long Padded(long size) => (size + 7) & ~7L;
-
-    /// <summary>CRC-32C (Castagnoli): goes on from <paramref name="crc"/>, which is 0 or the CRC of the bytes before.</summary>
-    internal static uint Crc(uint crc, ReadOnlySpan<byte> bytes)
-    {
-        crc = ~crc;
-        for (; bytes.Length >= sizeof(ulong); bytes = bytes[sizeof(ulong)..])
-        {
-            crc = BitOperations.Crc32C(crc, BinaryPrimitives.ReadUInt64LittleEndian(bytes));
-        }
-
-        foreach (byte b in bytes)
-        {
-            crc = BitOperations.Crc32C(crc, b);
-        }
-
-        return ~crc;
-    }
 }

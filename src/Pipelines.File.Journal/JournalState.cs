@@ -44,7 +44,7 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
         if (tail.Proven > last.Next)
         {
             // Perhaps a process writes, and the records have come since. While the journal is opened nobody does.
-            last = await SegmentState.ReadAsync(last.File, last.Header, null, cancellationToken).ConfigureAwait(false);
+            last = await SegmentState.ReadAsync(last.File, last.Header, isAhead: true, null, cancellationToken).ConfigureAwait(false);
             tail = last.Next >= tail.Proven ? default : tail;
         }
 
@@ -81,10 +81,11 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
         long done = 0;
         Action<long>? onRead = progress is null ? null
             : bytes => progress.Report(new JournalProgress(Interlocked.Add(ref done, bytes), total));
+        bool isAhead = segments.Count < Environment.ProcessorCount;
         SegmentState[] states = new SegmentState[segments.Count];
         await Parallel.ForAsync(0, segments.Count, cancellationToken, async (i, token)
-            => states[i] = await SegmentState.ReadAsync(segments[i].File, segments[i].Header, onRead, token).ConfigureAwait(false))
-            .ConfigureAwait(false);
+            => states[i] = await SegmentState.ReadAsync(segments[i].File, segments[i].Header, isAhead, onRead, token)
+                .ConfigureAwait(false)).ConfigureAwait(false);
         progress?.Report(new JournalProgress(total, total));
         return states;
     }

@@ -39,7 +39,7 @@ internal readonly record struct RecordHeader(uint Crc, uint Size, bool IsStateme
         BinaryPrimitives.WriteUInt32LittleEndian(bytes[8..], previous);
         BinaryPrimitives.WriteUInt32LittleEndian(bytes[12..], uncommitted);
         BinaryPrimitives.WriteInt64LittleEndian(bytes[16..], sequence);
-        crc = JournalFormat.Crc(crc, bytes[CrcLength..Length]);
+        crc = Crc32C.Append(crc, bytes[CrcLength..Length]);
         BinaryPrimitives.WriteUInt32LittleEndian(bytes, crc);
         return crc;
     }
@@ -51,5 +51,5 @@ internal readonly record struct RecordHeader(uint Crc, uint Size, bool IsStateme
     /// <param name="bytes">Begins with this header, and has the whole record.</param>
     /// <param name="seed">The CRC of the journal's id.</param>
     internal bool IsIntact(ReadOnlySpan<byte> bytes, uint seed)
-        => JournalFormat.Crc(JournalFormat.Crc(seed, bytes[Length..(int)Size]), bytes[CrcLength..Length]) == Crc;
+        => Crc32C.Append(Crc32C.Append(seed, bytes[Length..(int)Size]), bytes[CrcLength..Length]) == Crc;
 }

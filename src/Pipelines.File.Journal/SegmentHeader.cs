@@ -15,11 +15,18 @@ internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeO
     /// <summary>The CRC of the journal's id, from which the CRCs of its records go on.</summary>
     internal uint Seed { get; } = SeedOf(Id);
 
-    internal static uint SeedOf(Guid id)
+    /// <summary>The header of the first segment of a new journal.</summary>
+    internal static SegmentHeader OfNew(long first)
+    {
+        Guid id = Guid.NewGuid();
+        return new SegmentHeader(id, first, first, DateTimeOffset.UtcNow, SeedOf(id));
+    }
+
+    private static uint SeedOf(Guid id)
     {
         Span<byte> bytes = stackalloc byte[16];
         id.TryWriteBytes(bytes);
-        return JournalFormat.Crc(0, bytes);
+        return Crc32C.Append(0, bytes);
     }
 
     internal byte[] ToBytes()
@@ -33,7 +40,7 @@ internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeO
         BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(40), Before);
         BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(48), Created.ToUnixTimeMilliseconds());
         BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(56), Previous);
-        BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(CrcOffset), JournalFormat.Crc(0, bytes.AsSpan(0, CrcOffset)));
+        BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(CrcOffset), Crc32C.Append(0, bytes.AsSpan(0, CrcOffset)));
         return bytes;
     }
 
@@ -63,7 +70,7 @@ internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeO
         }
 
         if (read < bytes.Length || BinaryPrimitives.ReadUInt32LittleEndian(bytes.AsSpan(CrcOffset))
-            != JournalFormat.Crc(0, bytes.AsSpan(0, CrcOffset)))
+            != Crc32C.Append(0, bytes.AsSpan(0, CrcOffset)))
         {
             throw Invalid("The header of the segment is damaged.");
         }

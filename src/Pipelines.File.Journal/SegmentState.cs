@@ -15,14 +15,17 @@ internal sealed record SegmentState(SegmentFile File, SegmentHeader Header, long
     /// <summary>Reads a segment up to the first byte that is no record.</summary>
     /// <param name="file">The segment.</param>
     /// <param name="header">Its header.</param>
+    /// <param name="isAhead">
+    /// Whether another thread reads ahead. Where every processor has a segment to check, the bytes would only leave its cache.
+    /// </param>
     /// <param name="onRead">Told how many more bytes are checked.</param>
     /// <param name="cancellationToken">Ends it.</param>
     internal static async ValueTask<SegmentState> ReadAsync(
-        SegmentFile file, SegmentHeader header, Action<long>? onRead, CancellationToken cancellationToken)
+        SegmentFile file, SegmentHeader header, bool isAhead, Action<long>? onRead, CancellationToken cancellationToken)
     {
         RecordChain chain = new(header.Seed, header.First, header.Previous);
         SegmentReader reader = await SegmentReader.OpenAsync(
-            file.Path, JournalFormat.HeaderLength, chain, ReadAhead, cancellationToken).ConfigureAwait(false);
+            file.Path, JournalFormat.HeaderLength, chain, isAhead ? ReadAhead : 0, cancellationToken).ConfigureAwait(false);
         await using (reader.ConfigureAwait(false))
         {
             while (await reader.ReadAsync(long.MaxValue, onlyProven: false, cancellationToken).ConfigureAwait(false))

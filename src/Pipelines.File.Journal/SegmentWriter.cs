@@ -93,7 +93,7 @@ internal sealed class SegmentWriter
             }
             else
             {
-                segment.Abort();
+                await segment.AbortAsync().ConfigureAwait(false);
             }
 
             System.IO.File.Delete(next);
@@ -158,7 +158,7 @@ internal sealed class SegmentWriter
     internal ValueTask<System.IO.Pipelines.FlushResult> FlushAsync(FlushGuarantee guarantee) => _writer.FlushAsync(guarantee);
 
     /// <summary>Ends a segment whose records are on the device: it gets the length that they have.</summary>
-    internal ValueTask CompleteAsync()
+    internal async ValueTask CompleteAsync()
     {
         try
         {
@@ -167,13 +167,19 @@ internal sealed class SegmentWriter
         catch
         {
             // The file is closed in any case.
-            Abort();
+            await AbortAsync().ConfigureAwait(false);
             throw;
         }
 
-        return _writer.CompleteAsync();
+        await _writer.CompleteAsync().ConfigureAwait(false);
     }
 
-    /// <summary>Gives up what is not written.</summary>
-    internal void Abort() => _writer.Abort();
+    /// <summary>
+    /// Gives up what is not written. Completes when the system writes nothing any more: only then may another writer read what there is.
+    /// </summary>
+    internal ValueTask AbortAsync()
+    {
+        _writer.Abort();
+        return _writer.DisposeAsync();
+    }
 }

@@ -1,6 +1,5 @@
 using System.Buffers;
 using System.Buffers.Binary;
-using System.Numerics;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -71,13 +70,13 @@ internal sealed class FileCacheEntry
             position += 12 + written;
         }
 
-        uint checksum = Append(uint.MaxValue, head.AsSpan(ChecksumEnd));
+        uint checksum = Crc32C.Append(0, head.AsSpan(ChecksumEnd));
         foreach (ReadOnlyMemory<byte> segment in body)
         {
-            checksum = Append(checksum, segment.Span);
+            checksum = Crc32C.Append(checksum, segment.Span);
         }
 
-        BinaryPrimitives.WriteUInt32LittleEndian(head.AsSpan(4), ~checksum);
+        BinaryPrimitives.WriteUInt32LittleEndian(head.AsSpan(4), checksum);
         return head;
     }
 
@@ -152,26 +151,10 @@ internal sealed class FileCacheEntry
 
     private static uint ChecksumOf(ReadOnlySequence<byte> bytes)
     {
-        uint checksum = uint.MaxValue;
+        uint checksum = 0;
         foreach (ReadOnlyMemory<byte> segment in bytes)
         {
-            checksum = Append(checksum, segment.Span);
-        }
-
-        return ~checksum;
-    }
-
-    private static uint Append(uint checksum, ReadOnlySpan<byte> bytes)
-    {
-        while (bytes.Length >= sizeof(ulong))
-        {
-            checksum = BitOperations.Crc32C(checksum, BinaryPrimitives.ReadUInt64LittleEndian(bytes));
-            bytes = bytes[sizeof(ulong)..];
-        }
-
-        foreach (byte value in bytes)
-        {
-            checksum = BitOperations.Crc32C(checksum, value);
+            checksum = Crc32C.Append(checksum, segment.Span);
         }
 
         return checksum;

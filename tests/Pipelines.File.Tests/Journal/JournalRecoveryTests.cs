@@ -211,6 +211,35 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task RepairAsync_DamagedHeaderOfTheFirstSegment_KeepsEverythingBesideAndGoesOnWithItsNumber(bool isOnly)
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await journal.TrimBeforeAsync(isOnly ? 200 : 100, _stop);
+        }
+
+        string[] segments = Journaled.Segments(_folder);
+        Assert.Equal(isOnly, segments.Length == 1);
+        Journaled.Flip(segments[0], 20);
+        byte[][] contents = [.. segments.Select(File.ReadAllBytes)];
+        JournalRepair repair = await Journal.RepairAsync(_folder, cancellationToken: _stop);
+        Assert.Equal((segments[0], 0, FirstOf(segments[0])), (repair.Damage!.Path, repair.Damage.Offset, repair.Damage.Sequence));
+        Assert.Equal(contents.Sum(content => content.LongLength), repair.CutBytes);
+        Assert.Equal(contents, Journaled.Segments(repair.SavedIn!).Select(File.ReadAllBytes));
+
+        // Numbers before the cut are not given again.
+        Assert.Equal((FirstOf(segments[0]), FirstOf(segments[0])), (repair.Summary.FirstSequence, repair.Summary.NextSequence));
+        await using Journal again = await Journal.OpenAsync(_folder, s_small, _stop);
+        Assert.Equal(FirstOf(segments[0]), again.NextSequence);
+        await Journaled.AppendAsync(again, 50);
+        Assert.Equal(again.NextSequence, await Journaled.ReadAsync(
+            JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop), FirstOf(segments[0])));
+    }
+
     private static long FirstOf(string segment) => long.Parse(Path.GetFileNameWithoutExtension(segment), CultureInfo.InvariantCulture);
 
     /// <summary>

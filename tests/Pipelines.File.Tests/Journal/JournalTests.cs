@@ -302,6 +302,11 @@ public sealed class JournalTests : IDisposable
             Assert.Equal(0, kept.FirstSequence);
         }
 
+        await using (Journal kept = await Journal.OpenAsync(_folder, new() { RetainAge = TimeSpan.MaxValue }, _stop))
+        {
+            Assert.Equal(0, kept.FirstSequence);
+        }
+
         await using Journal journal = await Journal.OpenAsync(_folder, new() { RetainAge = TimeSpan.Zero }, _stop);
         Assert.Single(Journaled.Segments(_folder));
         Assert.Equal(300, journal.NextSequence);

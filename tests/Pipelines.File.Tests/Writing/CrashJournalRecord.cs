@@ -1,6 +1,6 @@
 using System.Buffers;
 using System.Buffers.Binary;
-using System.Numerics;
+using Pipelines.File;
 
 namespace FilePipelinesTests;
 
@@ -26,7 +26,7 @@ internal static class CrashJournalRecord
     {
         Span<byte> header = output.GetSpan(HeaderLength);
         BinaryPrimitives.WriteInt32LittleEndian(header, bytes.Length);
-        seed = Crc(Crc(seed, header[..4]), bytes);
+        seed = Crc32C.Append(Crc32C.Append(seed, header[..4]), bytes);
         BinaryPrimitives.WriteUInt32LittleEndian(header[4..], seed);
         output.Advance(HeaderLength);
         output.Write(bytes);
@@ -55,10 +55,10 @@ internal static class CrashJournalRecord
         }
 
         ReadOnlySequence<byte> bytes = input.Slice(HeaderLength, length);
-        uint crc = Crc(seed, header[..4]);
+        uint crc = Crc32C.Append(seed, header[..4]);
         foreach (ReadOnlyMemory<byte> part in bytes)
         {
-            crc = Crc(crc, part.Span);
+            crc = Crc32C.Append(crc, part.Span);
         }
 
         if (crc != BinaryPrimitives.ReadUInt32LittleEndian(header[4..]))
@@ -71,21 +71,5 @@ internal static class CrashJournalRecord
         record = bytes;
         input = input.Slice(needed);
         return true;
-    }
-
-    private static uint Crc(uint crc, ReadOnlySpan<byte> bytes)
-    {
-        crc = ~crc;
-        for (; bytes.Length >= sizeof(ulong); bytes = bytes[sizeof(ulong)..])
-        {
-            crc = BitOperations.Crc32C(crc, BinaryPrimitives.ReadUInt64LittleEndian(bytes));
-        }
-
-        foreach (byte b in bytes)
-        {
-            crc = BitOperations.Crc32C(crc, b);
-        }
-
-        return ~crc;
     }
 }

@@ -1,0 +1,83 @@
+using System.Collections.Concurrent;
+using System.Diagnostics.Metrics;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>The meter "Pipelines.File.Journal" as a listener sees it.</summary>
+[Collection("whole process")]
+public sealed class JournalMeterTests : IDisposable
+{
+    private readonly TempFolder _temp = new();
+    private readonly MeterListener _listener = new();
+    private readonly ConcurrentDictionary<string, long> _seen = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public JournalMeterTests()
+    {
+        _listener.InstrumentPublished = static (instrument, listener) =>
+        {
+            if (instrument.Meter.Name == "Pipelines.File.Journal")
+            {
+                listener.EnableMeasurementEvents(instrument);
+            }
+        };
+        _listener.SetMeasurementEventCallback<long>((instrument, value, _, _) => _seen[instrument.Name] = value);
+        _listener.Start();
+    }
+
+    public void Dispose()
+    {
+        _listener.Dispose();
+        _temp.Dispose();
+    }
+
+    [Fact]
+    public async Task Counters_CountRecordsCommitsBytesAndSegmentsAndKeepThemWhenTheJournalIsClosed()
+    {
+        const int Records = 40;
+        const int Size = 1000;
+        string folder = _temp.File("journal");
+
+        // The meter begins with the first journal of the process.
+        await (await Journal.OpenAsync(folder, cancellationToken: _stop)).DisposeAsync();
+        (long Appended, long Committed, long Commits, long Bytes, long Segments) before = Read();
+        await using (Journal journal = await Journal.OpenAsync(folder, new JournalOptions { SegmentSize = 16 * 1024 }, _stop))
+        {
+            for (int i = 0; i < Records; i++)
+            {
+                await journal.AppendAsync(new byte[Size], _stop);
+            }
+
+            (long Appended, long Committed, long Commits, long Bytes, long Segments) open = Read();
+            Assert.Equal((Records, Records, Records), (open.Appended - before.Appended, open.Committed - before.Committed,
+                open.Commits - before.Commits));
+            Assert.Equal(Records * (Size + 24), open.Bytes - before.Bytes);
+            Assert.Equal(Directory.GetFiles(folder, "*.journal").Length, open.Segments - before.Segments);
+        }
+
+        (long Appended, long Committed, long Commits, long Bytes, long Segments) closed = Read();
+        Assert.Equal((Records, Records), (closed.Appended - before.Appended, closed.Committed - before.Committed));
+        Assert.Equal(before.Segments, closed.Segments);
+    }
+
+    [Fact]
+    public async Task Commits_ManyRecordsTogether_AreFewerThanTheRecords()
+    {
+        await using Journal journal = await Journal.OpenAsync(_temp.File("journal"), cancellationToken: _stop);
+        (long Appended, long Committed, long Commits, long Bytes, long Segments) before = Read();
+        Task<long>[] appends = [.. Enumerable.Range(0, 500).Select(_ => journal.AppendAsync(new byte[10], _stop).AsTask())];
+        await Task.WhenAll(appends);
+        (long Appended, long Committed, long Commits, long Bytes, long Segments) after = Read();
+        Assert.Equal(500, after.Committed - before.Committed);
+        Assert.InRange(after.Commits - before.Commits, 1, 499);
+    }
+
+    private (long Appended, long Committed, long Commits, long Bytes, long Segments) Read()
+    {
+        _listener.RecordObservableInstruments();
+        return (Of("appended"), Of("committed"), Of("commits"), Of("bytes"), Of("segments"));
+
+        long Of(string name) => _seen["pipelines.file.journal." + name];
+    }
+}
