@@ -6,8 +6,8 @@ namespace Pipelines.File.AspNetCore;
 /// <summary>
 /// What a file of the cache holds. Numbers are little-endian:
 /// 4 bytes "PFC2"; 4 bytes CRC-32C of all that follows; 8 when it expires, in ticks of UTC (Int64.MaxValue: never); 8 sliding expiration in
-/// ticks (0: none); 4 length of the key; 4 number of tags; 8 length of the body; the key in UTF-16, because in UTF-8 keys with a lone surrogate
-/// would not differ; for each tag 8 bytes generation, 4 bytes length, UTF-16; the body. Lengths are in bytes.
+/// ticks (0: none); 4 length of the key; 4 number of tags; 8 length of the body; the key in UTF-16, because in UTF-8 keys with a lone
+/// surrogate would not differ; for each tag 8 bytes generation, 4 bytes length, UTF-16; the body. Lengths are in bytes.
 /// </summary>
 internal sealed class FileCacheEntry
 {
