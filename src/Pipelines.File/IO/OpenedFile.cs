@@ -147,7 +147,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>
     /// Opens the folder for <see cref="SyncFolder"/>, which then needs no further descriptor. Throws the error, and leaves the file open.
     /// </summary>
-    internal void OpenFolder()
+    internal virtual void OpenFolder()
     {
         if (!OperatingSystem.IsWindows() && System.IO.Path.GetDirectoryName(FullPath) is { } folder)
         {

@@ -115,6 +115,11 @@ internal sealed class ScriptedBackend : OpenedFile
 
     internal override void SyncFolder() => _order.OnSyncFolder();
 
+    internal override void OpenFolder()
+    {
+        // There is no file, and so no folder.
+    }
+
     internal override void Release(bool closeHandle)
     {
         Interlocked.Increment(ref _depth);
