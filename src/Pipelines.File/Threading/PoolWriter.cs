@@ -2,7 +2,7 @@ namespace Pipelines.File.Threading;
 
 /// <summary>
 /// A work item of the application's pool that performs plain writes, which mostly copy memory. <see cref="WaitingThreads"/> owns a few and
-/// reuses them.
+/// reuses them. Without them writing with a flush every 2 KiB takes 1.3 times as long (benchmarks, pairs --suite write).
 /// </summary>
 internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
 {
