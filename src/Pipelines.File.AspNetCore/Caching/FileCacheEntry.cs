@@ -101,8 +101,9 @@ internal sealed class FileCacheEntry
             return null;
         }
 
+        long expires = BinaryPrimitives.ReadInt64LittleEndian(head[8..]);
         byte[] text = file.Slice(FixedLength, headLength - FixedLength).ToArray();
-        if (tagCount < 0 || tagCount > text.Length / 12)
+        if (tagCount < 0 || tagCount > text.Length / 12 || expires < 0 || expires > DateTime.MaxValue.Ticks)
         {
             return null;
         }
@@ -124,7 +125,7 @@ internal sealed class FileCacheEntry
         return new FileCacheEntry(
             TextOf(text.AsSpan(0, keyLength)),
             tags,
-            new DateTime(BinaryPrimitives.ReadInt64LittleEndian(head[8..]), DateTimeKind.Utc),
+            new DateTime(expires, DateTimeKind.Utc),
             new TimeSpan(BinaryPrimitives.ReadInt64LittleEndian(head[16..])),
             file.Slice(headLength));
     }

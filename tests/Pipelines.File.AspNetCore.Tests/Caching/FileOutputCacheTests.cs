@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Buffers.Binary;
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using System.Diagnostics.Metrics;
@@ -8,6 +9,7 @@ using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.OutputCaching;
 using Microsoft.AspNetCore.TestHost;
 using Microsoft.Extensions.Caching.Distributed;
+using Microsoft.Extensions.Caching.Hybrid;
 using Microsoft.Extensions.DependencyInjection;
 
 namespace FileSendingTests.Caching;
@@ -82,6 +84,117 @@ public sealed class FileOutputCacheTests : IDisposable
         Assert.Equal(2, Entries.Count());
         Assert.All(Entries, path => Assert.True(Path.GetFileName(path).All(char.IsAsciiHexDigitLower), path));
         Assert.Equal(["entries"], Directory.EnumerateFileSystemEntries(Path.GetDirectoryName(_folder)!).Select(Path.GetFileName));
+    }
+
+    [Fact]
+    public async Task Key_WithALoneSurrogate_IsFound_AndIsNoOther()
+    {
+        // No InlineData: an attribute holds UTF-8.
+        string[] keys = ["a\ud800", "a\ud801", "a\ufffd", "\udc00a"];
+        for (int i = 0; i < keys.Length; i++)
+        {
+            await Store().SetAsync(keys[i], [(byte)i], [keys[i]], TimeSpan.FromHours(1), _stop);
+        }
+
+        for (int i = 0; i < keys.Length; i++)
+        {
+            Assert.Equal([(byte)i], (await Store().GetAsync(keys[i], _stop))!);
+        }
+
+        await Store().EvictByTagAsync(keys[0], _stop);
+        Assert.Null(await Store().GetAsync(keys[0], _stop));
+        Assert.Equal([1], await Store().GetAsync(keys[1], _stop));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Distributed_SlidingEntry_ThatIsReadWhileItIsStored_Stays(bool isAsynchronous)
+    {
+        // The store asks for the time at its most delicate moments.
+        Action ask = () => { };
+        IDistributedCache? cache = null;
+        ServiceCollection services = new();
+        services.AddSingleton<TimeProvider>(new AskedTime(() =>
+        {
+            Action asked = ask;
+            ask = () => { };
+            asked();
+            ask = asked;
+        }));
+        services.AddFileDistributedCache(options => options.Folder = _folder);
+        await using ServiceProvider provider = services.BuildServiceProvider();
+        cache = provider.GetRequiredService<IDistributedCache>();
+        DistributedCacheEntryOptions options = new() { SlidingExpiration = TimeSpan.FromMinutes(10) };
+        ask = () => _ = cache.Get("key");
+        for (byte i = 0; i < 3; i++)
+        {
+            if (isAsynchronous)
+            {
+                await cache.SetAsync("key", [i], options, _stop);
+            }
+            else
+            {
+                cache.Set("key", [i], options);
+            }
+
+            Assert.Equal([i], cache.Get("key")!);
+        }
+    }
+
+    [Fact]
+    public async Task Entry_WithAWrongLengthAndARightChecksum_IsAMiss()
+    {
+        IOutputCacheBufferStore store = Store();
+        for (int at = 8; at < 40; at += 4)
+        {
+            foreach (uint value in (uint[])[0, 1, 100, int.MaxValue, 0x8000_0000, uint.MaxValue])
+            {
+                await store.SetAsync("key", [1, 2, 3], ["tag"], TimeSpan.FromHours(1), _stop);
+                string path = Entries.Single();
+                byte[] entry = await File.ReadAllBytesAsync(path, _stop);
+                BinaryPrimitives.WriteUInt32LittleEndian(entry.AsSpan(at), value);
+                uint checksum = uint.MaxValue;
+                foreach (byte one in entry.AsSpan(8))
+                {
+                    checksum = System.Numerics.BitOperations.Crc32C(checksum, one);
+                }
+
+                BinaryPrimitives.WriteUInt32LittleEndian(entry.AsSpan(4), ~checksum);
+                await File.WriteAllBytesAsync(path, entry, _stop);
+                _ = await store.GetAsync("key", _stop);
+            }
+        }
+    }
+
+    [Fact]
+    public async Task Hybrid_FindsItsEntriesAfterARestart()
+    {
+        int made = 0;
+        for (int i = 0; i < 2; i++)
+        {
+            ServiceCollection services = new();
+            services.AddFileDistributedCache(options => options.Folder = _folder);
+            services.AddHybridCache();
+            await using ServiceProvider provider = services.BuildServiceProvider();
+            HybridCache cache = provider.GetRequiredService<HybridCache>();
+            for (int j = 0; j < 3; j++)
+            {
+                Assert.Equal("value 1", await cache.GetOrCreateAsync(
+                    "key", _ => ValueTask.FromResult($"value {++made}"), cancellationToken: _stop));
+                byte[] large = await cache.GetOrCreateAsync(
+                    "large", _ => ValueTask.FromResult(FileTree.Content(500_000 + made++)), cancellationToken: _stop);
+                Assert.Equal(FileTree.Content(500_001), large);
+            }
+
+            Assert.Equal(2, made);
+            if (i == 1)
+            {
+                await cache.RemoveAsync("key", _stop);
+                Assert.Equal("value 3", await cache.GetOrCreateAsync(
+                    "key", _ => ValueTask.FromResult($"value {++made}"), cancellationToken: _stop));
+            }
+        }
     }
 
     [Fact]
@@ -300,6 +413,15 @@ public sealed class FileOutputCacheTests : IDisposable
         Assert.ThrowsAny<ArgumentException>(() => Provider(services => services.AddFileOutputCache(_ => { }))
             .GetRequiredService<IOutputCacheStore>());
         Assert.ThrowsAny<ArgumentException>(() => Store(maxSize: 1000));
+    }
+
+    private sealed class AskedTime(Action asked) : TimeProvider
+    {
+        public override DateTimeOffset GetUtcNow()
+        {
+            asked();
+            return base.GetUtcNow();
+        }
     }
 
     private IOutputCacheBufferStore Store(long maxSize = 1L << 30)
