@@ -43,7 +43,6 @@ public sealed class TusClientTests : IDisposable
     [Trait("Category", "Long")]
     [InlineData(0, 1)]
     [InlineData(1_000_000, 1)]
-    [InlineData(0, 3)]
     public async Task TusJsClient_WithAServerThatIsKilled_SendsTheWholeFile(int chunk, int parallel)
     {
         string? client = Environment.GetEnvironmentVariable("TUS_CLIENT");
