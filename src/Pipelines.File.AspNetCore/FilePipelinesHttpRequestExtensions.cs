@@ -34,7 +34,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// </summary>
     /// <remarks>
     /// <para>If the file replaces another one of the same second, this waits for the next second, so that no two versions have the same
-    /// Last-Modified or the same entity tag of the static files middleware. Only uploads of this process take turns for a name.</para>
+    /// Last-Modified. Only uploads of this process take turns for a name.</para>
     /// <para>The body is saved as it is. A form (<c>multipart/form-data</c>, <c>curl -F</c>) is refused, because its files are inside: save
     /// them with <see cref="FilePipelinesMultipartSectionExtensions.SaveSectionAsync"/>.</para>
     /// <para>A slow disk does not fill the memory: the client waits while <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes
