@@ -3,7 +3,7 @@ namespace Pipelines.File.Diagnostics;
 /// <summary>What tests see and change of branches that ordinary runs hardly reach.</summary>
 internal static class Probe
 {
-    private static readonly System.Collections.Concurrent.ConcurrentDictionary<string, int> Reached = new();
+    private static readonly System.Collections.Concurrent.ConcurrentDictionary<string, int> s_reached = new();
 
     // How many more allocations of the current thread succeed, plus 1; 0: all.
     [ThreadStatic]
@@ -20,10 +20,10 @@ internal static class Probe
     [Conditional("DEBUG")]
     internal static void Rare(string branch)
     {
-        if (Reached.TryAdd(branch, 0) && Reached.Count == 1
+        if (s_reached.TryAdd(branch, 0) && s_reached.Count == 1
             && Environment.GetEnvironmentVariable("PIPELINES_FILE_PROBES") is { Length: > 0 } path)
         {
-            AppDomain.CurrentDomain.ProcessExit += (_, _) => System.IO.File.AppendAllLines(path, Reached.Keys);
+            AppDomain.CurrentDomain.ProcessExit += (_, _) => System.IO.File.AppendAllLines(path, s_reached.Keys);
         }
     }
 
