@@ -71,7 +71,7 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
             if (options.Durable)
             {
                 // The sync of the bytes was before this.
-                RandomAccess.FlushToDisk(handle);
+                FileSync.Flush(handle);
             }
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)

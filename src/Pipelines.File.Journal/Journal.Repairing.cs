@@ -120,19 +120,19 @@ public sealed partial class Journal
             long length = new FileInfo(segment.Path).Length;
             System.IO.File.Copy(segment.Path, copy, overwrite: true);
             SegmentFile.Sync(copy);
-            JournalFolder.Sync(saved);
+            FileSync.FlushFolder(saved);
             cut += length - kept;
             if (kept > 0)
             {
                 using SafeFileHandle handle = System.IO.File.OpenHandle(
                     segment.Path, FileMode.Open, FileAccess.ReadWrite, SegmentFile.Share);
                 RandomAccess.SetLength(handle, kept);
-                RandomAccess.FlushToDisk(handle);
+                FileSync.Flush(handle);
             }
             else
             {
                 System.IO.File.Delete(segment.Path);
-                JournalFolder.Sync(folder);
+                FileSync.FlushFolder(folder);
             }
 
             if (isDamaged)

@@ -182,7 +182,7 @@ public sealed partial class Journal
                 System.IO.File.Delete(oldest.Path);
 
                 // One after the other on the device, too: a gap between two segments would be damage.
-                JournalFolder.Sync(_folder);
+                FileSync.FlushFolder(_folder);
                 lock (_gate)
                 {
                     _segments = _segments[1..];

@@ -1,10 +1,9 @@
-using System.Runtime.InteropServices;
 using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File;
 
 /// <summary>The folder of a journal: its names on the device, and the lock of its one writer.</summary>
-internal static partial class JournalFolder
+internal static class JournalFolder
 {
     private const int LockTries = 100;
     private const int LockMilliseconds = 10;
@@ -24,7 +23,7 @@ internal static partial class JournalFolder
         Directory.CreateDirectory(folder);
         foreach (string path in missing)
         {
-            Sync(Path.GetDirectoryName(path)!);
+            FileSync.FlushFolder(Path.GetDirectoryName(path)!);
         }
     }
 
@@ -51,52 +50,4 @@ internal static partial class JournalFolder
             await Task.Delay(LockMilliseconds, cancellationToken).ConfigureAwait(false);
         }
     }
-
-    /// <summary>Puts the names in the folder on the device (fsync(2)). On Windows the file system's journal does that.</summary>
-    /// <exception cref="IOException">The system cannot do it.</exception>
-    internal static void Sync(string folder)
-    {
-        if (OperatingSystem.IsWindows())
-        {
-            return;
-        }
-
-        int descriptor = Open(folder, OpenCloseOnExec);
-        if (descriptor < 0)
-        {
-            throw Failed(folder);
-        }
-
-        using SafeFileHandle handle = new(descriptor, ownsHandle: true);
-        while (SyncFile(descriptor) < 0)
-        {
-            const int EINTR = 4;
-            const int EINVAL = 22;
-            int error = Marshal.GetLastPInvokeError();
-            if (error == EINVAL)
-            {
-                // File systems that cannot sync a folder do not need it.
-                return;
-            }
-
-            if (error != EINTR)
-            {
-                throw Failed(folder);
-            }
-        }
-    }
-
-    private static int OpenCloseOnExec => OperatingSystem.IsMacOS() ? 0x1000000 : 0x80000;
-
-    private static IOException Failed(string folder)
-    {
-        int error = Marshal.GetLastPInvokeError();
-        return new IOException($"{Marshal.GetPInvokeErrorMessage(error)} : the folder could not be synced: '{folder}'", error);
-    }
-
-    [LibraryImport("libc", EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    private static partial int Open(string path, int flags);
-
-    [LibraryImport("libc", EntryPoint = "fsync", SetLastError = true)]
-    private static partial int SyncFile(int descriptor);
 }

@@ -37,7 +37,7 @@ internal static class JournalRecovery
             }
         }
 
-        RandomAccess.FlushToDisk(handle);
-        JournalFolder.Sync(folder);
+        FileSync.Flush(handle);
+        FileSync.FlushFolder(folder);
     }
 }

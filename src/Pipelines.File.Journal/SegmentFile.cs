@@ -39,6 +39,6 @@ internal sealed record SegmentFile(long First, string Path)
         // FlushFileBuffers asks for a handle that may write.
         FileAccess access = OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read;
         using SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, access, Share);
-        RandomAccess.FlushToDisk(handle);
+        FileSync.Flush(handle);
     }
 }

@@ -82,7 +82,7 @@ internal sealed class SegmentWriter
 
             // Nobody else makes a segment, so there is no file of that name.
             System.IO.File.Move(next, path, overwrite: true);
-            JournalFolder.Sync(folder);
+            FileSync.FlushFolder(folder);
             return segment;
         }
         catch

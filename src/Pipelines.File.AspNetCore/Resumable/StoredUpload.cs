@@ -398,7 +398,7 @@ internal sealed class StoredUpload : IDisposable
         if (isDurable)
         {
             // The time and the permissions; the bytes are there.
-            RandomAccess.FlushToDisk(Handle);
+            FileSync.Flush(Handle);
         }
 
         string? identity = FileIdentity.TryGet(_path, out FileIdentity it) ? it.ToString() : null;
@@ -455,7 +455,7 @@ internal sealed class StoredUpload : IDisposable
                 System.IO.File.SetLastWriteTimeUtc(writer.Handle, System.IO.File.GetLastWriteTimeUtc(Handle));
                 if (isDurable)
                 {
-                    RandomAccess.FlushToDisk(writer.Handle);
+                    FileSync.Flush(writer.Handle);
                 }
 
                 await writer.CompleteAsync().ConfigureAwait(false);

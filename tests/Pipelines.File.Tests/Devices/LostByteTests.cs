@@ -1,4 +1,5 @@
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Writing;
 
@@ -29,6 +30,22 @@ public sealed class LostByteTests
         Assert.Contains(path, e.Message, StringComparison.Ordinal);
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop)));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+    }
+
+    /// <summary>RandomAccess.FlushToDisk succeeds there.</summary>
+    [Fact]
+    public void Flush_AfterTheFileSystemHasBecomeReadOnly_Throws()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 32 * MiB, mountOptions: "errors=remount-ro");
+        string path = disk.PathOf("state");
+        using SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+        RandomAccess.Write(handle, "first"u8, 0);
+        FileSync.Flush(handle);
+        RandomAccess.Write(handle, Pattern.Bytes(MiB), 0);
+        disk.TriggerError();
+        RandomAccess.FlushToDisk(handle);
+        Assert.Contains(path, Assert.Throws<IOException>(() => FileSync.Flush(handle)).Message, StringComparison.Ordinal);
+        Assert.Throws<IOException>(() => FileSync.FlushFolder(Path.GetDirectoryName(path)!));
     }
 
     /// <summary>btrfs logs nothing of a file without a name, and a power failure may leave the first name without content.</summary>

@@ -1,0 +1,40 @@
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+public sealed class FileSyncTests : IDisposable
+{
+    private readonly string _folder = Directory.CreateTempSubdirectory("file-sync-").FullName;
+
+    public void Dispose() => Directory.Delete(_folder, recursive: true);
+
+    [Fact]
+    public void Flush_FileAndFolder_AreOnTheDevice()
+    {
+        string path = Path.Combine(_folder, "f");
+        using SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
+        RandomAccess.Write(handle, "bytes"u8, 0);
+        FileSync.Flush(handle);
+        FileSync.FlushFolder(_folder);
+        Assert.Equal(5, RandomAccess.GetLength(handle));
+    }
+
+    [Fact]
+    public void Flush_ClosedHandle_Throws()
+    {
+        SafeFileHandle handle = File.OpenHandle(Path.Combine(_folder, "f"), FileMode.Create, FileAccess.Write);
+        handle.Dispose();
+        Assert.Throws<ObjectDisposedException>(() => FileSync.Flush(handle));
+        Assert.Throws<ArgumentNullException>(() => FileSync.Flush(null!));
+    }
+
+    [Fact]
+    public void FlushFolder_ThatIsNotThere_Throws()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Windows flushes no folders for ordinary users, so errors are ignored there.");
+        string missing = Path.Combine(_folder, "missing");
+        Assert.Contains(missing, Assert.ThrowsAny<IOException>(() => FileSync.FlushFolder(missing)).Message, StringComparison.Ordinal);
+        Assert.Throws<ArgumentException>(() => FileSync.FlushFolder(""));
+    }
+}
