@@ -8,6 +8,7 @@ using Pipelines.File.Threading;
 namespace FilePipelinesTests;
 
 /// <summary>What is synced, when, and what a sync that fails means.</summary>
+[Collection("whole process")]
 public sealed class DurableTests : IDisposable
 {
     private readonly TempFolder _folder = new();
