@@ -208,6 +208,25 @@ public sealed class MemoryIsOutTests : IDisposable
         }
     }
 
+    [Fact]
+    public async Task PoolItem_AllocationsFail_IsQueuedOnceAllTheSame()
+    {
+        Item item = new();
+        Probe.FailAllocation(1, count: 2);
+        PoolItem.Queue(item, preferLocal: false);
+        Probe.FailAllocation(0);
+        await item.Run.WaitAsync(Eventually.Limit, _stop);
+    }
+
+    private sealed class Item : IThreadPoolWorkItem
+    {
+        private readonly TaskCompletionSource _run = new();
+
+        public Task Run => _run.Task;
+
+        void IThreadPoolWorkItem.Execute() => _run.SetResult();
+    }
+
     private sealed class Call(WaitKind kind) : IWaitingCall
     {
         private readonly TaskCompletionSource _performed = new();
