@@ -9,7 +9,7 @@ using Microsoft.Extensions.Logging.Abstractions;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>The middleware: holds what all requests of one application share, and decides which body features it replaces.</summary>
-internal sealed partial class FileSender : IDisposable
+internal sealed class FileSender : IDisposable
 {
     private readonly ILogger _logger;
     private readonly long _minimumSize;
@@ -115,8 +115,7 @@ internal sealed partial class FileSender : IDisposable
         return reduced.Reduced;
     }
 
-    [LoggerMessage(1, LogLevel.Error, "The connection was aborted in the middle of sending '{Path}'.", EventName = "SendFailed")]
-    internal partial void LogFailed(string? path, Exception exception);
+    internal void LogFailed(string? path, Exception exception) => _logger.LogSendFailed(path, exception);
 
     // By name, because a reference would make every application depend on the package of the test host.
     private static bool IsTestHost(IHttpResponseBodyFeature feature)

@@ -11,7 +11,7 @@ namespace Pipelines.File.AspNetCore;
 
 /// <summary>The request that an upload comes with: what is checked before its body is read, and where it is counted and logged.</summary>
 /// <param name="context">The request; <see langword="null"/> if a section came without one.</param>
-internal sealed partial class UploadRequest(HttpContext? context)
+internal sealed class UploadRequest(HttpContext? context)
 {
     private const string Advice = "Read it only here: in a controller put [DisableFormValueModelBinding] on the action; a client of an "
         + "endpoint with an antiforgery token sends the token in a header.";
@@ -72,7 +72,7 @@ internal sealed partial class UploadRequest(HttpContext? context)
         if (isDecompressed && !(AppContext.TryGetSwitch(StrictSwitch, out bool isStrict) && isStrict)
             && Interlocked.Exchange(ref s_isWarned, 1) == 0 && Logger is { } logger)
         {
-            LogLenient(logger, StrictSwitch);
+            logger.LogLenientDecompression(StrictSwitch);
         }
     }
 
@@ -90,7 +90,7 @@ internal sealed partial class UploadRequest(HttpContext? context)
     {
         if (Logger is { } logger)
         {
-            LogInspectionFailed(logger, exception);
+            logger.LogInspectionFailed(exception);
         }
     }
 
@@ -117,12 +117,4 @@ internal sealed partial class UploadRequest(HttpContext? context)
         (not UnauthorizedAccessException, UploadStage.Writing) when isAborted => "broken_off",
         _ => "failed",
     };
-
-    [LoggerMessage(2, LogLevel.Error, "The inspection of an upload has failed, and the upload was refused with status 503.",
-        EventName = "InspectionFailed")]
-    private static partial void LogInspectionFailed(ILogger logger, Exception exception);
-
-    [LoggerMessage(3, LogLevel.Warning, "An upload came through request decompression. An upload that was cut off would be saved as if it "
-        + "were whole: set the runtime's switch {Switch} to true.", EventName = "LenientDecompression")]
-    private static partial void LogLenient(ILogger logger, string @switch);
 }

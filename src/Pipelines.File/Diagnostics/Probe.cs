@@ -5,6 +5,9 @@ internal static class Probe
 {
     private static readonly System.Collections.Concurrent.ConcurrentDictionary<string, int> s_reached = new();
 
+    // Whether the names are written at the end of the process.
+    private static int s_isReported;
+
     // How many more allocations of the current thread succeed, plus 1; 0: all.
     [ThreadStatic]
     private static int s_allocationsLeft;
@@ -20,7 +23,7 @@ internal static class Probe
     [Conditional("DEBUG")]
     internal static void Rare(string branch)
     {
-        if (s_reached.TryAdd(branch, 0) && s_reached.Count == 1
+        if (s_reached.TryAdd(branch, 0) && Interlocked.Exchange(ref s_isReported, 1) == 0
             && Environment.GetEnvironmentVariable("PIPELINES_FILE_PROBES") is { Length: > 0 } path)
         {
             AppDomain.CurrentDomain.ProcessExit += (_, _) => System.IO.File.AppendAllLines(path, s_reached.Keys);
