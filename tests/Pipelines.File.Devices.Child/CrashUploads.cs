@@ -1,4 +1,3 @@
-using System.Buffers.Binary;
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
@@ -9,27 +8,11 @@ internal sealed class CrashUploads(string folder, ExpectedState state) : ICrashF
 {
     private const int Files = 5;
 
-    private readonly string _folder = Directory.CreateDirectory(Path.Combine(folder, "uploaded")).FullName;
+    private readonly VersionedFiles _files = new(Path.Combine(folder, "uploaded"), "upload", Files, state, VersionOf);
 
     public Task CheckAsync(bool isLast)
     {
-        for (int file = 0; file < Files; file++)
-        {
-            string path = Path.Combine(_folder, $"{file}");
-            byte[] content = File.Exists(path) ? File.ReadAllBytes(path) : [];
-            long version = content.Length >= sizeof(int) ? BinaryPrimitives.ReadInt32LittleEndian(content) : -1;
-            WrongStateException.Demand(
-                File.Exists(path) ? state.Allows($"upload-{file}", version) && content.AsSpan().SequenceEqual(VersionOf((int)version))
-                    : state.LastDone($"upload-{file}") < 0,
-                $"uploaded/{file}: {content.Length} bytes, version {version}; {state.LastDone($"upload-{file}")} is done, "
-                    + $"{state.LastBegun($"upload-{file}")} begun.");
-        }
-
-        foreach (string path in Directory.GetFiles(_folder, ".pipelines-file-*", new EnumerationOptions { AttributesToSkip = 0 }))
-        {
-            File.Delete(path);
-        }
-
+        _files.Check();
         return Task.CompletedTask;
     }
 
@@ -38,16 +21,14 @@ internal sealed class CrashUploads(string folder, ExpectedState state) : ICrashF
         while (true)
         {
             int file = random.Next(Files);
-            string subject = $"upload-{file}";
-            int version = (int)state.LastBegun(subject) + 1;
-            byte[] content = VersionOf(version);
+            string subject = _files.SubjectOf(file);
             bool breaksOff = random.Next(6) == 0;
-            state.Begin(subject, version);
+            (int version, byte[] content) = _files.Begin(file);
             DefaultHttpContext context = new();
             context.Request.Body = breaksOff ? new BreakingStream(content, content.Length / 2) : new MemoryStream(content);
             try
             {
-                await context.Request.SaveBodyAsync(Path.Combine(_folder, $"{file}"), new() { Durable = random.Next(3) == 0 });
+                await context.Request.SaveBodyAsync(_files.PathOf(file), new() { Durable = random.Next(3) == 0 });
                 WrongStateException.Demand(!breaksOff, "An upload that broke off was saved.");
                 state.Done(subject, version);
             }
@@ -58,11 +39,5 @@ internal sealed class CrashUploads(string folder, ExpectedState state) : ICrashF
         }
     }
 
-    private static byte[] VersionOf(int version)
-    {
-        byte[] content = new byte[sizeof(int) + (int)(version * 104_729L % 300_000)];
-        BinaryPrimitives.WriteInt32LittleEndian(content, version);
-        Pattern.Fill(content.AsSpan(sizeof(int)), version);
-        return content;
-    }
+    private static byte[] VersionOf(int file, int version) => VersionedFiles.Make(version, (int)(version * 104_729L % 300_000), version);
 }
