@@ -22,6 +22,12 @@ internal abstract class LibraryLoop
     // Completed when the reader or writer has released everything; null if nobody awaits that.
     private TaskCompletionSource? _release;
 
+    /// <summary>
+    /// Whether <see cref="Wake"/> would run the loop on the thread that calls it. A loop that has found nothing to do is about to sleep,
+    /// and runs on the thread that it is on if it is woken before. For who alone may wake it.
+    /// </summary>
+    internal bool IsAsleep => Volatile.Read(ref _goOn) is { } goOn && goOn != s_woken;
+
     static LibraryLoop() => LibraryContext.Prepare();
 
     /// <summary>Returns a task that completes when everything is released. Called under the owner's lock.</summary>

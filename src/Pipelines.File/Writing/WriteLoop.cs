@@ -68,8 +68,8 @@ internal sealed partial class WriteLoop(
     // After Abort nobody waits for a call that may never end.
     private bool IsReleased => _isClosed || (IsAborted && !file.Opened.EndsWrites);
 
-    /// <summary>Whether nothing is under way and no other flush waits.</summary>
-    internal bool IsIdleLocked => !_isRunning && flushes.Count == 0;
+    /// <summary>Whether nothing is under way, no other flush waits, and the next step would run on the thread that wakes the loop.</summary>
+    internal bool IsIdleLocked => !_isRunning && flushes.Count == 0 && IsAsleep;
 
     /// <summary>Whether a thread that must not wait may make the next write: it is short, and only copies memory.</summary>
     internal bool WritesHereLocked()
@@ -189,14 +189,18 @@ internal sealed partial class WriteLoop(
         return true;
     }
 
-    /// <summary>Wakes the idle loop, which runs on this thread up to its first system call. Called without the lock.</summary>
+    /// <summary>
+    /// Wakes the idle loop, which runs on this thread up to its first system call, unless it is still on its way to sleep on another one.
+    /// Called without the lock.
+    /// </summary>
     /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
     /// <param name="calls">Which calls this thread makes itself, of those that end by themselves.</param>
     internal void Run(bool isIdle, CallsHere calls = CallsHere.None)
     {
         if (isIdle)
         {
-            _callsHere = calls;
+            // Another thread has not been asked to make the calls that this one would.
+            _callsHere = IsAsleep ? calls : CallsHere.None;
             Wake();
         }
     }

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
@@ -174,10 +175,40 @@ public sealed class FastWritesTests : IDisposable
         Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads).Name, StringComparison.Ordinal);
     }
 
+    /// <summary>
+    /// A loop that has no step left goes to sleep after it has said so: who comes between must not take its own bytes for written.
+    /// </summary>
+    [Fact]
+    [Trait("Category", StressTime.Category)]
+    public async Task FlushAsync_WhileTheLoopGoesToSleep_IsNotTakenForAborted()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites() };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { Offset = 0 });
+        long length = 0;
+        for (Stopwatch time = Stopwatch.StartNew(); time.Elapsed.TotalSeconds < StressTime.Seconds; length += 2)
+        {
+            Advance(writer, length);
+            await writer.FlushAsync(_stop);
+            Thread.SpinWait((int)(length / 2 % 200));
+            Advance(writer, length + 1);
+            await writer.FlushAsync(FlushGuarantee.Written, _stop);
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal(length, new FileInfo(_folder.File("f")).Length);
+    }
+
     private static long? Note(List<Thread> threads)
     {
         threads.Add(Thread.CurrentThread);
         return null;
+    }
+
+    private static void Advance(FilePipeWriter writer, long position)
+    {
+        Pattern.Fill(writer.GetSpan(1)[..1], position);
+        writer.Advance(1);
     }
 
     private void Write(int microseconds, int bytes = 1)
