@@ -25,7 +25,9 @@ internal sealed class VersionedFiles(string folder, string verb, int count, Expe
         return (version, content);
     }
 
-    /// <summary>Every file holds an allowed version, and nothing is beside them but what the documentation names, which is removed.</summary>
+    /// <summary>
+    /// Every file holds an allowed version, and nothing is beside them but what the documentation names, which is removed.
+    /// </summary>
     internal void Check()
     {
         for (int file = 0; file < count; file++)
