@@ -68,7 +68,9 @@ internal sealed partial class WriteLoop(
     // After Abort nobody waits for a call that may never end.
     private bool IsReleased => _isClosed || (IsAborted && !file.Opened.EndsWrites);
 
-    /// <summary>Whether nothing is under way, no other flush waits, and the next step would run on the thread that wakes the loop.</summary>
+    /// <summary>
+    /// Whether nothing is under way, no other flush waits, and the next step would run on the thread that wakes the loop.
+    /// </summary>
     internal bool IsIdleLocked => !_isRunning && flushes.Count == 0 && IsAsleep;
 
     /// <summary>Whether a thread that must not wait may make the next write: it is short, and only copies memory.</summary>
