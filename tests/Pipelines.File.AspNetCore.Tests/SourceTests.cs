@@ -7,6 +7,16 @@ public sealed class SourceTests
 
     [Fact]
     public void Lines_OfEverySourceFile_AreOf140ColumnsAtMost()
+        => Assert.Empty(SourceFiles().SelectMany(file => LongLinesOf(file).Select(number => $"{file}:{number}")));
+
+    // The build checks what else belongs to the formatting.
+    [Fact]
+    public void Usings_OfEverySourceFile_AreSortedWithThoseOfTheSystemFirst()
+        => Assert.Empty(SourceFiles().Where(file => !UsingsOf(file).SequenceEqual(UsingsOf(file)
+            .OrderBy(name => name != "System" && !name.StartsWith("System.", StringComparison.Ordinal))
+            .ThenBy(name => name.Replace('.', '\0'), StringComparer.OrdinalIgnoreCase))));
+
+    private static string[] SourceFiles()
     {
         string? root = PageTests.FindRoot();
         Assert.SkipWhen(root is null, "There is no repository around the tests.");
@@ -16,7 +26,7 @@ public sealed class SourceTests
                 .SelectMany(folder => FilesBelow(Path.Combine(root, folder))).Order(StringComparer.Ordinal),
         ];
         Assert.Contains(Path.Combine(root, "src", "Pipelines.File", "FilePipeReader.cs"), files);
-        Assert.Empty(files.SelectMany(file => LongLinesOf(file).Select(number => $"{Path.GetRelativePath(root, file)}:{number}")));
+        return files;
     }
 
     private static IEnumerable<string> FilesBelow(string folder)
@@ -41,4 +51,8 @@ public sealed class SourceTests
             isInText ^= line.Split(Quotes).Length % 2 == 0;
         }
     }
+    private static IEnumerable<string> UsingsOf(string file)
+        => File.ReadLines(file).TakeWhile(line => line.Length == 0 || line.StartsWith("using ", StringComparison.Ordinal))
+            .Where(line => line.EndsWith(';') && !line.Contains('=') && !line.Contains(" static ", StringComparison.Ordinal))
+            .Select(line => line["using ".Length..^1]);
 }

@@ -35,8 +35,7 @@ using Pipelines.File.Threading;
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
 // exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
-// scarce FIFO                         opens a FIFO that nobody else opens while the process has no descriptor left, and tells
-//                                     what waits then
+// scarce FIFO                         opens a FIFO, tells what comes of it, and ends when no thread waits any more
 // Exit status: 0 as asked, 3 the library threw (said on stdout), 4 the bytes are wrong.
 try
 {
@@ -152,6 +151,16 @@ static async Task<int> ReadExhaustedAsync(string path)
     Console.Write(System.Text.Encoding.ASCII.GetString(first.Buffer.ToArray()));
     reader.AdvanceTo(first.Buffer.End);
     await Task.Delay(1000);
+
+    // The runtime ends a process that has no descriptor left for a thread of the pool: those that there are have to do.
+    const int Threads = 4;
+    using (Barrier started = new(Threads))
+    {
+        await Task.WhenAll(Enumerable.Range(0, Threads).Select(_ => Task.Run(started.SignalAndWait)));
+    }
+
+    ThreadPool.SetMinThreads(1, 1);
+    ThreadPool.SetMaxThreads(Threads, Threads);
     try
     {
         while (true)
@@ -174,42 +183,15 @@ static async Task<int> ReadExhaustedAsync(string path)
 
 static async Task<int> OpenScarceAsync(string path)
 {
-    Stack<SafeFileHandle> taken = [];
-
-    // Once before, as what is used for the first time needs descriptors to be loaded.
-    await OpenAndCancelAsync();
-    _ = WaitingThreads.Shared.UnderWayCount;
-    try
+    Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path).AsTask();
+    await Task.WhenAny(opening);
+    Console.WriteLine($"{opening.Status} {opening.Exception?.InnerException?.HResult}");
+    while (WaitingThreads.Shared.UnderWayCount > 0)
     {
-        while (true)
-        {
-            taken.Push(File.OpenHandle("/dev/null"));
-        }
-    }
-    catch (IOException)
-    {
-        await OpenAndCancelAsync();
-        Console.WriteLine($"{WaitingThreads.Shared.UnderWayCount} under way");
-    }
-
-    // The runtime needs some to end.
-    foreach (SafeFileHandle handle in taken)
-    {
-        handle.Dispose();
+        await Task.Delay(1);
     }
 
     return 0;
-
-    async Task OpenAndCancelAsync()
-    {
-        using CancellationTokenSource cancel = new();
-        Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, null, cancel.Token).AsTask();
-        await Task.Delay(200);
-        await cancel.CancelAsync();
-        await Task.WhenAny(opening);
-        Console.WriteLine(opening.Status);
-        await Task.Delay(100);
-    }
 }
 
 static async Task<int> CopyAsync(long? length)
