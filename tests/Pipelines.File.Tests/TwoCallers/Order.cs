@@ -21,11 +21,11 @@ internal abstract class Order : IDisposable
     private bool _isScripted;
     private bool _isSecondBegun;
 
-    protected Order(Choices choices, bool hasCallersPool, int maxEvents)
+    protected Order(Choices choices, bool hasCallersPool, int maxEvents, bool canSeek = false)
     {
         Choices = choices;
         _maxEvents = maxEvents;
-        Backend = new ScriptedBackend(this);
+        Backend = new ScriptedBackend(this, canSeek);
         Pool = hasCallersPool ? new CheckedPool { BeforeRent = BeforeRent } : null;
     }
 
@@ -124,13 +124,18 @@ internal abstract class Order : IDisposable
             return TryUnscripted();
         }
 
+        if (Backend.CanSeek && !_isSecondBegun)
+        {
+            OnFirstStarts();
+        }
+
         bool wasTrying = IsTrying;
         IsTrying = true;
         TrySecond("  within the call that does not wait");
         IsTrying = wasTrying;
         if (!HasEvents)
         {
-            return mayWait ? Answer.HandOver : Answer.Full;
+            return mayWait && !Backend.CanSeek ? Answer.HandOver : Answer.Full;
         }
 
         ReadOnlySpan<Answer> answers = TryAnswers(operation);

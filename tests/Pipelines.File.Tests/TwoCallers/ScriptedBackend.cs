@@ -17,6 +17,12 @@ internal sealed class ScriptedBackend : OpenedFile
 
     private const byte Lent = 0xEE;
 
+    private static readonly SafeFileHandle s_none = new(-1, ownsHandle: false);
+
+    // What is asked about a file that can seek is asked about this empty one. It is never closed.
+    private static readonly Lazy<SafeFileHandle> s_file = new(
+        static () => File.OpenHandle(System.IO.Path.GetTempFileName(), FileMode.Open, FileAccess.ReadWrite, options: FileOptions.DeleteOnClose));
+
     private readonly Order _order;
 
     // The operations that belong to the system: one at most, as whoever reads or writes a file has one at a time.
@@ -28,8 +34,8 @@ internal sealed class ScriptedBackend : OpenedFile
     private int _depth;
     private int _uses;
 
-    internal ScriptedBackend(Order order)
-        : base(new SafeFileHandle(-1, ownsHandle: false), "scripted", default)
+    internal ScriptedBackend(Order order, bool canSeek)
+        : base(canSeek ? s_file.Value : s_none, "scripted", canSeek ? FileProperties.Of(s_file.Value, path: null) : default)
     {
         _order = order;
     }

@@ -1,6 +1,7 @@
 using System.IO.Pipelines;
 using Pipelines.File;
 using Pipelines.File.IO;
+using Pipelines.File.Writing;
 
 namespace FilePipelinesTests.TwoCallers;
 
@@ -12,6 +13,8 @@ internal sealed class WriterOrder : Order
     private const int Written = 7;
 
     private static readonly byte[] s_source = [.. Enumerable.Range(1, 200).Select(i => (byte)i)];
+
+    private static readonly FastWrites s_fast = StoppedClock.AllInlineWrites();
 
     private readonly WriterSituation _situation;
     private readonly WriterCall _first;
@@ -46,7 +49,7 @@ internal sealed class WriterOrder : Order
     private int _cancellations;
 
     internal WriterOrder(WriterSituation situation, bool hasCallersPool, WriterCall first, WriterCall second, Choices choices)
-        : base(choices, hasCallersPool, MaxEventsOf(situation, first, second))
+        : base(choices, hasCallersPool, MaxEventsOf(situation, first, second), canSeek: situation == WriterSituation.UnflushedAndFast)
     {
         _situation = situation;
         _first = first;
@@ -66,7 +69,7 @@ internal sealed class WriterOrder : Order
         Backend.IsNew = _isDurable = situation == WriterSituation.DurableAndNew;
         _isFolderSynced = !_isDurable;
         _synced = _isDurable ? -1 : 0;
-        _writer = FilePipeWriter.Create(Backend, options, leaveOpen: false, isOpenedByPath: _isDurable);
+        _writer = FilePipeWriter.Create(Backend, options, leaveOpen: false, isOpenedByPath: _isDurable, s_fast);
     }
 
     /// <summary>How much is on the device and would be found there, bytes; -1 where not even the empty file would.</summary>
@@ -74,9 +77,13 @@ internal sealed class WriterOrder : Order
 
     protected override string Code => $"{_situation} {(Pool is null ? "own" : "callers")} {_first} {_second} {Choices}";
 
+    // A file that can seek hands nothing over: its calls end by themselves.
     protected override ReadOnlySpan<Answer> TryAnswers(FileRequest operation)
-        => operation.Kind != FileRequestKind.Write ? [Answer.Full, Answer.Error, Answer.HandOver]
+    {
+        ReadOnlySpan<Answer> answers = operation.Kind != FileRequestKind.Write ? [Answer.Full, Answer.Error, Answer.HandOver]
             : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.HandOver];
+        return Backend.CanSeek ? answers[..^1] : answers;
+    }
 
     // Within the caller's own calls only those may come that may come from any thread.
     protected override bool MayBeginSecond => !_isCopying || _second >= WriterCall.CancelPendingFlush;
@@ -104,7 +111,7 @@ internal sealed class WriterOrder : Order
             case WriterSituation.MemoryOut:
                 Call(WriterCall.GetMemory);
                 break;
-            case WriterSituation.Unflushed:
+            case WriterSituation.Unflushed or WriterSituation.UnflushedAndFast:
                 Call(WriterCall.GetMemory);
                 Call(WriterCall.Advance);
                 break;
@@ -188,7 +195,7 @@ internal sealed class WriterOrder : Order
         => operation.Kind != FileRequestKind.Write ? [Answer.Full, Answer.Error, Answer.Canceled]
             : [Answer.Full, Answer.Short, Answer.None, Answer.Error, Answer.Canceled];
 
-    protected override Answer TryUnscripted() => Answer.HandOver;
+    protected override Answer TryUnscripted() => Backend.CanSeek ? Answer.Full : Answer.HandOver;
 
     protected override void OnNone() => _hasTakenNone = true;
 

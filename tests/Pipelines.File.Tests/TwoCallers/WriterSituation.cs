@@ -23,4 +23,7 @@ public enum WriterSituation
     /// Nothing is written. The writer is durable and has made its file, so that folder and file are to be synced, also where nothing comes.
     /// </summary>
     DurableAndNew,
+
+    /// <summary>Bytes were advanced over and not flushed. The thread of a flush writes them itself.</summary>
+    UnflushedAndFast,
 }
