@@ -44,15 +44,8 @@ internal static class FolderSync
     /// <summary>Syncs an open folder.</summary>
     internal static void Sync(UnixCalls calls, SafeFileHandle handle, string folder)
     {
-        long answer;
-        do
-        {
-            answer = calls.SyncFolder(handle);
-        }
-        while (answer == -Libc.EINTR);
-
         // File systems that cannot sync a folder return EINVAL, and do not need it.
-        if (answer is < 0 and not -Libc.EINVAL)
+        if (calls.SyncAll(handle) is < 0 and not -Libc.EINVAL and long answer)
         {
             throw Failed((int)-answer, folder);
         }

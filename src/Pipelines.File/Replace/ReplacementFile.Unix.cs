@@ -232,7 +232,7 @@ internal abstract partial class ReplacementFile
             if (IsDurable)
             {
                 // The sync of the bytes was before this.
-                ThrowIfFailed(_calls.SyncFolder(Backend.Handle));
+                ThrowIfFailed(_calls.SyncAll(Backend.Handle));
             }
         }
 

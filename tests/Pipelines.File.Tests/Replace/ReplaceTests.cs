@@ -255,6 +255,21 @@ public sealed class ReplaceTests : IDisposable
         }
     }
 
+    /// <summary>The sync of permissions that were changed meanwhile, and that of the folder.</summary>
+    [Fact]
+    public async Task CompleteAsync_SyncsAreInterrupted_AreMadeAgain()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        InterruptedCalls calls = new();
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, calls);
+        await writer.WriteAsync(new byte[10], _stop);
+        File.SetUnixFileMode(path, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.OtherRead);
+        await writer.CompleteAsync();
+        Assert.Equal(4, calls.Syncs);
+        Assert.Equal(10, new FileInfo(path).Length);
+    }
+
     [Fact]
     public async Task CompleteAsync_WhileOthersReadTheOld_TheyReadItToItsEnd()
     {
@@ -754,4 +769,12 @@ public sealed class ReplaceTests : IDisposable
             names.Order(StringComparer.Ordinal),
             Directory.EnumerateFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 })
                 .Select(path => Path.GetFileName(path)).Where(name => name != "other").Order(StringComparer.Ordinal));
+
+    /// <summary>A signal comes within every second fsync(2).</summary>
+    private sealed class InterruptedCalls : UnixCalls
+    {
+        public int Syncs { get; private set; }
+
+        internal override long SyncFolder(SafeFileHandle folder) => ++Syncs % 2 == 1 ? -Libc.EINTR : base.SyncFolder(folder);
+    }
 }

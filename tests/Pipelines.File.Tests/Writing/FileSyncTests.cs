@@ -37,4 +37,18 @@ public sealed class FileSyncTests : IDisposable
         Assert.Contains(missing, Assert.ThrowsAny<IOException>(() => FileSync.FlushFolder(missing)).Message, StringComparison.Ordinal);
         Assert.Throws<ArgumentException>(() => FileSync.FlushFolder(""));
     }
+
+    /// <summary>Opening a FIFO would wait for a writer.</summary>
+    [Fact]
+    public async Task FlushFolder_IsAFifo_ThrowsAtOnce()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Windows flushes no folders for ordinary users, and macOS is not tested.");
+        string fifo = Path.Combine(_folder, "fifo");
+        Fifo.MakeAt(fifo);
+        Task flush = Task.Factory.StartNew(() => FileSync.FlushFolder(fifo), TestContext.Current.CancellationToken,
+            TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        IOException error = await Assert.ThrowsAsync<IOException>(
+            () => flush.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken));
+        Assert.Contains(fifo, error.Message, StringComparison.Ordinal);
+    }
 }

@@ -29,10 +29,11 @@ internal static unsafe partial class Libc
 
     internal static int ENAMETOOLONG => OperatingSystem.IsLinux() ? 36 : 63;
 
-    /// <summary>open(2): O_TMPFILE, which contains O_DIRECTORY, whose number depends on the architecture.</summary>
-    internal static int O_TMPFILE
-        => 0x400000 | (RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000
-            : 0x10000);
+    /// <summary>open(2). The number depends on the architecture.</summary>
+    internal static int O_DIRECTORY => OperatingSystem.IsMacOS() ? 0x100000
+        : RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000 : 0x10000;
+
+    internal static int O_TMPFILE => 0x400000 | O_DIRECTORY;
 
     [UnsupportedOSPlatform("windows")]
     [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]

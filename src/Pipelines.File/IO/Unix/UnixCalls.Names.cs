@@ -47,12 +47,26 @@ internal unsafe partial class UnixCalls
     /// <summary>unlink(2).</summary>
     internal virtual long Unlink(string path) => Answer(Libc.Unlink(path));
 
-    /// <summary>open(2) of a folder: returns a descriptor for <see cref="SyncFolder"/>.</summary>
+    /// <summary>open(2) of a folder, and of nothing else: returns a descriptor for <see cref="SyncFolder"/>.</summary>
     internal virtual long OpenFolder(string path)
-        => Answer(Libc.Open(path, Libc.O_RDONLY | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
+        => Answer(Libc.Open(path, Libc.O_RDONLY | Libc.O_DIRECTORY
+            | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
 
     /// <summary>fsync(2): writes the names of a folder, or the permissions of a file, to the device.</summary>
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(Libc.FSync(folder));
+
+    /// <summary><see cref="SyncFolder"/>, made again after EINTR.</summary>
+    internal long SyncAll(SafeFileHandle file)
+    {
+        long answer;
+        do
+        {
+            answer = SyncFolder(file);
+        }
+        while (answer == -Libc.EINTR);
+
+        return answer;
+    }
 
     /// <summary>fallocate(2): reserves space on the device, and extends the file to that length. Linux only.</summary>
     internal virtual long Allocate(SafeFileHandle file, long length) => Answer(Libc.FAllocate(file, 0, 0, length));
