@@ -218,6 +218,8 @@ public sealed class SharedFile : IDisposable
 
         public long QueuedAt { get; set; }
 
+        public IWaitingCall? Next { get; set; }
+
         public void Perform() => file.Release(closeHandle: true);
     }
 }

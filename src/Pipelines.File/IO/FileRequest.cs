@@ -26,8 +26,8 @@ internal sealed class FileRequest : FileRun
 
     private const int MaxPooled = 64;
 
-    // The pool, so that a file allocates no request. Guarded by itself.
-    private static readonly Stack<FileRequest> s_free = new();
+    // The pool, so that a file allocates no request, with room for all, because Return must not fail. Guarded by itself.
+    private static readonly Stack<FileRequest> s_free = new(MaxPooled);
 
     private TransferBuffer[] _buffers = new TransferBuffer[16];
 

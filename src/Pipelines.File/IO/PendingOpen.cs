@@ -18,6 +18,8 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
 
     long IWaitingCall.QueuedAt { get; set; }
 
+    IWaitingCall? IWaitingCall.Next { get; set; }
+
     /// <summary>Begins to open the file.</summary>
     /// <param name="fifo">How the file is opened if it is a FIFO; <see langword="null"/>: as any other file.</param>
     /// <param name="open">

@@ -261,13 +261,15 @@ internal sealed class SegmentPool
     }
 
     /// <summary>
-    /// Segments of one size, last in, first out, because the memory of the last one is probably in the processor's caches.
+    /// Segments of one size, last in, first out, because the memory of the last one is probably in the processor's caches. They are linked,
+    /// so that giving one back allocates nothing: flushes and completions come after it.
     /// </summary>
     private sealed class Bucket
     {
         // Guards the fields below.
         private readonly Lock _gate = new();
-        private readonly Stack<FileSegment> _segments = new();
+        private FileSegment? _first;
+        private int _count;
 
         // The smallest number of segments since the last BeginInterval: nobody has needed that many.
         private int _idle;
@@ -276,9 +278,12 @@ internal sealed class SegmentPool
         {
             lock (_gate)
             {
-                if (_segments.TryPop(out FileSegment? segment))
+                FileSegment? segment = _first;
+                if (segment is not null)
                 {
-                    _idle = Math.Min(_idle, _segments.Count);
+                    _first = segment.NextSegment;
+                    segment.NextSegment = null;
+                    _idle = Math.Min(_idle, --_count);
                 }
 
                 return segment;
@@ -289,7 +294,9 @@ internal sealed class SegmentPool
         {
             lock (_gate)
             {
-                _segments.Push(segment);
+                segment.NextSegment = _first;
+                _first = segment;
+                _count++;
             }
         }
 
@@ -299,7 +306,7 @@ internal sealed class SegmentPool
             lock (_gate)
             {
                 int idle = _idle;
-                _idle = _segments.Count;
+                _idle = _count;
                 return idle;
             }
         }

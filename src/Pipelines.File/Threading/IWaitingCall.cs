@@ -17,6 +17,9 @@ internal interface IWaitingCall
     /// </summary>
     long QueuedAt { get; set; }
 
+    /// <summary>The call that waits behind this one. Owned by <see cref="WaitingThreads"/>: queueing allocates nothing.</summary>
+    IWaitingCall? Next { get; set; }
+
     /// <summary>
     /// Makes the call and completes its wait, without running a caller's code. The object may be queued again before this returns.
     /// </summary>

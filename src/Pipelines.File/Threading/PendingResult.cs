@@ -1,3 +1,5 @@
+using Pipelines.File.Diagnostics;
+
 namespace Pipelines.File.Threading;
 
 /// <summary>
@@ -63,18 +65,16 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
 
     /// <summary>
     /// Registers the token, and returns the task of the wait. <paramref name="onCanceled"/> removes the wait from the owner, if it is still
-    /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task.
+    /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task. Where
+    /// memory is out, the token does not end the wait: the caller's memory may be in use until the wait is over, so this does not throw.
     /// </summary>
     internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
         ValueTask<TResult> task = Task;
-        if (cancellationToken.CanBeCanceled)
+        if (cancellationToken.CanBeCanceled && TryRegister(onCanceled, owner, cancellationToken)
+            && (Interlocked.Or(ref _state, IsRegistered) & IsOver) != 0)
         {
-            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
-            if ((Interlocked.Or(ref _state, IsRegistered) & IsOver) != 0)
-            {
-                _registration.Unregister();
-            }
+            _registration.Unregister();
         }
 
         return task;
@@ -130,6 +130,20 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         }
 
         throw new InvalidOperationException("The result of this operation has been taken already.");
+    }
+
+    private bool TryRegister(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
+    {
+        try
+        {
+            Probe.Allocating();
+            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
+            return true;
+        }
+        catch (OutOfMemoryException)
+        {
+            return false;
+        }
     }
 
     private TResult TakeResult(short token)

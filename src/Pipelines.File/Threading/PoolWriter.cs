@@ -19,10 +19,8 @@ internal sealed class PoolWriter(WaitingThreads threads) : IThreadPoolWorkItem
     // it for null performs it.
     private IWaitingCall? _call;
 
-    /// <summary>Sets the call. The pool performs it after <see cref="Queue"/>.</summary>
+    /// <summary>Sets the call. The pool performs it when this work item is queued.</summary>
     internal void Set(IWaitingCall call) => Volatile.Write(ref _call, call);
-
-    internal void Queue() => ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
 
     /// <summary>Takes the call if it has not begun; the caller performs it.</summary>
     internal IWaitingCall? TryTake() => Interlocked.Exchange(ref _call, null);

@@ -45,6 +45,9 @@ internal sealed class WaitingThreads
     private static readonly string[] s_kinds = ["read", "write", "sync", "open", "look"];
     private static readonly FilePipeMetrics.Count[] s_counts = Array.ConvertAll(s_kinds, FilePipeMetrics.WaitsOf);
 
+    // Stands for a thread that is to be started.
+    private static readonly WaitingThread s_newThread = new();
+
     // Set on a waiting thread: itself and its owner.
     [ThreadStatic]
     private static (WaitingThreads Threads, WaitingThread Thread) s_current;
@@ -94,7 +97,7 @@ internal sealed class WaitingThreads
     internal int ThreadCount => Volatile.Read(ref _threads);
 
     /// <summary>The number of calls that wait for a thread.</summary>
-    internal int QueuedCount => _shares.Sum(static share => share.Queued.Count);
+    internal int QueuedCount => _shares.Sum(static share => share.QueuedCount);
 
     /// <summary>The number of calls that are being performed, including those of the application's pool.</summary>
     internal int UnderWayCount => _shares.Sum(static share => share.UnderWay) + s_poolWriters - _poolWriters.Count;
@@ -112,25 +115,16 @@ internal sealed class WaitingThreads
             return;
         }
 
-        WaitingThread? called;
         if (call.WaitKind == WaitKind.Write && TryPerformOnPool(call))
         {
             return;
         }
 
-        try
+        WaitingThread? called;
+        lock (_gate)
         {
-            Probe.Allocating();
-            lock (_gate)
-            {
-                ShareOf(call).Queued.Enqueue(call);
-                called = CallThreadLocked();
-            }
-        }
-        catch (OutOfMemoryException)
-        {
-            PerformElsewhere(call);
-            return;
+            ShareOf(call).Add(call);
+            called = CallThreadLocked();
         }
 
         if (called is null)
@@ -244,41 +238,28 @@ internal sealed class WaitingThreads
             return false;
         }
 
-        try
-        {
-            Probe.Allocating();
-            writer.Queue();
-            return true;
-        }
-        catch (OutOfMemoryException)
-        {
-            // BeginBlocking may have taken the call.
-            bool isTaken = writer.TryTake() is null;
-            Free(writer);
-            return isTaken;
-        }
+        PoolItem.Queue(writer, preferLocal: false);
+        return true;
     }
 
     /// <summary>Wakes or starts the thread, if any.</summary>
     private void Wake(WaitingThread? called)
     {
-        if (called is null || called.IsStarted)
+        if (called != s_newThread)
         {
             called?.Wake();
             return;
         }
 
-        called.IsStarted = true;
-        int number = Interlocked.Increment(ref _lastNumber);
         try
         {
             Probe.Allocating();
             Thread thread = new(called => Run((WaitingThread)called!), StackBytes)
             {
                 IsBackground = true,
-                Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {number}"),
+                Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {Interlocked.Increment(ref _lastNumber)}"),
             };
-            _start(thread, called);
+            _start(thread, new WaitingThread());
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
@@ -320,7 +301,7 @@ internal sealed class WaitingThreads
                     return;
                 }
 
-                call = share.Queued.Dequeue();
+                call = share.Take();
             }
 
             PerformElsewhere(call);
@@ -423,13 +404,13 @@ internal sealed class WaitingThreads
         {
             thread.Next = null;
             share = ShareOf(next);
-            if (share.Queued.Count == 0 && RoomLocked(share) > 0)
+            if (share.First is null && RoomLocked(share) > 0)
             {
                 share.UnderWay++;
                 return next;
             }
 
-            share.Queued.Enqueue(next);
+            share.Add(next);
         }
 
         share = FindWorkLocked();
@@ -439,7 +420,7 @@ internal sealed class WaitingThreads
         }
 
         share.UnderWay++;
-        return share.Queued.Dequeue();
+        return share.Take();
     }
 
     /// <summary>Returns the share whose oldest call has waited longest, of those that have room.</summary>
@@ -448,8 +429,7 @@ internal sealed class WaitingThreads
         WaitingShare? oldest = null;
         foreach (WaitingShare share in _shares)
         {
-            if (share.Queued.TryPeek(out IWaitingCall? call) && RoomLocked(share) > 0
-                && (oldest is null || call.QueuedAt < oldest.Queued.Peek().QueuedAt))
+            if (share.First is { } call && RoomLocked(share) > 0 && (oldest is null || call.QueuedAt < oldest.First!.QueuedAt))
             {
                 oldest = share;
             }
@@ -474,7 +454,7 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Returns the idle or new thread to wake or start, or <see langword="null"/> if no further thread is needed or possible.
+    /// Returns the idle thread to wake, <see cref="s_newThread"/>, or <see langword="null"/> if no further thread is needed or possible.
     /// </summary>
     private WaitingThread? CallThreadLocked()
     {
@@ -484,37 +464,16 @@ internal sealed class WaitingThreads
             return null;
         }
 
-        WaitingThread? thread;
-        if (_idle.Count > 0)
-        {
-            thread = _idle[^1];
-            _idle.RemoveAt(_idle.Count - 1);
-        }
-        else if ((thread = TryMakeThread()) is null)
-        {
-            return null;
-        }
-        else
+        _waking++;
+        if (_idle.Count == 0)
         {
             _threads++;
+            return s_newThread;
         }
 
-        _waking++;
+        WaitingThread thread = _idle[^1];
+        _idle.RemoveAt(_idle.Count - 1);
         return thread;
-    }
-
-    // Null if memory is out: the running threads perform the queued calls.
-    private static WaitingThread? TryMakeThread()
-    {
-        try
-        {
-            Probe.Allocating();
-            return new WaitingThread();
-        }
-        catch (OutOfMemoryException)
-        {
-            return null;
-        }
     }
 
     /// <summary>A thread: its sleep while it is idle, and its next call.</summary>
@@ -522,8 +481,6 @@ internal sealed class WaitingThreads
     {
         // Guarded by this object.
         private bool _isWoken;
-
-        internal bool IsStarted { get; set; }
 
         /// <summary>The call that the running call has queued. Owned by the thread.</summary>
         internal IWaitingCall? Next { get; set; }
@@ -558,10 +515,40 @@ internal sealed class WaitingThreads
     /// <summary>The calls of one <see cref="WaitKind"/>.</summary>
     private sealed class WaitingShare
     {
-        /// <summary>The calls that wait for a thread, oldest first.</summary>
-        internal Queue<IWaitingCall> Queued { get; } = new();
+        private IWaitingCall? _last;
+
+        /// <summary>The first of the calls that wait for a thread, oldest first.</summary>
+        internal IWaitingCall? First { get; private set; }
+
+        internal int QueuedCount { get; private set; }
 
         /// <summary>The number of calls that are being performed.</summary>
         internal int UnderWay { get; set; }
+
+        internal void Add(IWaitingCall call)
+        {
+            Debug.Assert(call.Next is null && call != _last);
+            if (First is null)
+            {
+                First = call;
+            }
+            else
+            {
+                _last!.Next = call;
+            }
+
+            _last = call;
+            QueuedCount++;
+        }
+
+        internal IWaitingCall Take()
+        {
+            IWaitingCall call = First!;
+            First = call.Next;
+            _last = First is null ? null : _last;
+            call.Next = null;
+            QueuedCount--;
+            return call;
+        }
     }
 }

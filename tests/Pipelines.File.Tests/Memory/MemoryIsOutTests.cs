@@ -208,6 +208,44 @@ public sealed class MemoryIsOutTests : IDisposable
         }
     }
 
+    /// <summary>The same, where the file takes nothing until the call has returned.</summary>
+    [Fact]
+    public async Task WriteAsync_AllocationOfALargeWriteFailsBeforeTheWrite_WritesNothingOfMemoryThatItHasGivenBack()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        const int Large = 1024 * 1024;
+        for (int number = 1; number < MoreThanThereAre; number++)
+        {
+            string path = _folder.File(number.ToString(System.Globalization.CultureInfo.InvariantCulture));
+            using ManualResetEventSlim begins = new();
+            ScriptedCalls calls = new()
+            {
+                OnWrite = _ =>
+                {
+                    begins.Wait(Eventually.Limit, _stop);
+                    return null;
+                },
+            };
+            FilePipeWriter writer = calls.Write(path);
+            byte[] bytes = Pattern.Bytes(Large);
+            Task? write = null;
+            Probe.FailAllocation(number);
+            Exception? error = Record.Exception(() => { write = writer.WriteAsync(bytes, _stop).AsTask(); });
+            Probe.FailAllocation(0);
+            if (write is null || write.IsFaulted)
+            {
+                bytes.AsSpan().Fill(0xDD);
+            }
+
+            begins.Set();
+            error ??= await Record.ExceptionAsync(() => write!.WaitAsync(Eventually.Limit, _stop));
+            Assert.True(error is null or OutOfMemoryException, error?.ToString());
+            _ = await Record.ExceptionAsync(() => writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop));
+            byte[] written = File.ReadAllBytes(path);
+            Assert.True(Pattern.Bytes(written.Length).AsSpan().SequenceEqual(written), $"{number}: {error}");
+        }
+    }
+
     [Fact]
     public async Task PoolItem_AllocationsFail_IsQueuedOnceAllTheSame()
     {
@@ -237,6 +275,8 @@ public sealed class MemoryIsOutTests : IDisposable
         public WaitKind WaitKind => kind;
 
         public long QueuedAt { get; set; }
+
+        public IWaitingCall? Next { get; set; }
 
         public void Perform()
         {

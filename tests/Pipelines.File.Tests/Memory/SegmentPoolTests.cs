@@ -9,6 +9,25 @@ public sealed class SegmentPoolTests
     private const int MiB = 1024 * 1024;
     private static readonly long s_later = (long)TimeSpan.FromHours(1).TotalMilliseconds;
 
+    /// <summary>What has to be given back is given back where memory is out, too: flushes and completions come after it.</summary>
+    [Fact]
+    public void Return_MoreSegmentsThanEver_AllocatesNothing()
+        => Assert.Equal(0, Warm.Least(0, static () =>
+        {
+            SegmentPool pool = new(MiB);
+            FileSegment? list = null;
+            for (int i = 0; i < 1000; i++)
+            {
+                FileSegment segment = pool.Rent(SegmentPool.MinSize);
+                segment.NextSegment = list;
+                list = segment;
+            }
+
+            long before = GC.GetAllocatedBytesForCurrentThread();
+            _ = pool.Return(list);
+            return GC.GetAllocatedBytesForCurrentThread() - before;
+        }));
+
     [Fact]
     public void Trim_MemoryThatNobodyNeeded_IsLetGoOf()
     {

@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
@@ -125,15 +126,18 @@ internal sealed unsafe class DescriptorPoller
             }
 
             Debug.Assert(wait.Polled is null);
-            bool isHeld = false;
-            file.DangerousAddRef(ref isHeld);
-            wait.Polled = file;
             int descriptor = (int)file.DangerousGetHandle();
             if (!_registrations.TryGetValue(descriptor, out Registration? registration))
             {
                 _registrations.Add(descriptor, registration = new Registration());
             }
 
+            // From here on nothing is allocated.
+            Probe.Allocating();
+            registration.Waits.EnsureCapacity(registration.Waits.Count + 1);
+            bool isHeld = false;
+            file.DangerousAddRef(ref isHeld);
+            wait.Polled = file;
             registration.Waits.Add(wait);
             registration.Armed |= (ushort)events;
 
