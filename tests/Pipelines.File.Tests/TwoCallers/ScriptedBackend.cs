@@ -21,7 +21,8 @@ internal sealed class ScriptedBackend : OpenedFile
 
     // What is asked about a file that can seek is asked about this empty one. It is never closed.
     private static readonly Lazy<SafeFileHandle> s_file = new(
-        static () => File.OpenHandle(System.IO.Path.GetTempFileName(), FileMode.Open, FileAccess.ReadWrite, options: FileOptions.DeleteOnClose));
+        static () => File.OpenHandle(
+            System.IO.Path.GetTempFileName(), FileMode.Open, FileAccess.ReadWrite, options: FileOptions.DeleteOnClose));
 
     private readonly Order _order;
 
