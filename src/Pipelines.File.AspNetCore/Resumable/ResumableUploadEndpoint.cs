@@ -124,13 +124,16 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
         await AllowAsync(context, id, state).ConfigureAwait(false);
         using StoredUpload upload = await store.CreateAsync(id, state).ConfigureAwait(false);
         headers.Location = $"{request.PathBase}{request.Path}".TrimEnd('/') + "/" + id;
-        if (hasBody)
+        try
         {
-            await ReceiveAsync(context, upload).ConfigureAwait(false);
+            await (hasBody ? ReceiveAsync(context, upload) : FinishAsync(context, upload, parts)).ConfigureAwait(false);
         }
-        else
+        catch when (state.IsFinal)
         {
-            await FinishAsync(context, upload, parts).ConfigureAwait(false);
+            // No request goes on with it, so the client makes another one of the same parts.
+            headers.Remove("Location");
+            upload.Remove();
+            throw;
         }
 
         context.Response.StatusCode = StatusCodes.Status201Created;
@@ -184,7 +187,7 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
                 throw Bad("The length of an upload does not change.");
             }
 
-            upload.SetLength(length);
+            await upload.SetLengthAsync(length).ConfigureAwait(false);
         }
 
         if (!upload.State.IsFinished)
@@ -261,6 +264,11 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
                 {
                     await upload.AppendAsync(reader, isChecked: false, static _ => null, stopping).ConfigureAwait(false);
                 }
+            }
+
+            if (parts.Length > 0 && upload.State.Offset != upload.State.Length)
+            {
+                throw Bad("A part of the final upload has lost bytes.");
             }
 
             if (upload.State.Offset == upload.State.Length)

@@ -15,6 +15,7 @@ internal sealed class StoredUpload : IDisposable
 
     private readonly UploadStore _store;
     private readonly SafeFileHandle? _handle;
+    private readonly SafeFileHandle _turn;
 
     // Where the bytes are now, and how many of them the store has counted.
     private string _path;
@@ -26,18 +27,20 @@ internal sealed class StoredUpload : IDisposable
     /// <param name="id">The identifier.</param>
     /// <param name="state">The state, read while the lock was held.</param>
     /// <param name="path">Where the bytes are.</param>
-    /// <param name="handle">Their file, locked; <see langword="null"/> if there is none.</param>
-    internal StoredUpload(UploadStore store, string id, UploadState state, string path, SafeFileHandle? handle)
+    /// <param name="bytes">Their file; <see langword="null"/> if they are not used.</param>
+    /// <param name="turn">The lock, which ends with this.</param>
+    internal StoredUpload(UploadStore store, string id, UploadState state, string path, SafeFileHandle? bytes, SafeFileHandle turn)
     {
         _store = store;
-        _handle = handle;
+        _handle = bytes;
+        _turn = turn;
         _path = path;
         _counted = UploadStore.CountOf(state);
         Id = id;
-        IsSaved = path != store.PartPathOf(id) && path == state.SavingTo;
+        IsSaved = state.SavingTo is { } name && (path == name || UploadStore.IsAt(name, state));
 
         // A power failure may have taken bytes that were not synced. More bytes than the state tells are of a request that was cut off.
-        State = state.IsFinished || handle is null ? state : state with { Offset = Math.Min(state.Offset, RandomAccess.GetLength(handle)) };
+        State = bytes is null ? state : state with { Offset = Math.Min(state.Offset, RandomAccess.GetLength(bytes)) };
     }
 
     internal string Id { get; }
@@ -47,7 +50,7 @@ internal sealed class StoredUpload : IDisposable
     /// <summary>What the upload is doing.</summary>
     internal UploadStage Stage { get; private set; } = UploadStage.Checking;
 
-    /// <summary>Whether its bytes have their name already, and only the end of the work is missing, because a process was killed.</summary>
+    /// <summary>Whether its bytes, or a copy of them, have their name already, and only the end of the work is missing.</summary>
     internal bool IsSaved { get; private set; }
 
     private SafeFileHandle Handle => _handle!;
@@ -60,20 +63,29 @@ internal sealed class StoredUpload : IDisposable
         _handle?.Dispose();
         _store.TryCount((_isRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
         _counted = 0;
+        if (_isRemoved || State.IsFinished)
+        {
+            // Nobody changes it any more but to remove it, so it does not matter that two may hold its lock from here on.
+            TryDelete(_store.LockPathOf(Id));
+        }
+
+        _turn.Dispose();
         State = new UploadState { IsFinished = true };
     }
 
-    /// <summary>Sets the length that the client has not told before.</summary>
+    /// <summary>Sets the length that the client has not told before, and remembers it.</summary>
     /// <exception cref="BadHttpRequestException">It is too long (413), or there is no room (507).</exception>
-    internal void SetLength(long length)
+    internal async Task SetLengthAsync(long length)
     {
         if (length < State.Offset || length > (_store.Options.MaxLength ?? long.MaxValue))
         {
             throw UploadedFile.TooLong(length < State.Offset ? length : _store.Options.MaxLength!.Value);
         }
 
-        Count(length - State.Offset);
-        State = State with { Length = length };
+        long offset = State.Offset;
+        Count(length - offset);
+        await SaveStateAsync(State with { Length = length }).ConfigureAwait(false);
+        State = State with { Offset = offset };
     }
 
     /// <summary>
@@ -152,11 +164,12 @@ internal sealed class StoredUpload : IDisposable
             }
 
             // What is whole is finished next, which saves the state.
-            State = State with { Offset = end };
             if (end != State.Length)
             {
-                await SaveStateAsync(State).ConfigureAwait(false);
+                await SaveStateAsync(State with { Offset = end }).ConfigureAwait(false);
             }
+
+            State = State with { Offset = end };
 
             if (writer is not null)
             {
@@ -309,6 +322,7 @@ internal sealed class StoredUpload : IDisposable
     {
         System.IO.File.Delete(_store.StatePathOf(Id));
         _isRemoved = true;
+        System.IO.File.Delete(_store.PartPathOf(Id));
         if (!IsSaved)
         {
             System.IO.File.Delete(_path);
@@ -452,6 +466,14 @@ internal sealed class StoredUpload : IDisposable
             {
                 await reader.CopyToAsync(writer).ConfigureAwait(false);
                 await writer.FlushAsync(FlushGuarantee.Written).ConfigureAwait(false);
+
+                // From here on the copy is what the state tells of: a process that is killed behind the next step finds it.
+                FilePipeReader copy = FilePipeReader.Create(writer.Handle, new FilePipeReaderOptions { LeaveOpen = true });
+                await using (copy.ConfigureAwait(false))
+                {
+                    await SaveStateAsync(State with { Identity = copy.Identity.ToString() }).ConfigureAwait(false);
+                }
+
                 System.IO.File.SetLastWriteTimeUtc(writer.Handle, System.IO.File.GetLastWriteTimeUtc(Handle));
                 if (isDurable)
                 {
@@ -459,7 +481,20 @@ internal sealed class StoredUpload : IDisposable
                 }
 
                 await writer.CompleteAsync().ConfigureAwait(false);
+                IsSaved = true;
             }
+        }
+    }
+
+    private static void TryDelete(string path)
+    {
+        try
+        {
+            System.IO.File.Delete(path);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // The next look removes it.
         }
     }
 

@@ -8,12 +8,14 @@ namespace Pipelines.File.AspNetCore;
 
 /// <summary>
 /// The folder of the resumable uploads: ID.json is the state of one, and ID.part has its bytes until it is saved. An upload exists as long
-/// as its state does. Whoever changes it holds the lock of its bytes, also among processes.
+/// as its state does. Whoever changes it holds the lock of ID.lock, also among processes. The bytes themselves are not locked: as soon as
+/// they have their name, others read them.
 /// </summary>
 internal sealed class UploadStore : IDisposable
 {
     private const string PartSuffix = ".part";
     private const string StateSuffix = ".json";
+    private const string LockSuffix = ".lock";
     private const int IdLength = 32;
 
     // A share violation: flock(2) answers EWOULDBLOCK, Windows ERROR_SHARING_VIOLATION.
@@ -35,7 +37,7 @@ internal sealed class UploadStore : IDisposable
         MakeFolder(Folder);
         if (options.MaxTotalLength is not null)
         {
-            _total = Ids(StateSuffix).Sum(id => Read(id) is { } state ? CountOf(state) : 0);
+            _total = CountAll();
         }
 
         TimeSpan interval = options.Expiration / 2 < s_longestInterval ? options.Expiration / 2 : s_longestInterval;
@@ -67,6 +69,8 @@ internal sealed class UploadStore : IDisposable
 
     internal string PartPathOf(string id) => Path.Combine(Folder, id + PartSuffix);
 
+    internal string LockPathOf(string id) => Path.Combine(Folder, id + LockSuffix);
+
     /// <summary>The state of an upload, without its lock; <see langword="null"/> if there is none, or it is damaged.</summary>
     internal UploadState? Read(string id)
     {
@@ -83,8 +87,23 @@ internal sealed class UploadStore : IDisposable
 
     /// <summary>The state as a client may know it: with as many bytes as are there.</summary>
     internal UploadState? Peek(string id)
-        => Read(id) is not { } state ? null
-            : state.IsFinished ? state : state with { Offset = Math.Min(state.Offset, LengthOf(id, state)) };
+    {
+        UploadState? state = Read(id);
+        while (state is { IsFinished: false })
+        {
+            long length = LengthOf(id, state);
+            UploadState? now = Read(id);
+            if (length >= state.Offset || now == state)
+            {
+                return state with { Offset = Math.Min(state.Offset, length) };
+            }
+
+            // It was moved while it was looked for, and the state tells now where to.
+            state = now;
+        }
+
+        return state;
+    }
 
     /// <summary>Makes a new upload, and holds its lock.</summary>
     /// <exception cref="BadHttpRequestException">All uploads together are too long (507).</exception>
@@ -98,7 +117,7 @@ internal sealed class UploadStore : IDisposable
         StoredUpload upload;
         try
         {
-            upload = new StoredUpload(this, id, state, PartPathOf(id), OpenLocked(PartPathOf(id), FileMode.CreateNew));
+            upload = Open(id, state, OpenLocked(LockPathOf(id), FileMode.CreateNew));
         }
         catch
         {
@@ -123,27 +142,41 @@ internal sealed class UploadStore : IDisposable
     /// <exception cref="BadHttpRequestException">Another request holds its lock (423).</exception>
     internal StoredUpload? Open(string id)
     {
-        if (Read(id) is not { } before)
+        if (Read(id) is null)
         {
             return null;
         }
 
-        string path = Locate(id, before);
-        SafeFileHandle handle = OpenLocked(path, path == PartPathOf(id) ? FileMode.OpenOrCreate : FileMode.Open);
+        SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
 
-        // Now that nobody else changes it. What had the lock may have removed or saved it.
-        if (Read(id) is { } state && Locate(id, state) == path)
+        // Now that nobody else changes it. Who had the lock may have removed it.
+        if (Read(id) is { } state)
         {
-            return new StoredUpload(this, id, state, path, handle);
+            return Open(id, state, turn);
         }
 
-        handle.Dispose();
-        if (path == PartPathOf(id))
-        {
-            System.IO.File.Delete(path);
-        }
+        System.IO.File.Delete(LockPathOf(id));
+        turn.Dispose();
+        return null;
+    }
 
-        return Open(id);
+    // Takes over the lock, also if it throws.
+    private StoredUpload Open(string id, UploadState state, SafeFileHandle turn)
+    {
+        try
+        {
+            string path = Locate(id, state);
+            FileMode mode = path == PartPathOf(id) ? FileMode.OpenOrCreate : FileMode.Open;
+            SafeFileHandle? bytes = state.IsFinished ? null
+                : SpareDescriptors.Open(path, path => System.IO.File.OpenHandle(
+                    path, mode, FileAccess.ReadWrite, FileShare.ReadWrite | FileShare.Delete));
+            return new StoredUpload(this, id, state, path, bytes, turn);
+        }
+        catch
+        {
+            turn.Dispose();
+            throw;
+        }
     }
 
     /// <summary>
@@ -205,7 +238,7 @@ internal sealed class UploadStore : IDisposable
 
         try
         {
-            foreach (string id in Ids(StateSuffix).Concat(Ids(PartSuffix)).ToHashSet())
+            foreach (string id in Ids(StateSuffix).Concat(Ids(PartSuffix)).Concat(Ids(LockSuffix)).ToHashSet())
             {
                 RemoveIfExpired(id);
             }
@@ -216,6 +249,13 @@ internal sealed class UploadStore : IDisposable
                 {
                     System.IO.File.Delete(path);
                 }
+            }
+
+            if (Options.MaxTotalLength is not null)
+            {
+                // Other processes finish and remove uploads, too. What is counted meanwhile stays counted.
+                long before = Volatile.Read(ref _total);
+                _ = Interlocked.Add(ref _total, CountAll() - before);
             }
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
@@ -230,27 +270,29 @@ internal sealed class UploadStore : IDisposable
 
     private void RemoveIfExpired(string id)
     {
-        UploadState? state = Read(id);
-        if (state is not null ? state.Expires > Now : !IsOld(StatePathOf(id)) || !IsOld(PartPathOf(id)))
-        {
-            return;
-        }
-
-        string path = Locate(id, state ?? new UploadState());
         try
         {
-            using SafeFileHandle? handle = System.IO.File.Exists(path) ? OpenLocked(path, FileMode.Open) : null;
-            using StoredUpload upload = new(this, id, Read(id) ?? new UploadState(), path, handle);
-            if (upload.State.Expires <= Now)
+            UploadState? state = Read(id);
+            if (state is not null ? state.Expires > Now : !IsOld(StatePathOf(id)) || !IsOld(PartPathOf(id)) || !IsOld(LockPathOf(id)))
+            {
+                return;
+            }
+
+            SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
+            state = Read(id) ?? new UploadState();
+            using StoredUpload upload = new(this, id, state, Locate(id, state), bytes: null, turn);
+            if (state.Expires <= Now)
             {
                 upload.Remove();
             }
         }
-        catch (Exception e) when (e is BadHttpRequestException or FileNotFoundException)
+        catch (Exception e) when (e is BadHttpRequestException or IOException or UnauthorizedAccessException)
         {
-            // It is used just now, or somebody else has removed it.
+            // It is used just now, or cannot be read or removed: the next look tries again.
         }
     }
+
+    private long CountAll() => Ids(StateSuffix).Sum(id => Read(id) is { } state ? CountOf(state) : 0);
 
     // A file that is not there is old, too.
     private bool IsOld(string path) => System.IO.File.GetLastWriteTimeUtc(path) < Now - Options.Expiration;
@@ -264,16 +306,17 @@ internal sealed class UploadStore : IDisposable
         return file.Exists ? file.Length : 0;
     }
 
-    private static bool IsAt(string path, UploadState state)
+    /// <summary>Whether the bytes, or their copy, have that name.</summary>
+    internal static bool IsAt(string path, UploadState state)
         => FileIdentity.TryGet(path, out FileIdentity identity) && identity.ToString() == state.Identity;
 
-    /// <summary>Opens the bytes of an upload alone.</summary>
-    /// <exception cref="BadHttpRequestException">Another request has them open (423).</exception>
+    /// <summary>Opens a file alone, which keeps everybody else out who does.</summary>
+    /// <exception cref="BadHttpRequestException">Another request has it open (423).</exception>
     private static SafeFileHandle OpenLocked(string path, FileMode mode)
     {
         try
         {
-            // Windows renames an open file only if that was agreed on; there every share but this one keeps others out.
+            // Windows removes an open file only if that was agreed on; there every share but this one keeps others out.
             FileShare share = OperatingSystem.IsWindows() ? FileShare.Delete : FileShare.None;
             return SpareDescriptors.Open(path, path => System.IO.File.OpenHandle(path, mode, FileAccess.ReadWrite, share));
         }

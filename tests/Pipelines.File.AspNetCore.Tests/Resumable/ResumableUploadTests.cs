@@ -405,7 +405,8 @@ public sealed class ResumableUploadTests : IAsyncDisposable
             store.Sweep();
         }
 
-        Assert.Equal([Path.GetFileName(StateOf(another)), Path.GetFileName(PartOf(another)), "notes.txt"],
+        string id = another.Segments[^1];
+        Assert.Equal([$"{id}.json", $"{id}.lock", $"{id}.part", "notes.txt"],
             Directory.EnumerateFiles(Folder).Select(Path.GetFileName).Order(StringComparer.Ordinal)!);
         await WriteAsync(sending, "defghij");
         Assert.StartsWith("HTTP/1.1 204", (await RawResponse.ReadAsync(sending)).Head, StringComparison.Ordinal);
