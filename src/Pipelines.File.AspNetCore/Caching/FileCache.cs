@@ -164,6 +164,7 @@ internal sealed class FileCache : IDisposable
     /// <summary>Makes every entry with that tag none. Its space is free when the folder is looked through or it is asked for.</summary>
     internal async ValueTask EvictByTagAsync(string tag, CancellationToken cancellationToken)
     {
+        MakeFolder(_tags);
         FilePipeWriter writer = await FilePipeWriter.OpenAsync(TagPathOf(tag), s_tagOptions, cancellationToken).ConfigureAwait(false);
         await using (writer.ConfigureAwait(false))
         {
@@ -205,7 +206,7 @@ internal sealed class FileCache : IDisposable
         {
             _metrics.Damaged();
             _metrics.Miss();
-            TryDelete(path);
+            _ = TryDelete(path);
             return false;
         }
 
@@ -220,7 +221,7 @@ internal sealed class FileCache : IDisposable
         {
             _metrics.Evicted();
             _metrics.Miss();
-            TryDelete(path);
+            _ = TryDelete(path);
             return false;
         }
 
@@ -293,7 +294,7 @@ internal sealed class FileCache : IDisposable
             Span<byte> generation = stackalloc byte[sizeof(long)];
             return RandomAccess.Read(handle, generation, 0) == sizeof(long) ? BinaryPrimitives.ReadInt64LittleEndian(generation) : -1;
         }
-        catch (FileNotFoundException)
+        catch (Exception exception) when (exception is FileNotFoundException or DirectoryNotFoundException)
         {
             return 0;
         }
@@ -346,15 +347,17 @@ internal sealed class FileCache : IDisposable
     // The last moment that every file system can store (ext4 with inodes of 128 bytes: 2038-01-19).
     private static readonly DateTime s_latest = new(2038, 1, 1, 0, 0, 0, DateTimeKind.Utc);
 
-    // Whoever asks next finds it again, and may remove it then.
-    private static void TryDelete(string path)
+    // Whoever asks or looks next finds it again, and may remove it then.
+    internal static bool TryDelete(string path)
     {
         try
         {
             System.IO.File.Delete(path);
+            return true;
         }
         catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
         {
+            return false;
         }
     }
 }

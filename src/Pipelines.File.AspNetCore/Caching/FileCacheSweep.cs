@@ -101,14 +101,14 @@ internal sealed class FileCacheSweep : IDisposable
         {
             if (!file.IsEntry)
             {
-                if (now - file.Changed > s_abandoned)
+                // Its time of last change may already be that of the entry, which expires later.
+                if (now - file.Accessed > s_abandoned)
                 {
-                    System.IO.File.Delete(file.Path);
+                    _ = FileCache.TryDelete(file.Path);
                 }
             }
-            else if (file.Changed <= now - s_grace)
+            else if (file.Changed <= now - s_grace && FileCache.TryDelete(file.Path))
             {
-                System.IO.File.Delete(file.Path);
                 _metrics.Evicted();
             }
             else
@@ -135,9 +135,8 @@ internal sealed class FileCacheSweep : IDisposable
         foreach (Seen file in Files())
         {
             int age = file.IsEntry ? AgeClass(now - file.Accessed) : -1;
-            if (age > oldest || (age == oldest && excess > 0))
+            if ((age > oldest || (age == oldest && excess > 0)) && FileCache.TryDelete(file.Path))
             {
-                System.IO.File.Delete(file.Path);
                 _metrics.Evicted();
                 total -= file.Bytes;
                 excess -= file.Bytes;

@@ -92,7 +92,8 @@ internal sealed class FileDistributedCache(FileCache cache) : IBufferDistributed
     private (DateTime Expires, TimeSpan Sliding) ExpiryOf(DistributedCacheEntryOptions options)
     {
         DateTimeOffset now = cache.Time.GetUtcNow();
-        DateTimeOffset? expires = options.AbsoluteExpirationRelativeToNow is { } relative ? now + relative : options.AbsoluteExpiration;
+        DateTimeOffset? expires = options.AbsoluteExpirationRelativeToNow is not { } relative ? options.AbsoluteExpiration
+            : relative < DateTimeOffset.MaxValue - now ? now + relative : DateTimeOffset.MaxValue;
         return expires <= now
             ? throw new ArgumentOutOfRangeException(nameof(options), expires, "The absolute expiration must be in the future.")
             : ((expires ?? DateTimeOffset.MaxValue).UtcDateTime, options.SlidingExpiration ?? TimeSpan.Zero);

@@ -1,0 +1,118 @@
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.OutputCaching;
+using Microsoft.AspNetCore.TestHost;
+using Microsoft.Extensions.Caching.Distributed;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+
+namespace FileSendingTests.Caching;
+
+/// <summary>Caches in folders that fail, are taken away, or hold what a cache has not written.</summary>
+public sealed class FailingCacheTests : IDisposable
+{
+    private readonly string _folder = Path.Combine(Directory.CreateTempSubdirectory("cache-").FullName, "entries");
+    private readonly ManualTime _time = new();
+    private readonly List<ServiceProvider> _providers = [];
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose()
+    {
+        _providers.ForEach(provider => provider.Dispose());
+        Directory.Delete(Path.GetDirectoryName(_folder)!, recursive: true);
+    }
+
+    [Fact]
+    public async Task Application_WhoseCacheCannotStore_AnswersAllTheSame()
+    {
+        byte[] body = FileTree.Content(200_000);
+        TestLog log = new();
+        WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
+        builder.WebHost.UseTestServer();
+        builder.Logging.ClearProviders().AddProvider(log);
+        builder.Services.AddFileOutputCache(options => options.Folder = _folder);
+        builder.Services.AddOutputCache();
+        await using WebApplication app = builder.Build();
+        app.UseOutputCache();
+        app.MapGet("/", () => Results.Bytes(body)).CacheOutput(policy => policy.Expire(TimeSpan.FromHours(1)).Tag("all"));
+        await app.StartAsync(_stop);
+        _ = app.Services.GetRequiredService<IOutputCacheStore>();
+        Break();
+        using HttpClient client = app.GetTestClient();
+        for (int i = 0; i < 2; i++)
+        {
+            Assert.Equal(body, await client.GetByteArrayAsync(new Uri("/", UriKind.Relative), _stop));
+        }
+
+        Assert.NotEmpty(log.Lines);
+    }
+
+    [Fact]
+    public async Task Distributed_ThatCannotStore_Throws_AndFindsNothing()
+    {
+        IDistributedCache cache = Distributed();
+        Break();
+        await Assert.ThrowsAnyAsync<IOException>(() => cache.SetAsync("key", [1], new DistributedCacheEntryOptions(), _stop));
+        Assert.ThrowsAny<IOException>(() => cache.Set("key", [1], new DistributedCacheEntryOptions()));
+        Assert.Null(await cache.GetAsync("key", _stop));
+        Assert.Null(cache.Get("key"));
+    }
+
+    [Fact]
+    public async Task Folder_ThatIsTakenAway_IsMadeAgain()
+    {
+        IOutputCacheStore store = Provider(services => services.AddFileOutputCache(options => options.Folder = _folder))
+            .GetRequiredService<IOutputCacheStore>();
+        await store.SetAsync("key", [1], ["tag"], TimeSpan.FromHours(1), _stop);
+        Directory.Delete(_folder, recursive: true);
+        Assert.Null(await store.GetAsync("key", _stop));
+        await store.SetAsync("key", [2], ["tag"], TimeSpan.FromHours(1), _stop);
+        Assert.Equal([2], (await store.GetAsync("key", _stop))!);
+        await store.EvictByTagAsync("tag", _stop);
+        Assert.Null(await store.GetAsync("key", _stop));
+    }
+
+    [Fact]
+    public async Task Distributed_RelativeExpirationOfAnyLength_IsTaken()
+    {
+        IDistributedCache cache = Distributed();
+        DistributedCacheEntryOptions options = new() { AbsoluteExpirationRelativeToNow = TimeSpan.MaxValue };
+        await cache.SetAsync("key", [1], options, _stop);
+        Assert.Equal([1], (await cache.GetAsync("key", _stop))!);
+    }
+
+    [Fact]
+    public async Task TemporaryFile_OfAProcessThatWasKilled_IsRemoved_WheneverItsEntryExpires()
+    {
+        IDistributedCache cache = Distributed();
+        await cache.SetAsync("key", [1], new DistributedCacheEntryOptions(), _stop);
+        string left = Path.Combine(Directory.EnumerateDirectories(_folder, "???").Single(), ".pipelines-file-0123456789abcdef");
+        await File.WriteAllTextAsync(left, "left", _stop);
+        File.SetLastAccessTimeUtc(left, DateTime.UtcNow.AddHours(-2));
+        File.SetLastWriteTimeUtc(left, DateTime.UtcNow.AddYears(1));
+
+        // The look that comes a second after the beginning.
+        await Eventually.TrueAsync(() => !File.Exists(left));
+        Assert.Equal([1], (await cache.GetAsync("key", _stop))!);
+    }
+
+    // A file in the place of every folder that an entry would be in, and of that of the tags.
+    private void Break()
+    {
+        Directory.Delete(_folder, recursive: true);
+        File.WriteAllText(_folder, "no folder");
+    }
+
+    private IDistributedCache Distributed()
+        => Provider(services => services.AddFileDistributedCache(options => options.Folder = _folder))
+            .GetRequiredService<IDistributedCache>();
+
+    private ServiceProvider Provider(Action<IServiceCollection> add)
+    {
+        ServiceCollection services = new();
+        services.AddSingleton<TimeProvider>(_time);
+        add(services);
+        _providers.Add(services.BuildServiceProvider());
+        return _providers[^1];
+    }
+}
