@@ -2,6 +2,7 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Net;
 using System.Net.Sockets;
+using System.Security.Cryptography;
 
 namespace FileSendingTests.Resumable;
 
@@ -16,6 +17,9 @@ public sealed class KilledServerTests : IDisposable
     private Process? _server;
     private int _port;
 
+    // Interlocked: how often a client was told that its bytes are kept.
+    private int _answers;
+
     public void Dispose()
     {
         _server?.Kill();
@@ -26,42 +30,36 @@ public sealed class KilledServerTests : IDisposable
 
     [Fact]
     [Trait("Category", "Long")]
-    public async Task Uploads_ToAServerThatIsKilledAgainAndAgain_AreWhole()
+    public async Task Uploads_AHundredAtOnce_BrokenOffAtRandom_ToAServerThatIsKilled_AreWhole()
     {
-        const int Count = 8;
+        // PIPELINES_FILE_UPLOADS=1000 is a long run.
+        int count = int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_UPLOADS"), CultureInfo.InvariantCulture, out int many)
+            ? many : 100;
+        int kills = Math.Max(3, count / 25);
         Restart();
-        int kills = 0;
-        using CancellationTokenSource done = CancellationTokenSource.CreateLinkedTokenSource(_stop);
-        Task killer = Task.Run(
-            async () =>
+        Task[] uploads = [.. Enumerable.Range(0, count).Select(UploadAsync)];
+        Task all = Task.WhenAll(uploads);
+
+        // There are at least as many answers as uploads, so each kill comes, in the middle of others.
+        int answers = 0;
+        for (int i = 0; i < kills; i++)
+        {
+            answers += Random.Shared.Next(1, Math.Max(2, count / kills));
+            await Eventually.TrueAsync(() => Volatile.Read(ref _answers) >= answers || all.IsFaulted);
+            if (!all.IsFaulted)
             {
-                while (!done.IsCancellationRequested)
-                {
-                    await Task.Delay(Random.Shared.Next(200, 1200), CancellationToken.None);
-                    Restart();
-                    kills++;
-                }
-            },
-            CancellationToken.None);
-        try
-        {
-            await Task.WhenAll(Enumerable.Range(0, Count).Select(UploadAsync)).WaitAsync(TimeSpan.FromMinutes(2), _stop);
-        }
-        finally
-        {
-            await done.CancelAsync();
-            await killer;
+                Restart();
+            }
         }
 
-        Assert.NotEqual(0, kills);
-        for (int i = 0; i < Count; i++)
+        await all.WaitAsync(Eventually.Limit * kills, _stop);
+        for (int i = 0; i < count; i++)
         {
-            Assert.Equal(ContentOf(i), await File.ReadAllBytesAsync(Path.Combine(TusChild.SavedOf(_root), $"{i}"), _stop));
+            byte[] saved = await File.ReadAllBytesAsync(Path.Combine(TusChild.SavedOf(_root), $"{i}"), _stop);
+            Assert.Equal(Convert.ToHexString(SHA256.HashData(ContentOf(i))), Convert.ToHexString(SHA256.HashData(saved)));
         }
 
-        Assert.Equal(Count, Directory.EnumerateFileSystemEntries(TusChild.SavedOf(_root)).Count());
-
-        // Those of which the client was not told.
+        Assert.Equal(count, Directory.EnumerateFileSystemEntries(TusChild.SavedOf(_root)).Count());
         Assert.All(Directory.EnumerateFiles(TusChild.UnfinishedOf(_root), "*.part"), path => Assert.Equal(0, new FileInfo(path).Length));
     }
 
@@ -90,7 +88,7 @@ public sealed class KilledServerTests : IDisposable
 
     private static byte[] ContentOf(int number)
     {
-        byte[] content = new byte[500_000 + (number * 100_003)];
+        byte[] content = new byte[1 + (number * 100_003 % 400_000)];
         new Random(number).NextBytes(content);
         return content;
     }
@@ -108,7 +106,7 @@ public sealed class KilledServerTests : IDisposable
         }
     }
 
-    // What a client does: asks for the offset, and sends the rest, slowly, until all is there.
+    // What a client does: asks for the offset, and sends the rest, until all is there.
     private async Task UploadAsync(int number)
     {
         byte[] content = ContentOf(number);
@@ -138,12 +136,14 @@ public sealed class KilledServerTests : IDisposable
                 }
 
                 int length = (int)Math.Min(200_000, content.Length - offset);
-                using SlowContent body = new(content, (int)offset, length);
+                int end = Random.Shared.Next(3) == 0 ? Random.Shared.Next(length) : length;
+                using BrokenContent body = new(content, (int)offset, length, end);
                 TusAnswer answer = await TusAnswer.SendAsync(client, "PATCH", upload, body, ("Upload-Offset", $"{offset}"));
                 if (answer.Status == 204)
                 {
                     told = long.Parse(answer["Upload-Offset"], CultureInfo.InvariantCulture);
                     Assert.Equal(offset + length, told);
+                    Interlocked.Increment(ref _answers);
                 }
                 else
                 {
@@ -152,21 +152,26 @@ public sealed class KilledServerTests : IDisposable
             }
             catch (Exception e) when (e is HttpRequestException or IOException or SocketException)
             {
-                // It is being killed, or starts again.
+                // It is being killed, starts again, or this client has broken off.
                 await Task.Delay(20, _stop);
             }
         }
     }
 
-    private sealed class SlowContent(byte[] content, int offset, int length) : HttpContent
+    // Breaks off where it ends before its length.
+    private sealed class BrokenContent(byte[] content, int offset, int length, int end) : HttpContent
     {
         protected override async Task SerializeToStreamAsync(Stream stream, TransportContext? context)
         {
-            foreach (ReadOnlyMemory<byte> piece in content.AsMemory(offset, length).ToArray().Chunk(20_000))
+            foreach (byte[] piece in content.AsMemory(offset, end).ToArray().Chunk(20_000))
             {
                 await stream.WriteAsync(piece);
                 await stream.FlushAsync();
-                await Task.Delay(5);
+            }
+
+            if (end < length)
+            {
+                throw new IOException("The client breaks off.");
             }
         }
 

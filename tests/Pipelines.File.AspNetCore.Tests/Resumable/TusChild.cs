@@ -1,5 +1,7 @@
 using System.Diagnostics;
 using System.Globalization;
+using System.Net;
+using System.Net.Sockets;
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
@@ -18,6 +20,7 @@ internal static class TusChild
     /// <param name="port">The port, or 0; set to the one that it has.</param>
     internal static Process Start(string root, ref int port)
     {
+        port = port == 0 ? FreePort() : port;
         ProcessStartInfo info = new(Path.ChangeExtension(typeof(TusChild).Assembly.Location, null))
         {
             // The program waits for input before it runs no test, so it ends only when it is killed, or when this process has ended.
@@ -35,6 +38,26 @@ internal static class TusChild
         }
 
         return child;
+    }
+
+    // Below those that systems give to clients: a client that calls a server which was killed could get its port, and so be connected with
+    // itself.
+    private static int FreePort()
+    {
+        while (true)
+        {
+            try
+            {
+                int port = Random.Shared.Next(15_000, 32_000);
+                using TcpListener listener = new(IPAddress.Loopback, port);
+                listener.Start();
+                return port;
+            }
+            catch (SocketException)
+            {
+                // Somebody has it.
+            }
+        }
     }
 
     internal static string UnfinishedOf(string root) => Path.Combine(root, "unfinished");
@@ -61,7 +84,8 @@ internal static class TusChild
                 OnCompletedAsync = async (upload, stop) =>
                 {
                     string path = Path.Combine(SavedOf(root), upload.Metadata["filename"]);
-                    await upload.SaveAsync(path, new SaveBodyOptions { Overwrite = false }, stop);
+                    bool overwrite = upload.Metadata.ContainsKey("overwrite");
+                    await upload.SaveAsync(path, new SaveBodyOptions { Overwrite = overwrite }, stop);
                     if (upload.HttpContext.Request.Headers.ContainsKey("X-Die"))
                     {
                         Process.GetCurrentProcess().Kill();
