@@ -9,7 +9,10 @@ using Pipelines.File.AspNetCore;
 
 namespace FileServerSample;
 
-/// <summary>The application: pages and downloads below /files/, uploads there by PUT, counters at /metrics.</summary>
+/// <summary>
+/// The application: pages and downloads below /files/, uploads there by PUT, and at /uploads such that go on where they broke off; counters
+/// at /metrics.
+/// </summary>
 internal static partial class FileServerApplication
 {
     internal static WebApplication Build(Settings settings)
@@ -44,6 +47,7 @@ internal static partial class FileServerApplication
         app.MapGet("/assets/page.js", () => Asset("page.js", "text/javascript; charset=utf-8"));
         app.MapMethods("/files/{**path}", ["GET", "HEAD"], (HttpContext context) => Get(context, served, settings));
         app.MapPut("/files/{**path}", (Delegate)((HttpContext context) => PutAsync(context, served, settings)));
+        FolderUploads.Map(app, served, settings);
         return app;
     }
 
@@ -183,7 +187,7 @@ internal static partial class FileServerApplication
     }
 
     /// <summary>The entity tag of a file: another one after every change that its times or its length tell.</summary>
-    private static string TagOf(FileInfo file) => $"\"{file.LastWriteTimeUtc.Ticks:x}-{file.Length:x}\"";
+    internal static string TagOf(FileInfo file) => $"\"{file.LastWriteTimeUtc.Ticks:x}-{file.Length:x}\"";
 
     private static IResult NotFound() => Text(StatusCodes.Status404NotFound, "There is no such file.");
 

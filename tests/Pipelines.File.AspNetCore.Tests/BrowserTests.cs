@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Globalization;
 using System.Text.Json;
 using System.Text.Json.Nodes;
 using FileServerSample;
@@ -218,6 +219,84 @@ public sealed class BrowserTests : IDisposable
         async Task<bool> AsksBeforeLeavingAsync()
             => (await browser.RunAsync("const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); "
                 + "return leaving.defaultPrevented;"))!.GetValue<bool>();
+    }
+
+    [Fact]
+    public async Task FileServer_InChromium_PausesAndGoesOn_AlsoAfterAReload()
+    {
+        CancellationToken stop = TestContext.Current.CancellationToken;
+        string? chromeDriver = Environment.GetEnvironmentVariable("CHROMEDRIVER");
+        Assert.SkipWhen(string.IsNullOrEmpty(chromeDriver), "CHROMEDRIVER names no chromedriver.");
+        string root = _folder.CreateSubdirectory("root").FullName;
+        byte[] content = FileTree.Content(30_000_000);
+        string source = Path.Combine(_folder.FullName, "film (1).bin");
+        await File.WriteAllBytesAsync(source, content, stop);
+
+        // The server takes as much of all bodies as the test lets it.
+        HeldBody.Gate gate = new();
+        ConcurrentQueue<long> offsets = [];
+        await using WebApplication app = FileServerApplication.Build(new Settings(root, Port: 0));
+        app.Use((context, next) =>
+        {
+            if (context.Request.Method == "PATCH")
+            {
+                offsets.Enqueue(long.Parse(context.Request.Headers["Upload-Offset"]!, CultureInfo.InvariantCulture));
+                context.Request.Body = new HeldBody(context.Request.Body, gate);
+            }
+
+            return next(context);
+        });
+        await app.StartAsync(stop);
+        string page = app.Urls.Single() + "/files/";
+        await using Browser browser = await Browser.StartAsync(chromeDriver!, _folder.CreateSubdirectory("downloads").FullName);
+        await browser.GoToAsync(page);
+
+        // Paused, and resumed: it goes on where it was.
+        gate.Let(5_000_000);
+        await browser.TypeAsync("#upload input", source);
+        await gate.IsReachedAsync(stop);
+        await browser.RunAsync("document.querySelector('#uploads button').click();");
+        Assert.Equal("paused", await StateAsync());
+        gate.Break();
+        gate.Let(6_000_000);
+        await browser.RunAsync("document.querySelector('#uploads button').click();");
+        await gate.IsReachedAsync(stop);
+        Assert.Equal((0, 5_000_000), (offsets.First(), offsets.Last()));
+
+        // Left in the middle, and chosen again.
+        await browser.RunAsync("document.querySelector('#uploads button').click();");
+        gate.Break();
+        await browser.GoToAsync(page);
+        Assert.Equal("unfinished: choose the file again", await StateAsync());
+        Assert.Equal("film (1).bin",
+            (await browser.RunAsync("return document.querySelector('#uploads .name').textContent;"))!.GetValue<string>());
+        gate.Let(long.MaxValue);
+        await browser.TypeAsync("#upload input", source);
+        await browser.WaitForAsync("document.querySelector('#uploads li.done, #uploads li.failed')");
+        Assert.Equal("saved", await StateAsync());
+        Assert.Equal(1, (await browser.RunAsync("return document.querySelectorAll('#uploads li').length;"))!.GetValue<int>());
+        Assert.Equal(11_000_000, offsets.Last());
+        Assert.Equal(content, await File.ReadAllBytesAsync(Path.Combine(root, "film (1).bin"), stop));
+
+        // It is remembered no longer.
+        await browser.GoToAsync(page);
+        Assert.Equal(0, (await browser.RunAsync("return document.querySelectorAll('#uploads li').length + localStorage.length;"))!
+            .GetValue<int>());
+
+        // Canceled: nothing of it stays.
+        File.Delete(Path.Combine(root, "film (1).bin"));
+        await browser.GoToAsync(page);
+        gate.Let(0);
+        await browser.TypeAsync("#upload input", source);
+        await gate.IsReachedAsync(stop);
+        await browser.RunAsync("document.querySelectorAll('#uploads button')[1].click();");
+        Assert.Equal("canceled", await StateAsync());
+        gate.Break();
+        await Eventually.TrueAsync(() => !Directory.EnumerateFiles(Path.Combine(root, ".uploads"), "*.part").Any());
+        Assert.DoesNotContain(await browser.ConsoleAsync(), line => line.Contains("Uncaught", StringComparison.Ordinal));
+
+        async Task<string> StateAsync()
+            => (await browser.RunAsync("return document.querySelector('#uploads .state').textContent;"))!.GetValue<string>();
     }
 
     /// <summary>A WAV file of silence, 16 bits, 44,100 times a second: RIFF, fmt and data.</summary>

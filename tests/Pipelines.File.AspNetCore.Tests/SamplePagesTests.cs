@@ -1,7 +1,9 @@
 using System.Diagnostics;
 using System.Net;
 using System.Security.Cryptography;
+using System.Text;
 using System.Text.RegularExpressions;
+using FileSendingTests.Resumable;
 using FileServerSample;
 using Microsoft.AspNetCore.Builder;
 
@@ -115,7 +117,44 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
             _client.BaseAddress!.AbsoluteUri + encoded, new UriCreationOptions { DangerousDisablePathAndQueryCanonicalization = true });
         using HttpResponseMessage made = await _client.PutAsync(target, new ByteArrayContent([1]), _stop);
         Assert.InRange((int)made.StatusCode, 400, 404);
-        Assert.Empty(Directory.EnumerateFileSystemEntries(_root));
+        AssertNothingIsSaved();
+    }
+
+    [Theory]
+    [InlineData("target", "/files/.hidden", 404)]
+    [InlineData("target", "/files/.uploads/0123456789abcdef0123456789abcdef.json", 404)]
+    [InlineData("target", "/files/../outside", 404)]
+    [InlineData("target", "/files/none/f.txt", 404)]
+    [InlineData("target", "/files/a%2fb", 404)]
+    [InlineData("target", "/files/", 404)]
+    [InlineData("target", "/etc/passwd", 404)]
+    [InlineData("target", "", 404)]
+    [InlineData("filename", "../outside", 404)]
+    [InlineData("filename", "", 404)]
+    [InlineData("filename", "a \u2713 %41.txt", 201)]
+    public async Task Upload_OfAnyName_StaysInTheFolder(string key, string name, int status)
+    {
+        TusAnswer answer = await UploadAsync(key, name);
+        Assert.Equal(status, answer.Status);
+        if (status == 201)
+        {
+            Assert.Equal("hello", await File.ReadAllTextAsync(Path.Combine(_root, name), _stop));
+            File.Delete(Path.Combine(_root, name));
+        }
+
+        AssertNothingIsSaved();
+    }
+
+    private Task<TusAnswer> UploadAsync(string key, string name)
+        => TusAnswer.SendAsync(_client, "POST", new Uri(_client.BaseAddress!, "/uploads"), new ByteArrayContent("hello"u8.ToArray()),
+            ("Upload-Length", "5"), ("Upload-Metadata", $"{key} {Convert.ToBase64String(Encoding.UTF8.GetBytes(name))}"));
+
+    // The state of a finished upload stays for clients that have missed the answer.
+    private void AssertNothingIsSaved()
+    {
+        string unfinished = Path.Combine(_root, ".uploads");
+        Assert.Equal([unfinished], Directory.EnumerateFileSystemEntries(_root));
+        Assert.All(Directory.EnumerateFiles(unfinished), path => Assert.EndsWith(".json", path, StringComparison.Ordinal));
     }
 
     [Theory]
