@@ -201,18 +201,13 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     {
         using Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(_segment!.Path);
         byte[] bytes = new byte[RecordHeader.Length];
-        if (RandomAccess.Read(handle, bytes, _position) < bytes.Length || !RecordHeader.Read(bytes).IsPossible)
+        if (SegmentFile.Read(handle, bytes, _position) < bytes.Length || !RecordHeader.Read(bytes).IsPossible)
         {
             return false;
         }
 
         bytes = new byte[(int)JournalFormat.Padded(RecordHeader.Read(bytes).Size)];
-        int read = 0;
-        while (read < bytes.Length && RandomAccess.Read(handle, bytes.AsSpan(read), _position + read) is > 0 and int more)
-        {
-            read += more;
-        }
-
+        int read = SegmentFile.Read(handle, bytes, _position);
         return new RecordChain(_seed, _chain.Sequence, _chain.Crc).Take(bytes.AsSpan(0, read), long.MaxValue, out _, out _) > 0;
     }
 

@@ -33,6 +33,18 @@ internal sealed record SegmentFile(long First, string Path)
     internal static SafeFileHandle OpenToRead(string path)
         => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
 
+    /// <summary>Reads bytes. Returns how many there are: fewer only at the end of the file. One call may return fewer.</summary>
+    internal static int Read(SafeFileHandle handle, Span<byte> bytes, long position)
+    {
+        int length = 0;
+        while (length < bytes.Length && RandomAccess.Read(handle, bytes[length..], position + length) is > 0 and int more)
+        {
+            length += more;
+        }
+
+        return length;
+    }
+
     /// <summary>Puts what the system has of the file on the device. A process that only reads may do so, too (fsync(2)).</summary>
     internal static void Sync(string path)
     {

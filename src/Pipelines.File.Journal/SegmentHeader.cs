@@ -49,14 +49,8 @@ internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeO
     internal static SegmentHeader Read(SegmentFile segment)
     {
         byte[] bytes = new byte[JournalFormat.HeaderLength];
-        int read = 0;
-        using (Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(segment.Path))
-        {
-            while (read < bytes.Length && RandomAccess.Read(handle, bytes.AsSpan(read), read) is > 0 and int more)
-            {
-                read += more;
-            }
-        }
+        using Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(segment.Path);
+        int read = SegmentFile.Read(handle, bytes, 0);
 
         if (!bytes.AsSpan().StartsWith(JournalFormat.Magic))
         {

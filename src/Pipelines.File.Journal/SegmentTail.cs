@@ -23,7 +23,7 @@ internal readonly record struct SegmentTail(long Length, long Proven)
         long end = RandomAccess.GetLength(handle);
         for (long position = state.End; position < end;)
         {
-            int read = RandomAccess.Read(handle, buffer, position);
+            int read = SegmentFile.Read(handle, buffer, position);
             if (read == 0)
             {
                 break;
@@ -63,12 +63,6 @@ internal readonly record struct SegmentTail(long Length, long Proven)
     private static bool IsIntact(RecordHeader header, SafeFileHandle handle, long position, uint seed)
     {
         byte[] record = new byte[(int)header.Size];
-        int read = 0;
-        while (read < record.Length && RandomAccess.Read(handle, record.AsSpan(read), position + read) is > 0 and int more)
-        {
-            read += more;
-        }
-
-        return read == record.Length && header.IsIntact(record, seed);
+        return SegmentFile.Read(handle, record, position) == record.Length && header.IsIntact(record, seed);
     }
 }
