@@ -110,7 +110,7 @@ public sealed class FollowRudeTests : IDisposable
         using GrowingFile file = new(_folder.File("log"), "one\n");
         SafeFileHandle handle = File.OpenHandle(file.Path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
         await using FilePipeReader reader = FilePipeReader.Create(
-            handle, new() { Follow = true, FollowInterval = GrowingFile.Interval, LeaveOpen = true });
+            handle, new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(1), LeaveOpen = true });
         await GrowingFile.ExpectAsync(reader, "one\n");
         Task<ReadResult> waiting = await GrowingFile.WaitAtEndAsync(reader);
         handle.Dispose();
