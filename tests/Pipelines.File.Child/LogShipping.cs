@@ -34,6 +34,22 @@ internal static class LogShipping
         return 0;
     }
 
+    /// <summary>Follows logs, and prints each line behind the name of its log, and which logs cannot be read, until it is killed.</summary>
+    internal static async Task<int> PrintAsync(IEnumerable<string> logs)
+    {
+        LogFollowerOptions options = new()
+        {
+            FollowInterval = TimeSpan.FromMilliseconds(25),
+            OnUnreadable = static (path, error) => Console.WriteLine($"{Path.GetFileName(path)} {error.GetType().Name}"),
+        };
+        await foreach (FollowedLine line in new LogFollower(logs, options).ReadLinesAsync())
+        {
+            Console.WriteLine($"{Path.GetFileName(line.Path)} {line}");
+        }
+
+        return 0;
+    }
+
     private static string RecordOf(FollowedBatch batch, int lineLength)
     {
         StringBuilder record = new("b");

@@ -72,6 +72,7 @@ try
         "starvedlog" => await FollowStarvedLogAsync(args[1]),
         "ship" => await ShipAsync(args[1], args[2]),
         "shipbatches" => await LogShipping.RunAsync(args[1], args[2], int.Parse(args[3], CultureInfo.InvariantCulture)),
+        "printlogs" => await LogShipping.PrintAsync(args[1..]),
         "leave" => await LeaveAsync(args[1]),
         "memory" => RunOutOfMemory(args[1]),
         "standard" => await OpenStandardAsync(isOutput: args[1] == "out", args[2]),

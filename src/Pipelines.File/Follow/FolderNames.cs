@@ -36,8 +36,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal bool Look(bool isSure)
     {
         // The version before the names: a change in between is seen by the next look.
-        (FileIdentity, DateTime) version = (FileIdentity.TryGet(path, out FileIdentity identity) ? identity : default,
-            Directory.GetLastWriteTimeUtc(path));
+        (FileIdentity, DateTime) version = Version();
         if (version != _version || Listings == 0)
         {
             (_version, _changedAt, _nextLook) = (version, time.GetTimestamp(), TimeSpan.Zero);
@@ -66,6 +65,19 @@ internal sealed class FolderNames(string path, TimeProvider time)
         _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
         Listings++;
         return true;
+    }
+
+    private (FileIdentity Identity, DateTime Changed) Version()
+    {
+        try
+        {
+            return (FileIdentity.TryGet(path, out FileIdentity identity) ? identity : default, Directory.GetLastWriteTimeUtc(path));
+        }
+        catch (UnauthorizedAccessException)
+        {
+            // A folder above it may not be entered, for now.
+            return default;
+        }
     }
 
     internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;

@@ -61,20 +61,14 @@ internal static class LogContent
     internal static Stream Decompress(SafeFileHandle file)
         => new GZipStream(FilePipeReader.Create(file, new() { LeaveOpen = true }).AsStream(), CompressionMode.Decompress);
 
-    /// <summary>Reads bytes of a file. Returns their number, which is less at its end and 0 if it cannot be read.</summary>
+    /// <summary>Reads bytes of a file. Returns their number, which is less at its end.</summary>
+    /// <exception cref="IOException">They cannot be read: whether they are those that were read before is unknown.</exception>
     internal static int Read(SafeFileHandle file, long offset, Span<byte> bytes)
     {
         int length = 0;
-        try
+        for (int read = 1; read > 0 && length < bytes.Length; length += read)
         {
-            for (int read = 1; read > 0 && length < bytes.Length; length += read)
-            {
-                read = RandomAccess.Read(file, bytes[length..], offset + length);
-            }
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
-        {
-            // What cannot be read is not recognized. The reader of the file reports the error.
+            read = RandomAccess.Read(file, bytes[length..], offset + length);
         }
 
         return length;

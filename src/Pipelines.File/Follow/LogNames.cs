@@ -34,6 +34,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private bool _isLost = true;
     private bool _isCut;
 
+    // A copy has appeared while nothing was read of the truncated file: it was truncated again.
+    private bool _isCutAgain;
+
     // The next file that is opened comes after a gap.
     private bool _isAfterGap;
 
@@ -103,11 +106,37 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
-    /// <summary>The file was read to this position, its end, and is left.</summary>
+    /// <summary>
+    /// Whether the log was truncated, and nothing was read of it since. When it is truncated again then, only its copy shows that.
+    /// </summary>
+    internal bool IsCutAndUnread
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _newest?.Beginning is not null;
+            }
+        }
+    }
+
+    /// <summary>Whether the file, of which nothing was read since it was truncated, was truncated again.</summary>
+    internal bool IsCutAgain(LogFile file)
+    {
+        lock (_lock)
+        {
+            return _isCutAgain && file == _newest && file.Beginning is not null;
+        }
+    }
+
+    /// <summary>
+    /// The file was read to this position, its end, and is left. It is closed under the lock: a listing compares it with others.
+    /// </summary>
     internal void OnLeft(LogFile file, FileCheckpoint position)
     {
         lock (_lock)
         {
+            file.Dispose();
             (_current, _position) = (null, position.Offset > 0 || file == _newest ? position : _position);
             if (file == _newest)
             {
@@ -121,13 +150,16 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// The file was truncated. The next listing shows whether another one holds what was read of it, as the copy of copytruncate does: then
     /// that one is read on, then the copies after it, then this file from its beginning.
     /// </summary>
+    /// <param name="file">The file, which is closed.</param>
     /// <param name="position">Up to where it was read; <see langword="null"/>: nothing was read of it.</param>
-    internal void OnCut(FileCheckpoint? position)
+    internal void OnCut(LogFile file, FileCheckpoint? position)
     {
-        Close();
         lock (_lock)
         {
-            (_position, _isLost, _isCut, _current, _newest, IsStale) = (position ?? _position, true, true, null, null, true);
+            Close();
+            file.Dispose();
+            (_position, _current, _newest) = (position ?? _position, null, null);
+            (_isLost, _isCut, _isCutAgain, IsStale) = (true, true, false, true);
         }
     }
 
@@ -185,6 +217,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 }
 
                 // From here on nothing throws.
+                _isCutAgain |= newest is { Beginning: not null } && newest == _current
+                    && listing.Rotated.Any(file => file.Length > 0 && _known?.Contains(file.Identity) == false);
                 read?.Dispose();
                 opened.RemoveAll(static file => file.IsRead);
                 if (_isLost || _newest?.Beginning is null)
@@ -278,14 +312,25 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         file.IsRead = mayHaveLess;
         file.IsFinal = name.Pattern >= 0;
         file.Offset = wanted.Offset;
-        if (mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
-            : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
+        bool isIt = false;
+        try
         {
-            return file;
+            isIt = mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
+                : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken);
+        }
+        catch (IOException)
+        {
+            // As above: a rotated file that the device has lost does not hold up the log.
+        }
+        finally
+        {
+            if (!isIt)
+            {
+                file.Dispose();
+            }
         }
 
-        file.Dispose();
-        return null;
+        return isIt ? file : null;
     }
 
     /// <summary>Opens the files that had the log's name after another one, and the file that has it now.</summary>

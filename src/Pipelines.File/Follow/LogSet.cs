@@ -213,25 +213,20 @@ internal sealed class LogSet : IAsyncDisposable
 
     private void Search()
     {
-        bool isChanged = false;
+        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => Look(folder, isSure: false))];
         foreach (string path in _paths)
         {
-            isChanged |= AddLogs(path);
-        }
-
-        foreach (FolderNames folder in _folders.Values)
-        {
-            isChanged |= Look(folder, isSure: false);
+            AddLogs(path, listed);
         }
 
         _isFirst = false;
-        List<LogTail> changed = [.. _logs.Values.Where(tail => HasChanged(tail, isChanged))];
+        List<LogTail> changed = [.. _logs.Values.Where(tail => HasChanged(tail, isFolderChanged: listed.Count > 0))];
         for (int i = 0; i < MaxListings && changed.Count > 0; i++)
         {
             changed.RemoveAll(tail => IsUpdated(tail, isLast: i == MaxListings - 1));
-            foreach (FolderNames folder in changed.Count > 0 ? [.. _folders.Values] : Array.Empty<FolderNames>())
+            foreach (string folder in changed.SelectMany(tail => LogListing.FoldersOf(tail.Names.Path, _options.RotatedNames)).Distinct())
             {
-                Look(folder, isSure: true);
+                ListNow(folder);
             }
         }
 
@@ -294,20 +289,24 @@ internal sealed class LogSet : IAsyncDisposable
         return names;
     }
 
-    /// <summary>Adds the logs that a path names. Returns whether there are new ones.</summary>
-    private bool AddLogs(string path)
+    /// <summary>Adds the logs that a path names and that are new: at first, and when its folder was listed again.</summary>
+    private void AddLogs(string path, HashSet<FolderNames> listed)
     {
         if (!IsPattern(path))
         {
-            return _isFirst && Add(path, _options.Checkpoint is { } only && only != default ? only : null);
+            if (_isFirst)
+            {
+                Add(path, _options.Checkpoint is { } only && only != default ? only : null);
+            }
+
+            return;
         }
 
         string folder = Path.GetDirectoryName(path)!;
-        bool isNew = !_folders.ContainsKey(folder);
         FolderNames names = NamesOf(folder);
-        if (!isNew && !Look(names, isSure: false))
+        if (!_isFirst && !listed.Contains(names))
         {
-            return false;
+            return;
         }
 
         IEnumerable<string> checkpoints = _isFirst && _options.Checkpoints is { } known
@@ -333,20 +332,17 @@ internal sealed class LogSet : IAsyncDisposable
             }
         }
 
-        bool isAdded = false;
         foreach (string log in logs.Except(others).Order(StringComparer.Ordinal))
         {
-            isAdded |= Add(Path.Combine(folder, log), null);
+            Add(Path.Combine(folder, log), null);
         }
-
-        return isAdded || !isNew;
     }
 
-    private bool Add(string path, FileCheckpoint? checkpoint)
+    private void Add(string path, FileCheckpoint? checkpoint)
     {
         if (_logs.ContainsKey(path))
         {
-            return false;
+            return;
         }
 
         if (checkpoint is null && _isFirst && _options.Checkpoints?.TryGetValue(path, out FileCheckpoint known) == true && known != default)
@@ -361,7 +357,6 @@ internal sealed class LogSet : IAsyncDisposable
         }
 
         Run(tail);
-        return true;
     }
 
     /// <summary>Whether the names of a log have to be listed.</summary>
@@ -385,7 +380,7 @@ internal sealed class LogSet : IAsyncDisposable
             }
         }
 
-        bool hasChanged = names.IsStale || tail.Signature != signature.ToHashCode();
+        bool hasChanged = names.IsStale || names.IsCutAndUnread || tail.Signature != signature.ToHashCode();
         tail.Signature = signature.ToHashCode();
         return hasChanged;
     }
@@ -424,13 +419,17 @@ internal sealed class LogSet : IAsyncDisposable
         return true;
     }
 
-    /// <summary>The next file of a log cannot be opened. It is tried again for a time, because its permissions may be set later.</summary>
+    /// <summary>
+    /// The next file of a log cannot be opened. It is tried again with each search, because its permissions may be set later, and reported
+    /// now and then; a log of which no file was opened yet also at once.
+    /// </summary>
     private void OnFailure(LogTail tail, Exception error)
     {
+        bool isSoon = tail.FailingSince is not null || tail.WasOpen || OperatingSystem.IsWindows();
         tail.FailingSince ??= _options.TimeProvider.GetTimestamp();
         TimeSpan limit = _options.FollowInterval * RetryIntervals;
         limit = limit > s_leastRetry ? limit : s_leastRetry;
-        if ((tail.WasOpen || OperatingSystem.IsWindows()) && _options.TimeProvider.GetElapsedTime(tail.FailingSince.Value) < limit)
+        if (isSoon && _options.TimeProvider.GetElapsedTime(tail.FailingSince.Value) < limit)
         {
             return;
         }

@@ -131,7 +131,7 @@ internal sealed class LogTail : IDisposable
             return _names.HasNext && Interlocked.Exchange(ref _sleeps, 0) != 0;
         }
 
-        if (Volatile.Read(ref _file) is { } file && _names.IsOver(file, Volatile.Read(ref _grownAt)))
+        if (Volatile.Read(ref _file) is { } file && (_names.IsOver(file, Volatile.Read(ref _grownAt)) || _names.IsCutAgain(file)))
         {
             Wake();
         }
@@ -259,7 +259,7 @@ internal sealed class LogTail : IDisposable
         ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
         bool isRead = bytes.IsEmpty && result.IsCompleted;
         bool isEnded = file.IsFinal || file.Name.IsCompressed;
-        bool isCut = !file.Name.IsCompressed && (bytes.IsEmpty ? isRead && !isEnded
+        bool isCut = !file.Name.IsCompressed && (bytes.IsEmpty ? (isRead && !isEnded) || _names.IsCutAgain(file)
             : !file.Holds(_buffer.End, _buffer.Last) || (_buffer.End == 0 && !file.BeginsAs(bytes)));
         if (!isCut && !bytes.IsEmpty)
         {
@@ -287,10 +287,12 @@ internal sealed class LogTail : IDisposable
     {
         LogFile file = _file!;
         Volatile.Write(ref _file, null);
+        await _reader!.CompleteAsync().ConfigureAwait(false);
+        Volatile.Write(ref _reader, null);
         FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = _buffer.HashAtEnd };
         if (_isCut)
         {
-            _names.OnCut(_buffer.End > 0 ? end : null);
+            _names.OnCut(file, _buffer.End > 0 ? end : null);
         }
         else
         {
@@ -298,9 +300,6 @@ internal sealed class LogTail : IDisposable
             _counts.AddRotation();
         }
 
-        await _reader!.CompleteAsync().ConfigureAwait(false);
-        file.Dispose();
-        Volatile.Write(ref _reader, null);
         _counts.AddFile(-1);
         _isOver = false;
     }

@@ -76,6 +76,19 @@ public sealed class LogFollowerRudeTests : IDisposable
     }
 
     [Fact]
+    public async Task Paths_TwoPatternsInOneFolder_TheLogsOfBothAreRead()
+    {
+        _folder.File("1.log", "1\n"u8.ToArray());
+        _folder.File("2.txt", "2\n"u8.ToArray());
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(
+            [_folder.File("*.log"), _folder.File("*.txt")], FollowedLog.Quick).ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        List<string> first = [await NextAsync(lines), await NextAsync(lines)];
+        Assert.Equal(["1", "2"], first.Order(StringComparer.Ordinal));
+        _folder.File("3.txt", "3\n"u8.ToArray());
+        await ExpectAsync(lines, "3");
+    }
+
+    [Fact]
     public async Task Path_ALinkThatIsTurnedToAnotherFile_BothAreRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Links need a privilege there.");
@@ -130,9 +143,11 @@ public sealed class LogFollowerRudeTests : IDisposable
         await ExpectAsync(lines, "1");
     }
 
-    private static async Task ExpectAsync(IAsyncEnumerator<FollowedLine> lines, string line)
+    private static async Task ExpectAsync(IAsyncEnumerator<FollowedLine> lines, string line) => Assert.Equal(line, await NextAsync(lines));
+
+    private static async Task<string> NextAsync(IAsyncEnumerator<FollowedLine> lines)
     {
         Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
-        Assert.Equal(line, lines.Current.ToString());
+        return lines.Current.ToString();
     }
 }

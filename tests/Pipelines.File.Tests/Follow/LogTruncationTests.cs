@@ -116,6 +116,33 @@ public sealed class LogTruncationTests : IDisposable
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
+    public async Task Cut_AgainBeforeAnyLineOfItWasRead_ReadsTheCopyThoughNoLineFollows(bool hasSameNames)
+    {
+        using GrowingFile file = new(_log);
+        Write(file, 3);
+        await using FollowedLog lines = new(_log);
+        await ExpectAsync(lines, 3);
+        CopyAndCut(file, "{0}.1", 0);
+        await lines.ExpectNothingAsync();
+
+        // Nobody can read the log before it is empty again: what is written to it is in its copy alone.
+        using GrowingFile copy = new(_folder.File("copy"));
+        Write(copy, 4);
+        if (!hasSameNames)
+        {
+            File.Move(_log + ".1", _log + ".2");
+        }
+
+        File.Move(copy.Path, _log + ".1", overwrite: true);
+        await ExpectAsync(lines, _written);
+        Write(file, 1);
+        await ExpectAsync(lines, _written);
+        await lines.ExpectNothingAsync();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
     public async Task Cut_LinesThatDifferOnlyAtTheirBeginning_IsSeen(bool isStopped)
     {
         string end = new('.', 200);
