@@ -34,8 +34,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private bool _isLost = true;
     private bool _isCut;
 
-    // A copy has appeared while nothing was read of the truncated file: it was truncated again.
-    private bool _isCutAgain;
+    // A file has appeared beside the log, which is the same: perhaps a copy of it, and the log was truncated unnoticed.
+    private bool _isSuspect;
 
     // The next file that is opened comes after a gap.
     private bool _isAfterGap;
@@ -120,12 +120,16 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
-    /// <summary>Whether the file, of which nothing was read since it was truncated, was truncated again.</summary>
-    internal bool IsCutAgain(LogFile file)
+    /// <summary>Whether the file may have been truncated and written again, so that its length does not tell.</summary>
+    /// <param name="file">The file that is read.</param>
+    /// <param name="isTaken">Whether the caller looks at what the file holds, so that the answer is no from then on.</param>
+    internal bool IsSuspect(LogFile file, bool isTaken)
     {
         lock (_lock)
         {
-            return _isCutAgain && file == _newest && file.Beginning is not null;
+            bool isSuspect = _isSuspect && file == _newest;
+            _isSuspect &= !isSuspect || !isTaken;
+            return isSuspect;
         }
     }
 
@@ -159,7 +163,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             Close();
             file.Dispose();
             (_position, _current, _newest) = (position ?? _position, null, null);
-            (_isLost, _isCut, _isCutAgain, IsStale) = (true, true, false, true);
+            (_isLost, _isCut, _isSuspect, IsStale) = (true, true, false, true);
         }
     }
 
@@ -217,7 +221,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 }
 
                 // From here on nothing throws.
-                _isCutAgain |= newest is { Beginning: not null } && newest == _current
+                _isSuspect |= newest == _current && HasName(newest, listing)
                     && listing.Rotated.Any(file => file.Length > 0 && _known?.Contains(file.Identity) == false);
                 read?.Dispose();
                 opened.RemoveAll(static file => file.IsRead);

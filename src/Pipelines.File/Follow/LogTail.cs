@@ -131,7 +131,8 @@ internal sealed class LogTail : IDisposable
             return _names.HasNext && Interlocked.Exchange(ref _sleeps, 0) != 0;
         }
 
-        if (Volatile.Read(ref _file) is { } file && (_names.IsOver(file, Volatile.Read(ref _grownAt)) || _names.IsCutAgain(file)))
+        if (Volatile.Read(ref _file) is { } file
+            && (_names.IsOver(file, Volatile.Read(ref _grownAt)) || _names.IsSuspect(file, isTaken: false)))
         {
             Wake();
         }
@@ -259,8 +260,9 @@ internal sealed class LogTail : IDisposable
         ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
         bool isRead = bytes.IsEmpty && result.IsCompleted;
         bool isEnded = file.IsFinal || file.Name.IsCompressed;
-        bool isCut = !file.Name.IsCompressed && (bytes.IsEmpty ? (isRead && !isEnded) || _names.IsCutAgain(file)
-            : !file.Holds(_buffer.End, _buffer.Last) || (_buffer.End == 0 && !file.BeginsAs(bytes)));
+        bool isCut = !file.Name.IsCompressed && (
+            bytes.IsEmpty ? (isRead && !isEnded) || (_names.IsSuspect(file, isTaken: true) && HasOtherBytes(file))
+            : _buffer.End == 0 ? !file.BeginsAs(bytes) : HasOtherBytes(file));
         if (!isCut && !bytes.IsEmpty)
         {
             _buffer.Append(bytes);
@@ -282,6 +284,10 @@ internal sealed class LogTail : IDisposable
 
         return true;
     }
+
+    /// <summary>Whether the file does not hold any more what was read, or nothing was read of it since it was truncated.</summary>
+    private bool HasOtherBytes(LogFile file)
+        => _buffer.End == 0 ? file.Beginning is not null : !file.Holds(_buffer.End, _buffer.Last);
 
     private async ValueTask LeaveAsync()
     {

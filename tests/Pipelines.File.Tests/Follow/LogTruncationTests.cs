@@ -141,6 +141,33 @@ public sealed class LogTruncationTests : IDisposable
     }
 
     [Theory]
+    [InlineData("{0}.1")]
+    [InlineData("{0}-20261123")]
+    public async Task Cut_AndGrownToTheSameLength_IsReadThoughNoLineFollows(string copy)
+    {
+        using GrowingFile file = new(_log);
+        Write(file, 1);
+        await using FollowedLog lines = new(_log);
+        await ExpectAsync(lines, 1);
+        string old = _folder.File("copy");
+        File.Copy(_log, old);
+
+        // What truncating and writing leave, without the moment in between that a follower may see.
+        using (Microsoft.Win32.SafeHandles.SafeFileHandle handle = File.OpenHandle(
+            _log, FileMode.Open, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete))
+        {
+            RandomAccess.Write(handle, "line 2\n"u8, 0);
+        }
+
+        File.Move(old, string.Format(System.Globalization.CultureInfo.InvariantCulture, copy, _log));
+        await ExpectAsync(lines, 2);
+        _written = 2;
+        Write(file, 1);
+        await ExpectAsync(lines, 3);
+        await lines.ExpectNothingAsync();
+    }
+
+    [Theory]
     [InlineData(false)]
     [InlineData(true)]
     public async Task Cut_LinesThatDifferOnlyAtTheirBeginning_IsSeen(bool isStopped)
