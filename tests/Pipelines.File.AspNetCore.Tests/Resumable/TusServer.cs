@@ -15,12 +15,35 @@ internal sealed class TusServer : IAsyncDisposable
 {
     private readonly WebApplication _app;
     private readonly HttpClient _client = new();
+    private int _begun;
+    private int _ended;
 
-    private TusServer(WebApplication app) => _app = app;
+    private TusServer(WebApplication app)
+    {
+        _app = app;
+        app.Use(async (_, next) =>
+        {
+            Interlocked.Increment(ref _begun);
+            try
+            {
+                await next();
+            }
+            finally
+            {
+                Interlocked.Increment(ref _ended);
+            }
+        });
+    }
 
     internal Uri Address => new(_app.Urls.Single());
 
     internal Uri Uploads => new(Address, "/uploads");
+
+    /// <summary>The requests that the application has been given.</summary>
+    internal int Begun => Volatile.Read(ref _begun);
+
+    /// <summary>The requests that it has ended.</summary>
+    internal int Ended => Volatile.Read(ref _ended);
 
     internal static async Task<TusServer> StartAsync(
         ResumableUploadOptions options, TimeProvider? time = null, int port = 0, HttpProtocols protocols = HttpProtocols.Http1AndHttp2)
@@ -34,9 +57,10 @@ internal sealed class TusServer : IAsyncDisposable
 
         builder.WebHost.UseKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, port, listen => listen.Protocols = protocols));
         WebApplication app = builder.Build();
+        TusServer server = new(app);
         app.MapResumableUploads("/uploads", options);
         await app.StartAsync(CancellationToken.None);
-        return new TusServer(app);
+        return server;
     }
 
     internal Task<TusAnswer> PostAsync(long? length, params (string Name, string Value)[] headers)
