@@ -7,14 +7,14 @@ public sealed class SourceTests
 
     [Fact]
     public void Lines_OfEverySourceFile_AreOf140ColumnsAtMost()
-        => Assert.Empty(SourceFiles().SelectMany(file => LongLinesOf(file).Select(number => $"{file}:{number}")));
+        => Assert.Equal("", string.Join(", ", SourceFiles().SelectMany(file => LongLinesOf(file).Select(number => $"{file}:{number}"))));
 
     // The build checks what else belongs to the formatting.
     [Fact]
     public void Usings_OfEverySourceFile_AreSortedWithThoseOfTheSystemFirst()
-        => Assert.Empty(SourceFiles().Where(file => !UsingsOf(file).SequenceEqual(UsingsOf(file)
+        => Assert.Equal("", string.Join(", ", SourceFiles().Where(file => !UsingsOf(file).SequenceEqual(UsingsOf(file)
             .OrderBy(name => name != "System" && !name.StartsWith("System.", StringComparison.Ordinal))
-            .ThenBy(name => name.Replace('.', '\0'), StringComparer.OrdinalIgnoreCase))));
+            .ThenBy(name => name.Replace('.', '\0'), StringComparer.OrdinalIgnoreCase)))));
 
     private static string[] SourceFiles()
     {

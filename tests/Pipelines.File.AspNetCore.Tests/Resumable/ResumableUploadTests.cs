@@ -573,7 +573,8 @@ public sealed class ResumableUploadTests : IAsyncDisposable
     }
 
     /// <summary>
-    /// Sends a part of a body, goes away when the server has written <paramref name="written"/> bytes, and waits until the server has noticed.
+    /// Sends a part of a body, goes away when the server has written <paramref name="written"/> bytes, and waits until the server has
+    /// noticed.
     /// </summary>
     private async Task BreakOffAsync(Uri upload, long offset, long length, byte[] part, string headers, long written = 0)
     {
