@@ -45,7 +45,7 @@ internal sealed class FileCopier(Settings settings, Totals totals)
     /// <summary>Copies what is left of a reader into a writer, and completes neither.</summary>
     internal async Task<string?> CopyAsync(FilePipeReader reader, FilePipeWriter writer, CancellationToken cancellationToken)
     {
-        using IncrementalHash? hash = settings.Verify ? IncrementalHash.CreateHash(HashAlgorithmName.SHA256) : null;
+        using IncrementalHash? hash = settings.Hash ? IncrementalHash.CreateHash(HashAlgorithmName.SHA256) : null;
         PipeWriter counted = writer.Tap(bytes =>
         {
             hash?.AppendData(bytes);

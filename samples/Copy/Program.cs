@@ -53,7 +53,7 @@ try
         }
     }
 
-    if (settings.Destination != "-" && !settings.Verify)
+    if (settings.Destination != "-" && !settings.Hash)
     {
         double seconds = Stopwatch.GetElapsedTime(start).TotalSeconds;
         string unchanged = totals.Unchanged > 0 ? $", {totals.Unchanged:N0} unchanged" : string.Empty;

@@ -6,19 +6,19 @@ namespace CopySample;
 /// <summary>What the command line asks for.</summary>
 /// <param name="Source">A file, a folder, or - for standard input.</param>
 /// <param name="Destination">The same, or - for standard output.</param>
-/// <param name="Verify">Whether the SHA-256 of every file is printed.</param>
+/// <param name="Hash">Whether the SHA-256 of every file is printed.</param>
 /// <param name="Durable">Whether every file is on the device when it has its name.</param>
 /// <param name="DropBehind">Whether neither the files nor their copies stay in the page cache.</param>
 /// <param name="Jobs">How many files of a folder are copied at once.</param>
 internal sealed record Settings(
-    string Source, string Destination, bool Verify = false, bool Durable = false, bool DropBehind = false, int Jobs = 2)
+    string Source, string Destination, bool Hash = false, bool Durable = false, bool DropBehind = false, int Jobs = 2)
 {
     internal const string Usage = """
-        usage: Copy [--verify] [--durable] [--drop-behind] [--jobs N] SOURCE DESTINATION
+        usage: Copy [--sha256] [--durable] [--drop-behind] [--jobs N] SOURCE DESTINATION
 
         Copies a file, or a folder with all that is in it. A file may be - for standard input or output.
 
-          --verify       print the SHA-256 of every file that is copied, as sha256sum(1) reads it
+          --sha256       print the SHA-256 of every file that is copied, as sha256sum(1) reads it
           --durable      every file is on the device before it appears under its name
           --drop-behind  neither a file nor its copy stays in the page cache, which is left to other programs: for backups
           --jobs N       how many files of a folder are copied at once (2)
@@ -39,8 +39,8 @@ internal sealed record Settings(
         {
             switch (arguments[i])
             {
-                case "--verify":
-                    settings = settings with { Verify = true };
+                case "--sha256":
+                    settings = settings with { Hash = true };
                     break;
                 case "--durable":
                     settings = settings with { Durable = true };
