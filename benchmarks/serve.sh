@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Serves files by Kestrel without and with app.UseFilePipelines() and by nginx where it is installed: all up at once, measured in turns by wrk.
+# Serves files by Kestrel without and with app.UseFilePipelines(), and by nginx and caddy where they are installed: all up at once, measured in turns by wrk.
 #     bash benchmarks/serve.sh [ROUNDS [SECONDS [CASE...]]]           3 rounds of 2 s for each case and server by default
 #     bash benchmarks/serve.sh ceiling [ROUNDS [SECONDS [CASE...]]]   what Kestrel allows: the bytes out of memory, and other settings of its sockets
 #     bash benchmarks/serve.sh cache [ROUNDS [SECONDS [CASE...]]]     the output cache: entries in memory, in files (AddFileOutputCache), and in Redis where redis-server is installed
+#     bash benchmarks/serve.sh uploads [ROUNDS [MIB]]                 uploads of 256 MiB by curl: SaveBodyAsync, Body.CopyToAsync(FileStream), and nginx's PUT where it is installed
 #     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
 # A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own.
 set -euo pipefail
@@ -62,7 +63,7 @@ kestrel() {
     ready "$its_port"
 }
 
-# nginx_with NAME DIRECTIVES
+# nginx_with NAME DIRECTIVES [ROOT [DIRECTIVES-OF-THE-SERVER]]
 nginx_with() {
     port "$1"
     local -n its_port="port_$1"
@@ -76,7 +77,7 @@ events { worker_connections 1024; }
 http {
     access_log off; $2 keepalive_requests 1000000000;
     client_body_temp_path $work/$1/body; proxy_temp_path $work/$1/proxy; fastcgi_temp_path $work/$1/fastcgi; uwsgi_temp_path $work/$1/uwsgi; scgi_temp_path $work/$1/scgi;
-    server { listen 127.0.0.1:$its_port; root $work/root; }
+    server { listen 127.0.0.1:$its_port; root ${3:-$work/root}; ${4:-} }
 }
 NGINX
     start "$1" nginx -p "$work/$1" -c "$work/$1/nginx.conf"
@@ -99,6 +100,78 @@ if [ "${1:-}" = slow ]; then
     awk -v before="$before" '/^VmHWM/ { printf "memory of the server: %.0f MiB before, %.0f MiB at most\n", before / 1024, $2 / 1024 }' "/proc/$pid_ours/status"
     machine
     echo
+    exit
+fi
+
+# cpu NAME: ticks that the server and its children have used.
+cpu() {
+    local -n pid="pid_$1"
+    local child ticks=0 one
+    for child in "$pid" $(cat "/proc/$pid/task/$pid/children"); do
+        one=$(sed 's/.*) //' "/proc/$child/stat" | awk '{ print $12 + $13 }')
+        ticks=$((ticks + one))
+    done
+    echo "$ticks"
+}
+
+median() {
+    sort -g | awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int((NR + 2) / 2)]) / 2 }'
+}
+
+# column CASE NAME FIELD
+column() {
+    awk -v what="$1" -v name="$2" -v field="$3" '$1 == what && $2 == name { print $field }' "$work/results"
+}
+
+# ratio CASE NAME FIELD: to plain Kestrel, or to the cache in memory, in the same round.
+ratio() {
+    paste <(column "$1" "$2" "$3") <(column "$1" $baseline "$3") | awk '{ print $1 / $2 }' | median
+}
+
+heading() {
+    printf 'Measured on %s at commit `%s`.\n\n' "$(date -u +%F)" "$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'not known')"
+    printf 'Load of the machine before: %s\n\n' "$load"
+}
+
+if [ "${1:-}" = uploads ]; then
+    rounds=${2:-5} mebibytes=${3:-256} baseline=copied
+    names=(copied saved)
+    mkdir "$work/uploads"
+    kestrel copied "copied=$work/uploads"
+    kestrel saved "saved=$work/uploads"
+    if command -v nginx >/dev/null; then
+        # Its workers may run as another user.
+        chmod a+rwx "$work" "$work/uploads"
+        nginx_with nginx '' "$work/uploads" 'dav_methods PUT; client_max_body_size 0;'
+        names+=(nginx)
+    fi
+    head -c $((mebibytes << 20)) /dev/urandom >"$work/upload.bin"
+    for round in $(seq 0 "$rounds"); do
+        for i in "${!names[@]}"; do
+            name=${names[(i + round) % ${#names[@]}]}
+            declare -n its_port="port_$name"
+            before=$(cpu "$name")
+            seconds=$(curl -sS --noproxy '*' -f -H 'Expect:' -T "$work/upload.bin" -o /dev/null -w '%{time_total}' "http://127.0.0.1:$its_port/upload.bin")
+            after=$(cpu "$name")
+            cmp "$work/upload.bin" "$work/uploads/upload.bin"
+            rm "$work/uploads/upload.bin"
+            # The first round warms up.
+            ((round == 0)) || awk -v name="$name" -v s="$seconds" -v ticks=$((after - before)) -v hertz="$(getconf CLK_TCK)" -v mib="$mebibytes" \
+                'BEGIN { print "upload", name, mib * 1.048576 / s, ticks / hertz / (mib / 1024) }'
+        done
+    done >"$work/results"
+    heading
+    printf '%s, curl -T, one upload at a time, %d rounds\n\n' "$(machine)" "$rounds"
+    printf '| upload | way | MB/s | against the first | server CPU s a GiB | against the first |\n| --- | --- | --- | --- | --- | --- |\n'
+    for name in "${names[@]}"; do
+        case $name in
+            copied) what='Body.CopyToAsync(FileStream)' ;;
+            saved) what='SaveBodyAsync' ;;
+            nginx) what='nginx, PUT' ;;
+        esac
+        printf '| %d MiB | %s | %.0f | %.2f | %.2f | %.2f |\n' "$mebibytes" "$what" "$(column upload "$name" 3 | median)" "$(ratio upload "$name" 3)" \
+            "$(column upload "$name" 4 | median)" "$(ratio upload "$name" 4)"
+    done
     exit
 fi
 
@@ -156,17 +229,12 @@ if [ $mode = files ] && command -v nginx >/dev/null; then
     nginx_with nginx_cache 'sendfile on; tcp_nopush on; open_file_cache max=512 inactive=10s;'
     names+=(nginx_sendfile nginx_read nginx_cache)
 fi
-
-# cpu NAME: ticks that the server and its children have used.
-cpu() {
-    local -n pid="pid_$1"
-    local child ticks=0 one
-    for child in "$pid" $(cat "/proc/$pid/task/$pid/children"); do
-        one=$(sed 's/.*) //' "/proc/$child/stat" | awk '{ print $12 + $13 }')
-        ticks=$((ticks + one))
-    done
-    echo "$ticks"
-}
+if [ $mode = files ] && command -v caddy >/dev/null; then
+    port caddy
+    start caddy env HOME="$work" caddy file-server --listen "127.0.0.1:$port_caddy" --root "$work/root" 2>"$work/caddy.log"
+    ready "$port_caddy"
+    names+=(caddy)
+fi
 
 # measure NAME CASE SECONDS: requests a second, CPU us a request, CPU s a GB, p99 in us.
 measure() {
@@ -216,27 +284,12 @@ for round in $(seq "$rounds"); do
     done
 done >"$work/results"
 
-median() {
-    sort -g | awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int((NR + 2) / 2)]) / 2 }'
-}
-
-# column CASE NAME FIELD
-column() {
-    awk -v what="$1" -v name="$2" -v field="$3" '$1 == what && $2 == name { print $field }' "$work/results"
-}
-
-# ratio CASE NAME FIELD: to plain Kestrel, or to the cache in memory, in the same round.
-ratio() {
-    paste <(column "$1" "$2" "$3") <(column "$1" $baseline "$3") | awk '{ print $1 / $2 }' | median
-}
-
 # size_text BYTES
 size_text() {
     if (($1 >= 1 << 20)); then echo "$(($1 >> 20)) MiB"; else echo "$(($1 >> 10)) KiB"; fi
 }
 
-printf 'Measured on %s at commit `%s`.\n\n' "$(date -u +%F)" "$(git describe --always --dirty --abbrev=12 2>/dev/null || echo 'not known')"
-printf 'Load of the machine before: %s\n\n' "$load"
+heading
 printf '%s, wrk -t 1 -c %d, %d rounds of %d s\n\n' "$(machine)" $connections "$rounds" "$seconds"
 printf '| file | server | requests/s | against the first | server CPU us a request | s per GB | per GB against the first | p99 ms |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n'
 for case in "${cases[@]}"; do
@@ -259,6 +312,7 @@ for case in "${cases[@]}"; do
             nginx_sendfile) what='nginx, sendfile' ;;
             nginx_read) what='nginx, without' ;;
             nginx_cache) what='nginx, sendfile, open_file_cache' ;;
+            caddy) what='caddy file-server' ;;
         esac
         printf "| %s | %s | %.0f | %.2f | %.1f | %.2f | %.2f | %.2f |\n" "$what_size" "$what" "$(column "$case" "$name" 3 | median)" "$(ratio "$case" "$name" 3)" \
             "$(column "$case" "$name" 4 | median)" "$(column "$case" "$name" 5 | median)" "$(ratio "$case" "$name" 5)" "$(column "$case" "$name" 6 | median | awk '{ print $1 / 1000 }')"

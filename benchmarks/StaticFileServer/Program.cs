@@ -9,13 +9,18 @@ using StaticFileServer;
 // plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the
 // bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling.
 // noqueue: IOQueueCount 0. segment=BYTES: SegmentSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
+// saved=FOLDER, copied=FOLDER: uploads go there, by SaveBodyAsync or by Body.CopyToAsync.
 string root = Path.GetFullPath(args[0]);
 int port = int.Parse(args[1], CultureInfo.InvariantCulture);
 string[] ways = args[2].Split(',');
 
 WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
 builder.Logging.ClearProviders();
-builder.WebHost.ConfigureKestrel(kestrel => kestrel.ListenLocalhost(port));
+builder.WebHost.ConfigureKestrel(kestrel =>
+{
+    kestrel.ListenLocalhost(port);
+    kestrel.Limits.MaxRequestBodySize = null;
+});
 builder.Services.Configure<SocketTransportOptions>(sockets =>
 {
     sockets.UnsafePreferInlineScheduling = ways.Contains("inline");
@@ -45,6 +50,25 @@ if (isCached)
     app.UseOutputCache();
     app.MapGet("/{name}.bin", (string name) => Results.Bytes(File.ReadAllBytes(Path.Combine(root, Path.GetFileName(name) + ".bin"))))
         .CacheOutput(policy => policy.Expire(TimeSpan.FromHours(1)));
+    app.Run();
+    return;
+}
+
+if (ValueOf("saved") is { } saved)
+{
+    app.MapPut("/{name}", async (string name, HttpRequest request) =>
+        await request.SaveBodyAsync(Path.Combine(saved, Path.GetFileName(name)), new() { MaxLength = long.MaxValue }));
+    app.Run();
+    return;
+}
+
+if (ValueOf("copied") is { } copied)
+{
+    app.MapPut("/{name}", async (string name, HttpRequest request) =>
+    {
+        await using FileStream stream = File.Create(Path.Combine(copied, Path.GetFileName(name)));
+        await request.Body.CopyToAsync(stream, request.HttpContext.RequestAborted);
+    });
     app.Run();
     return;
 }

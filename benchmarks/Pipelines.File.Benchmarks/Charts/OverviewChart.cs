@@ -10,8 +10,8 @@ internal static class OverviewChart
     // The report's headlines that it shows, and what they are called to somebody who has read nothing yet.
     private static readonly (string Key, string Title)[] s_questions =
     [
-        ("headline-best-reading", "Read 128 MiB from the page cache, each way at its best setting: ms, less is better"),
-        ("headline-commits-growing", "Commit 512 B records to the device, 64 producers: commits a second, more is better"),
+        ("headline-best-reading", "Read 128 MiB from the page cache, each way at its best setting: ms (CPU), less is better"),
+        ("headline-commits-preallocated", "Commit 512 B records to the device, 64 producers: commits a second, more is better"),
         ("headline-serving", "Serve a file of 64 KiB over HTTP: requests a second, more is better"),
         ("headline-follow", "Follow a file that grows: how late a line is, ms, less is better"),
     ];

@@ -3,10 +3,15 @@ namespace FilePipelinesBenchmarks.Measuring;
 /// <summary>Tells by its name whose a way is; what is not listed here is .NET's.</summary>
 internal static class Origins
 {
-    private static readonly string[] s_own = ["FilePipe", "PooledMemoryStream"];
+    private static readonly string[] s_own =
+    [
+        "FilePipe", "PooledMemoryStream", "Pipelines.File", "samples/", "ReadRecordBatchesAsync", "ReadTextLinesAsync",
+        "ForEachPartitionAsync", "SaveBodyAsync",
+    ];
     private static readonly string[] s_others =
     [
-        "Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "tail", "DotNext",
+        "Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "caddy", "tail", "DotNext",
+        "FasterLog", "RocksDB", "wc", "ripgrep",
     ];
     private static readonly string[] s_limits =
     [
@@ -16,7 +21,8 @@ internal static class Origins
     private static readonly string[] s_net = ["RandomAccess.ReadAsync", "RandomAccess.WriteAsync"];
     private static readonly string[] s_byHand =
     [
-        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled",
+        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled", "FileStream, 64 KiB, by hand",
+        "memory mapping", "File.Copy, SHA256",
     ];
 
     internal static Origin Of(string way)

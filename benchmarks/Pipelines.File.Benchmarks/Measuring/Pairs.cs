@@ -10,12 +10,15 @@ using Spectre.Console;
 
 namespace FilePipelinesBenchmarks.Measuring;
 
-/// <summary><see cref="Usage"/>: tables of ratios to the baseline within half a minute, for tuning.</summary>
+/// <summary>
+/// <see cref="Usage"/>: tables of ratios to the baseline within half a minute, for tuning. A suite is one of those, or a grid of the report
+/// by its key in figures.csv, or several by the beginning of their keys.
+/// </summary>
 internal static class Pairs
 {
     private const int MiB = 1024 * 1024;
     private const string Usage =
-        "pairs [--quick] [--suite read|write|small|lines|records|replace|alignment|memory] [--size MIB] [--all] [--async] [--sum] "
+        "pairs [--quick] [--suite read|write|small|lines|replace|alignment|memory|KEY] [--size MIB] [--all] [--async] [--sum] "
         + "[--preallocate]";
 
     private const int SmallFileCount = 500;
@@ -34,11 +37,15 @@ internal static class Pairs
         string? suite = Take("--suite");
         string? sizeText = Take("--size");
         int? size = int.TryParse(sizeText, NumberStyles.None, CultureInfo.InvariantCulture, out int parsed) && parsed > 0 ? parsed : null;
-        bool isKnown = suite is null or "read" or "write" or "small" or "lines" or "records" or "replace" or "alignment" or "memory";
+        bool isKnown = suite is null or "read" or "write" or "small" or "lines" or "replace" or "alignment" or "memory";
+        ReportSection[] sections = isKnown ? [] :
+            [.. ReportPlan.Sections.Where(
+                section => section.Key == suite || section.Key.StartsWith($"{suite}-", StringComparison.Ordinal))];
+        isKnown |= sections.Length > 0;
         if (rest.Count > 0 || !isKnown || (sizeText is not null && size is null))
         {
-            await Console.Error.WriteLineAsync(
-                $"pairs does not understand '{(rest.Count > 0 ? rest[0] : isKnown ? sizeText : suite)}': {Usage}");
+            await Console.Error.WriteLineAsync($"pairs does not understand '{(rest.Count > 0 ? rest[0] : isKnown ? sizeText : suite)}': "
+                + $"{Usage}, where KEY is one of {string.Join(", ", ReportPlan.Sections.Select(section => section.Key))}");
             return 2;
         }
 
@@ -64,12 +71,10 @@ internal static class Pairs
             await LinesAsync(folder, quick, size ?? 64);
         }
 
-        if (suite is "records")
+        foreach (ReportSection section in sections)
         {
-            await TableAsync(
-                "5 million records of 46 B",
-                [new Column("records", RecordWays.Candidates(RecordWays.Make(folder, 5_000_000)))],
-                new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(10)));
+            using TemporaryFolder own = new();
+            await TableAsync(section.Title, section.MakeColumns(own), section.Measurement, TimeSpan.FromSeconds(quick ? 3 : 12));
         }
 
         if (suite is null or "write")
@@ -160,14 +165,15 @@ internal static class Pairs
     {
         PairedMeasurement measurement = new(quick ? 5 : 15, quick ? 5 : 15, TimeSpan.FromMilliseconds(10));
         using TextFile ten = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 10);
+        using TextFile thirty = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 30);
         using TextFile hundred = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 100);
         using TextFile thousand = TextFile.MakeNumbers<TParser>(folder, mebibytes * (long)MiB, lineLength: 1000);
         using TextFile little = TextFile.MakeNumbers<TParser>(folder, MiB, lineLength: 99);
         await measurement.PrepareAsync(LineWays.Candidates<TParser>(little));
         await TableAsync(
             $"{title}, {mebibytes} MiB",
-            [new Column("10 B", LineWays.Candidates<TParser>(ten)), new Column("100 B", LineWays.Candidates<TParser>(hundred)),
-                new Column("1,000 B", LineWays.Candidates<TParser>(thousand))],
+            [new Column("10 B", LineWays.Candidates<TParser>(ten)), new Column("30 B", LineWays.Candidates<TParser>(thirty)),
+                new Column("100 B", LineWays.Candidates<TParser>(hundred)), new Column("1,000 B", LineWays.Candidates<TParser>(thousand))],
             measurement);
     }
 
@@ -203,7 +209,8 @@ internal static class Pairs
             new PairedMeasurement(quick ? 7 : 15, quick ? 7 : 15, TimeSpan.FromMilliseconds(5)));
     }
 
-    private static async Task TableAsync(string title, IReadOnlyList<Column> columns, Measurement measurement)
+    private static async Task TableAsync(
+        string title, IReadOnlyList<Column> columns, Measurement measurement, TimeSpan? budgetOfColumn = null)
     {
         List<IReadOnlyList<Measured>> measured = [];
         await AnsiConsole.Progress().StartAsync(async context =>
@@ -213,32 +220,29 @@ internal static class Pairs
             await measurement.PrepareAsync(columns[^1].Candidates);
             foreach (Column column in columns)
             {
-                measured.Add(await measurement.RunAsync(column, _ => task.Increment(1)));
+                measured.Add(await measurement.RunAsync(column, _ => task.Increment(1), budgetOfColumn));
             }
         });
 
         Table table = new Table()
-            .Title($"{title}: time / {columns[0].Candidates[0].Name}, median (best)".EscapeMarkup()).AddColumn("method");
+            .Title($"{title}: time / {columns[0].Candidates[0].Name}, median (quartiles)".EscapeMarkup()).AddColumn("method");
         foreach (Column column in columns)
         {
             table.AddColumn(new TableColumn(column.Name).RightAligned());
         }
 
+        table.AddColumn(new TableColumn("CPU (first column)").RightAligned());
         table.AddColumn(new TableColumn("allocated").RightAligned());
         for (int row = 0; row < columns[0].Candidates.Count; row++)
         {
-            table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Cell(list, row)),
+            table.AddRow([columns[0].Candidates[row].Name, .. measured.Select(list => Figures.Ratio(list[row].Ratio)),
+                Figures.Time(measured[0][row].CpuMicroseconds),
                 measured[0][row].AllocatedBytes.ToString("N0", CultureInfo.InvariantCulture) + " B"]);
         }
 
         table.AddRow(["baseline, µs",
-            .. measured.Select(list => list[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)), string.Empty]);
+            .. measured.Select(list => list[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)),
+            string.Empty, string.Empty]);
         AnsiConsole.Write(table);
-    }
-
-    private static string Cell(IReadOnlyList<Measured> list, int row)
-    {
-        double best = list[row].Microseconds.Minimum / list[0].Microseconds.Minimum;
-        return string.Create(CultureInfo.InvariantCulture, $"{list[row].Ratio.Median:0.00} ({best:0.00})");
     }
 }

@@ -17,6 +17,12 @@ internal static class LineWays
         new FileReadLines(), new Partitions(), new Mapping(), new ParallelReadLines(),
     ];
 
+    /// <summary>Those that give bytes, on one processor.</summary>
+    internal static IReadOnlyList<ParseWay> Bytes { get; } = [All[0], ParseWays.ReadLineBatchesAsync, ParseWays.ReadLinesAsync];
+
+    /// <summary>Those that give strings, on one processor; the first is the baseline.</summary>
+    internal static IReadOnlyList<ParseWay> Strings { get; } = [ParseWays.StreamReader, new FileReadLines(), new Text()];
+
     /// <summary>All of them over one file.</summary>
     internal static IReadOnlyList<Candidate> Candidates<TParser>(TextFile file)
         where TParser : struct, ILineParser

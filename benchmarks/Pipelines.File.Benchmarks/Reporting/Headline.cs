@@ -13,11 +13,19 @@ namespace FilePipelinesBenchmarks.Reporting;
 internal sealed record Headline(
     string Key, string Question, string Unit, bool IsRate, IReadOnlyList<HeadlineBar> Bars, int Points, IReadOnlyList<HeadlineLoss> Losses)
 {
+    /// <summary>It explains another one, and is no question of its own: a picture, and no row of the table.</summary>
+    internal bool IsAside { get; init; }
+
     private static readonly Origin[] s_origins = [Origin.Own, Origin.ByHand, Origin.Net, Origin.Other];
 
+    /// <summary>The best of all the others.</summary>
+    internal HeadlineBar Rival => IsRate ? Bars.Skip(1).MaxBy(bar => bar.Value)! : Bars.Skip(1).MinBy(bar => bar.Value)!;
+
     /// <summary>The time of this library against the best of all the others: less than 1 is faster.</summary>
-    internal double Ratio
-        => IsRate ? Bars.Skip(1).Max(bar => bar.Value) / Bars[0].Value : Bars[0].Value / Bars.Skip(1).Min(bar => bar.Value);
+    internal double Ratio => IsRate ? Rival.Value / Bars[0].Value : Bars[0].Value / Rival.Value;
+
+    /// <summary>Whether the best of the others is visibly faster.</summary>
+    internal bool IsLost => Ratio > Figures.Visible;
 
     /// <summary>From grids with one baseline: figures are geometric means of the times against it.</summary>
     /// <param name="key">The file name of the picture.</param>
@@ -55,18 +63,20 @@ internal sealed record Headline(
     /// <param name="question">What is measured.</param>
     /// <param name="unit">What the times are in.</param>
     /// <param name="point">What a loss is called.</param>
-    /// <param name="times">The ways and their times.</param>
-    internal static Headline OfTimes(string key, string question, string unit, string point, IReadOnlyList<(string Way, double Time)> times)
+    /// <param name="times">The ways and their times, and the CPU time of all cores where that is shown.</param>
+    internal static Headline OfTimes(
+        string key, string question, string unit, string point, IReadOnlyList<(string Way, double Time, double? Cpu)> times)
     {
-        (string Way, double Time)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin)
+        (string Way, double Time, double? Cpu)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin)
             .OrderBy(time => time.Time).FirstOrDefault()).Where(time => time.Way is not null)];
-        (string Way, double Time) rival = times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Time);
+        (string Way, double Time, double? Cpu) rival = times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Time);
         return new Headline(
             key,
             question,
             unit,
             IsRate: false,
-            [.. best.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Time, Figures.Number(time.Time)))],
+            [.. best.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Time,
+                time.Cpu is { } cpu ? $"{Figures.Number(time.Time)} ({Figures.Number(cpu)})" : Figures.Number(time.Time)))],
             Points: 1,
             best[0].Time > Figures.Visible * rival.Time ? [new HeadlineLoss(point, rival.Way, best[0].Time / rival.Time)] : []);
     }

@@ -19,6 +19,8 @@ internal static partial class Packages
         List<Type> types = [];
         AddPeers(types);
         AddSqlite(types);
+        AddLogPeers(types);
+        types.Add(typeof(DotNext.IO.FileReader));
         types.Add(typeof(Microsoft.IO.RecyclableMemoryStream));
         return types;
     }
@@ -26,6 +28,8 @@ internal static partial class Packages
     static partial void AddPeers(List<Type> types);
 
     static partial void AddSqlite(List<Type> types);
+
+    static partial void AddLogPeers(List<Type> types);
 
     // Of what follows the plus, the commit, as much as tells it from others.
     private static string NameAndVersion(Assembly assembly)

@@ -14,16 +14,17 @@ internal static class PageGrids
         page.Paragraph($"**{result.Section.Title}.** The first row is a time, the others are ratios to "
             + $"it{(isWide ? $"; columns: {result.Section.Axis}" : string.Empty)}.");
         page.Table(
-            ["way", .. isWide ? result.Points.Select(point => point.Point) : ["against the baseline", "time"], "allocated"],
+            ["way", .. isWide ? result.Points.Select(point => point.Point) : ["against the baseline", "time", "CPU"], "allocated"],
             result.Methods.Select((method, index) =>
             {
                 IReadOnlyList<Measured> measured = result.Of(method);
-                string time = Figures.Time(measured[0].Microseconds.Median / operations);
+                string[] absolute = isWide ? [] :
+                    [Figures.Time(measured[0].Microseconds.Median / operations), Figures.Time(measured[0].CpuMicroseconds / operations)];
                 IEnumerable<string> figures = index == 0
                     ? measured.Select(point => isWide ? Figures.Time(point.Microseconds.Median / operations) : "1")
                     : measured.Select(point => $"{Figures.Emphasised(method, Figures.Number(point.Ratio.Median))} "
                         + $"({Figures.Number(point.Ratio.LowerQuartile)}–{Figures.Number(point.Ratio.UpperQuartile)})");
-                return (IReadOnlyList<string>)[Figures.Emphasised(method), .. figures, .. isWide ? (string[])[] : [time],
+                return (IReadOnlyList<string>)[Figures.Emphasised(method), .. figures, .. absolute,
                     Figures.Amount(measured.Select(point => point.AllocatedBytes / operations))];
             }));
     }

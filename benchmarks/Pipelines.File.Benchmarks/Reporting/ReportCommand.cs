@@ -9,8 +9,8 @@ using Spectre.Console;
 namespace FilePipelinesBenchmarks.Reporting;
 
 /// <summary>
-/// <c>report [--quick] [--minutes N] [--output FOLDER]</c>: measures every chapter and writes benchmarks/report/, or with --quick
-/// benchmarks/report-quick/.
+/// <see cref="Usage"/>: measures every chapter, or those with one of the words in their titles, and writes benchmarks/report/ and the table
+/// in README.md, or with --quick benchmarks/report-quick/ and nothing else.
 /// </summary>
 internal static class ReportCommand
 {
@@ -19,13 +19,14 @@ internal static class ReportCommand
 
     private static readonly string s_endless = $"it did not end within {s_patience.TotalMinutes} minutes more than it should take";
 
-    private const string Usage = "report [--quick] [--minutes N] [--output FOLDER]";
+    private const string Usage = "report [--quick] [--minutes N] [--output FOLDER] [--only WORD,… --output FOLDER]";
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
         bool isQuick = false;
         double? minutes = null;
         string? output = null;
+        string? only = null;
         for (int i = 0; i < arguments.Length; i++)
         {
             bool hasValue = i + 1 < arguments.Length;
@@ -42,6 +43,9 @@ internal static class ReportCommand
                 case "--output" when hasValue:
                     output = arguments[++i];
                     break;
+                case "--only" when hasValue:
+                    only = arguments[++i];
+                    break;
                 default:
                     await Console.Error.WriteLineAsync($"report does not understand '{arguments[i]}': {Usage}");
                     return 2;
@@ -55,11 +59,16 @@ internal static class ReportCommand
             return 2;
         }
 
+        if (only is not null && output is null)
+        {
+            await Console.Error.WriteLineAsync($"A part of the report is not the report: say --output FOLDER ({Usage})");
+            return 2;
+        }
+
+        // A report that goes elsewhere is a trial.
+        bool isTheReport = output is null && !isQuick;
         output ??= Path.Join(repository, "benchmarks", isQuick ? "report-quick" : "report");
         ReportScale scale = new(isQuick);
-        string? serving =
-            new[] { output, Path.Join(repository, "benchmarks", "report") }.Select(folder => Path.Join(folder, ServingChapter.FileName))
-                .FirstOrDefault(File.Exists);
         long start = Stopwatch.GetTimestamp();
         Surroundings surroundings;
         using (TemporaryFolder folder = new())
@@ -68,7 +77,9 @@ internal static class ReportCommand
         }
 
         IReadOnlyList<ChapterRun> runs = await MeasureAsync(
-            ReportPlan.MakeChapters(scale, serving), TimeSpan.FromMinutes(minutes ?? scale.Minutes));
+            [.. ReportPlan.MakeChapters(scale, repository).Where(
+                chapter => only is null || only.Split(',').Any(word => chapter.Title.Contains(word, StringComparison.OrdinalIgnoreCase)))],
+            TimeSpan.FromMinutes(minutes ?? scale.Minutes));
         foreach (ChapterRun run in runs)
         {
             AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{run.Duration.TotalSeconds,6:0.0} s  "
@@ -76,11 +87,23 @@ internal static class ReportCommand
         }
 
         WriteFigures([.. runs.Where(run => run.Error is null).Select(run => run.Chapter)], output);
-        IReadOnlyList<MachineFigures> machines = MachineFigures.Collect(
-            output, surroundings, [.. runs.Where(run => run.Error is null).SelectMany(run => run.Chapter.Headlines)]);
+        Headline[] headlines = [.. runs.Where(run => run.Error is null).SelectMany(run => run.Chapter.Headlines)];
+        IReadOnlyList<MachineFigures> machines = MachineFigures.Collect(output, surroundings, headlines);
         File.WriteAllText(Path.Join(output, MachineFigures.FileName), MachineFigures.ToCsv(machines));
         Page page = new ReportPage(runs, surroundings, scale, machines).Write();
         WritePage(page, output);
+        if (isTheReport)
+        {
+            // Pictures that the last report had and this one has not.
+            foreach (string old in Directory.GetFiles(output, "*.svg")
+                .Where(path => !page.PictureFiles.ContainsKey(Path.GetFileName(path))))
+            {
+                File.Delete(old);
+            }
+
+            SpeedTable.Update(Path.Join(repository, "README.md"), [.. headlines.Where(headline => !headline.IsAside)], surroundings);
+        }
+
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; "
             + $"{Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures"));
         return runs.All(run => run.Error is null) ? 0 : 1;

@@ -49,26 +49,8 @@ internal sealed class ReportPage(
             _page.PictureFiles.Add(OverviewChart.FileName, overview);
         }
 
-        _page.Table(
-            [
-                "question", "figures are", "this library", "by hand", "ready made in .NET", "others",
-                "ratio to the best alternative (below 1: faster)", "points lost",
-            ],
-            headlines.Select(line => (IReadOnlyList<string>)
-            [
-                line.Question,
-                line.Unit,
-                $"**{line.FigureOf(Origin.Own)}**",
-                line.FigureOf(Origin.ByHand),
-                line.FigureOf(Origin.Net),
-                line.FigureOf(Origin.Other),
-                $"**{Figures.Number(line.Ratio)}**",
-                $"{line.Losses.Count} of {line.Points}",
-            ]), texts: 2);
-        _page.Paragraph("**By hand** is what a good engineer writes for that one purpose with .NET's own calls: a loop, "
-            + "threads of one's own, a group commit. The pictures name each way. The last column but one divides the time of one "
-            + "operation here by that of the best of all the other columns. A point is lost by more than 3 %, with "
-            + "quartiles that do not overlap where there are quartiles.");
+        SpeedTable.Write(_page, [.. headlines.Where(headline => !headline.IsAside)]);
+        _page.Paragraph($"Measured at commit `{surroundings.Commit}`, whose `src` is the tree `{surroundings.Sources}`.");
         if (machines.Count > 1)
         {
             _page.Paragraph("Copies and calls cost differently on each machine, so a ratio to `FileStream` does not carry over; "
@@ -168,6 +150,7 @@ internal sealed class ReportPage(
                 ["file system", surroundings.FileSystem],
                 [".NET", surroundings.Runtime],
                 ["commit", $"`{surroundings.Commit}`"],
+                ["tree of src", $"`{surroundings.Sources}`"],
                 ["packages of others", string.Join(", ", Packages.Versions)],
                 ["when", string.Create(CultureInfo.InvariantCulture,
                     $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes")],
@@ -191,7 +174,7 @@ internal sealed class ReportPage(
         ]);
         _page.Paragraph("Repeat it, which replaces these files:");
         _page.Code("dotnet run -c Release --project benchmarks/Pipelines.File.Benchmarks -- report");
-        _page.Paragraph("Or a minute of it, into a folder of its own:");
+        _page.Paragraph("benchmarks/README.md adds the packages of others. Or two minutes of it, into a folder of its own:");
         _page.Code("dotnet run -c Release --project benchmarks/Pipelines.File.Benchmarks -- report --quick");
     }
 }

@@ -7,8 +7,8 @@ internal static class ReportPlan
 {
     /// <summary>The chapters, in their order on the page, which is also that of the first page's lines.</summary>
     /// <param name="scale">How much of each.</param>
-    /// <param name="servingPath">What benchmarks/serve.sh has printed; <see langword="null"/> where it was not run.</param>
-    internal static IReadOnlyList<ReportChapter> MakeChapters(ReportScale scale, string? servingPath) =>
+    /// <param name="repository">Has benchmarks/serve.sh; <see langword="null"/> where it is not known.</param>
+    internal static IReadOnlyList<ReportChapter> MakeChapters(ReportScale scale, string? repository) =>
     [
         new BestSettingChapter(scale),
         new ReadingChapter(scale),
@@ -21,10 +21,10 @@ internal static class ReportPlan
         new FilesChapter(scale),
         new FirstFileChapter(scale),
         new MemoryChapter(scale),
-        new ServingChapter(servingPath),
+        new ServingChapter(scale, repository),
     ];
 
     /// <summary>Every grid of the whole report.</summary>
     internal static IEnumerable<ReportSection> Sections
-        => MakeChapters(ReportScale.Full, servingPath: null).OfType<GridChapter>().SelectMany(chapter => chapter.Sections);
+        => MakeChapters(ReportScale.Full, repository: null).OfType<GridChapter>().SelectMany(chapter => chapter.Sections);
 }

@@ -11,7 +11,7 @@ internal sealed record ReportScale(bool IsQuick)
     internal static ReportScale Full { get; } = new(IsQuick: false);
 
     /// <summary>Minutes that the report aims at.</summary>
-    internal double Minutes => IsQuick ? 0.8 : 8.5;
+    internal double Minutes => IsQuick ? 1.5 : 8;
 
     /// <summary>Rounds of one point, at least.</summary>
     internal int MinRounds => IsQuick ? 3 : 5;
@@ -22,6 +22,12 @@ internal sealed record ReportScale(bool IsQuick)
     internal long WrittenBytes => IsQuick ? 16 * MiB : 100 * MiB;
 
     internal long ParsedBytes => IsQuick ? 16 * MiB : 64 * MiB;
+
+    internal long CountedBytes => IsQuick ? 32 * MiB : 256 * MiB;
+
+    internal long CompressedBytes => IsQuick ? 4 * MiB : 32 * MiB;
+
+    internal int Records => IsQuick ? 500_000 : 5_000_000;
 
     internal long MappedBytes => IsQuick ? 32 * MiB : 128 * MiB;
 

@@ -6,7 +6,15 @@ using System.Runtime.InteropServices;
 namespace FilePipelinesBenchmarks.Reporting;
 
 /// <summary>What the figures depend on: the machine, its system, and the code.</summary>
-internal sealed record Surroundings(string Machine, string System, string FileSystem, string Runtime, string Commit, DateTime Date)
+/// <param name="Machine">Its processor and memory.</param>
+/// <param name="System">The operating system.</param>
+/// <param name="FileSystem">That of the temporary folder.</param>
+/// <param name="Runtime">.NET's version.</param>
+/// <param name="Commit">Of the repository, and whether there were changes on it.</param>
+/// <param name="Sources">The tree of src in that commit: the same tree is the same code, whatever the commit is called.</param>
+/// <param name="Date">When it began.</param>
+internal sealed record Surroundings(
+    string Machine, string System, string FileSystem, string Runtime, string Commit, string Sources, DateTime Date)
 {
     private const string Unknown = "not known";
 
@@ -19,6 +27,7 @@ internal sealed record Surroundings(string Machine, string System, string FileSy
             $"{RuntimeInformation.FrameworkDescription}, {RuntimeInformation.RuntimeIdentifier}, "
             + $"{(GCSettings.IsServerGC ? "server" : "workstation")} collector",
             CommitOf(repository),
+            Git(repository, "rev-parse --short=12 HEAD:src") ?? Unknown,
             DateTime.UtcNow);
 
     private static string Processor()

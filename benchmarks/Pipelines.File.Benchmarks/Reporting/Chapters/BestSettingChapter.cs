@@ -12,8 +12,8 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 internal sealed class BestSettingChapter(ReportScale scale)
     : GridChapter(
     [
-        Reading(scale, 4, 12), Reading(scale, 128, 30), Defaults(scale), Writing(scale, preallocate: false),
-        Writing(scale, preallocate: true),
+        Reading(scale, 4, 12), Reading(scale, 128, 30), DefaultReading(scale), Writing(scale, preallocate: false),
+        Writing(scale, preallocate: true), DefaultWriting(scale),
     ])
 {
     private const long MiB = 1024 * 1024;
@@ -27,7 +27,9 @@ internal sealed class BestSettingChapter(ReportScale scale)
     [
         Times("headline-best-reading", "Reading 128 MiB, each way at its best setting", Find("best-read-128")!),
         Times("headline-default-reading", "Reading 128 MiB, each way with its default setting", Find("default-read")!),
-        Times("headline-best-writing", "Writing a file, each way at its best setting", Find("best-write")!),
+        Times("headline-best-writing", $"Writing {SizeText.Of(scale.WrittenBytes)}, each way at its best setting", Find("best-write")!),
+        Times("headline-default-writing",
+            $"Writing {SizeText.Of(scale.WrittenBytes)} in pieces of 4 KiB, each way with its default setting", Find("default-write")!),
     ];
 
     internal override void Write(Page page)
@@ -64,8 +66,8 @@ internal sealed class BestSettingChapter(ReportScale scale)
     private static string SettingOf(string name) => name[(name.LastIndexOf(", ", StringComparison.Ordinal) + 2)..];
 
     private static Headline Times(string key, string question, SectionResult result)
-        => Headline.OfTimes(key, question, "milliseconds, median", question,
-            [.. result.Points[0].Rows.Select(row => (row.Name, row.Microseconds.Median / 1000))]);
+        => Headline.OfTimes(key, question, "ms (CPU of all cores)", question, [.. result.Points[0].Rows.Select(
+            row => (row.Name, row.Microseconds.Median / 1000, (double?)(row.CpuMicroseconds / 1000)))]);
 
     private static ReportSection Reading(ReportScale scale, int mebibytes, double weight)
         => new(
@@ -81,7 +83,7 @@ internal sealed class BestSettingChapter(ReportScale scale)
             MakeWarmUp = folder => ReadCandidates(IntegerFile.Make(folder, MiB), scale),
         };
 
-    private static ReportSection Defaults(ReportScale scale)
+    private static ReportSection DefaultReading(ReportScale scale)
         => new(
             "default-read",
             "Reading 128 MiB, each way with its default setting",
@@ -93,6 +95,20 @@ internal sealed class BestSettingChapter(ReportScale scale)
         {
             HasManySettings = true,
             MakeWarmUp = folder => DefaultCandidates(IntegerFile.Make(folder, MiB)),
+        };
+
+    private static ReportSection DefaultWriting(ReportScale scale)
+        => new(
+            "default-write",
+            $"Writing {SizeText.Of(scale.WrittenBytes)} in pieces of 4 KiB, each way with its default setting",
+            "length",
+            8,
+            new PairedMeasurement(scale.MinRounds, 9, TimeSpan.FromMilliseconds(1)),
+            Reason,
+            folder => [new Column(SizeText.Of(scale.WrittenBytes), DefaultWriteCandidates(folder, scale.WrittenBytes))])
+        {
+            HasManySettings = true,
+            IsWarm = true,
         };
 
     private static ReportSection Writing(ReportScale scale, bool preallocate)
@@ -134,6 +150,19 @@ internal sealed class BestSettingChapter(ReportScale scale)
         ReadCase point = new(file, 4096, FileOptions.None);
         return [.. new[] { ReadWays.FileStreamSyncBuffered, DefaultRead.OfPipeReader, new DotNextFileReaderRead(), DefaultRead.OfLibrary }
             .Select(way => new Candidate($"{way.Name}, {NoSetting}", () => way.ReadAsync<LastEightBytes>(point)))];
+    }
+
+    // RandomAccess.Write has no setting but the size of the piece.
+    private static IReadOnlyList<Candidate> DefaultWriteCandidates(TemporaryFolder folder, long length)
+    {
+        WriteWay[] ways =
+        [
+            WriteWays.FileStreamSync, WriteWays.FileStreamSyncNew, WriteWays.RandomAccessSync, WriteWays.PipeWriterCreate,
+            new DotNextFileWriterWrite(), WriteWays.WriteBehind,
+        ];
+        WriteCase point = new(folder.PathOf("written.bin"), length, 4096, Preallocate: false);
+        return [.. ways.Select(
+            way => new Candidate($"{way.Name}, {NoSetting}", () => way.WriteAsync(point), () => File.Delete(point.Path)))];
     }
 
     private static IReadOnlyList<Candidate> WriteCandidates(TemporaryFolder folder, ReportScale scale, long length, bool preallocate)

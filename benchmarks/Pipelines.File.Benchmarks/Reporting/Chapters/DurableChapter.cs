@@ -12,7 +12,7 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 /// </summary>
 internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSections(scale))
 {
-    private const double CommitWeight = 32;
+    private const double CommitWeight = 45;
     private const int DurablePieces = 128;
 
     private static readonly int[] s_flushSizes = [512, 4096, 65536];
@@ -50,7 +50,7 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
     {
         double share = CommitWeight / Weight;
         _commits = await CommitMeasurement.MeasureAsync(
-            scale.IsQuick ? 3 : 9, scale.Points(CommitMeasurement.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
+            scale.IsQuick ? 3 : 7, scale.Points(CommitMeasurement.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
         await base.MeasureAsync(new Allowance(allowance.Time * (1 - share), part => allowance.OnShare(share + (part * (1 - share)))));
     }
 
@@ -59,11 +59,11 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
         page.Paragraph(
             $"Records of {CommitWay.RecordSize} bytes, each on the device before its producer goes on to the next. "
             + "**By hand** is a `Channel`, one loop that writes all that waits to a `FileStream`, one `Flush(true)`, and the completion of "
-            + "all. `FilePipeWriter` is shared by all producers under a lock, and each awaits its own flush; `samples/Journal` frames each "
-            + "record and chains its checksum besides. A thread each has a place of its own in one file. "
-            + "A preallocated file has its blocks already and is overwritten, so a sync writes the data alone; with a growing one it "
-            + "writes the file system's journal, too. A ratio compares the commits a second of one round: "
-            + "more is faster.");
+            + "all. `FilePipeWriter` is shared by all producers under a lock, and each awaits its own flush; `Pipelines.File.Journal` also "
+            + "frames each record and chains its checksum. A thread each has a place of its own in one file. "
+            + "Like is compared with like: into a preallocated file, whose blocks are filled with zeros ahead (by the journal while it "
+            + "runs, by the others before) and overwritten, a sync writes the data alone; into a growing one, by every way, it writes the "
+            + "file system's journal, too. A ratio compares the commits a second of one round: more is faster.");
         foreach (IGrouping<CommitFile, CommitFigures> file in _commits.GroupBy(figures => figures.File))
         {
             string kind = file.Key == CommitFile.Growing ? "a growing file" : "a preallocated file";

@@ -4,6 +4,7 @@ using FilePipelinesBenchmarks.Files;
 using FilePipelinesBenchmarks.Measuring;
 using FilePipelinesBenchmarks.Reading;
 using FilePipelinesBenchmarks.SmallFiles;
+using FilePipelinesBenchmarks.Writing;
 
 namespace FilePipelinesBenchmarks.Reporting.Chapters;
 
@@ -16,10 +17,15 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
     private static readonly long[] s_copiedMebibytes = [1, 128];
     private static readonly (int Minimum, int Maximum)[] s_smallLengths = [(1024, 1024), (4096, 4096), (16384, 16384), (1024, 16384)];
 
-    internal override IEnumerable<Headline> Headlines
-        => [Headline.OfGrids("headline-copying", "Copying one file to a new one", "FilePipeReader to FilePipeWriter", [Grids[0]])];
+    internal override IEnumerable<Headline> Headlines =>
+    [
+        Headline.OfGrids("headline-copying", "Copying one file to a new one", "FilePipeReader to FilePipeWriter", [Find("copy")!]),
+        Headline.OfGrids("headline-trees", "Copying a folder of small files with SHA-256, 2 at once", "samples/Copy --sha256 --jobs 2",
+            [Find("trees")!]),
+        Headline.OfGrids("headline-compress", "Compressing into a file", "FilePipeWriter.AsStream, gzip", [Find("compress")!]),
+    ];
 
-    internal override string Title => "Copying, small files, a large file from the device";
+    internal override string Title => "Copying, compressing, small files, a large file from the device";
 
     internal override void Write(Page page)
     {
@@ -30,7 +36,8 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
     }
 
     private static List<ReportSection> MakeSections(ReportScale scale)
-        => [Copy(scale), Small(scale), .. PageCache.IsSupported ? (ReportSection[])[ColdSequential(scale)] : []];
+        => [Copy(scale), Trees(scale), Compress(scale), Small(scale),
+            .. PageCache.IsSupported ? (ReportSection[])[ColdSequential(scale)] : []];
 
     private static ReportSection Copy(ReportScale scale)
         => new(
@@ -49,6 +56,40 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
                 return new Column($"{mebibytes} MiB", [.. CopyWays.All.Select(way =>
                     new Candidate(way.Name, () => way.RunAsync(source.Path, destination, source.Length), () => File.Delete(destination)))]);
             })]);
+
+    internal static ReportSection Trees(ReportScale scale)
+    {
+        int count = scale.IsQuick ? 200 : 2000;
+        return new ReportSection(
+            "trees",
+            $"A folder of {Figures.Count(count)} files of 1 to 64 KiB, copied with the SHA-256 of each",
+            "folder",
+            12,
+            new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
+            "**Folders.** samples/Copy gives each file its name when it is whole, with mode and time; File.Copy does not.",
+            folder =>
+            {
+                string source = folder.PathOf("source");
+                long bytes = TreeWays.Make(source, count, mostSize: 64 * 1024);
+                return [new Column($"{Figures.Count(count)} files", TreeWays.Candidates(source, folder.PathOf("destination"), bytes))];
+            })
+        {
+            IsWarm = true,
+        };
+    }
+
+    internal static ReportSection Compress(ReportScale scale)
+        => new(
+            "compress",
+            $"{SizeText.Of(scale.CompressedBytes)} of text through a GZipStream into a file; CPU time is in figures.csv",
+            "length",
+            6,
+            new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
+            "**Compressing.** GZipStream writes pieces of 8 KiB, and the compressor takes nearly all of the time.",
+            folder => [new Column(SizeText.Of(scale.CompressedBytes), CompressWays.Candidates(folder, scale.CompressedBytes))])
+        {
+            IsWarm = true,
+        };
 
     private static ReportSection Small(ReportScale scale)
     {

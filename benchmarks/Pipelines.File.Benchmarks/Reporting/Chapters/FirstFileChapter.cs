@@ -15,7 +15,7 @@ internal sealed class FirstFileChapter(ReportScale scale) : ReportChapter
     internal override IEnumerable<Headline> Headlines =>
     [
         Headline.OfTimes("headline-first", "The first file of a process, 4 KiB", "milliseconds, median", "The first file of a process",
-            [.. _times.Select(time => (time.Way, time.Milliseconds.Median))]),
+            [.. _times.Select(time => (time.Way, time.Milliseconds.Median, (double?)null))]),
     ];
 
     internal override async Task MeasureAsync(Allowance allowance)

@@ -19,7 +19,7 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
     internal override IEnumerable<Headline> Headlines =>
     [
         Headline.OfTimes("headline-follow", "Following a file: how late a line is", "milliseconds, median", "Following a file",
-            [.. _figures.Select(figures => (figures.Way, figures.Median))]),
+            [.. _figures.Select(figures => (figures.Way, figures.Median, (double?)null))]),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles => [("follow.csv", ToCsv(_figures))];

@@ -12,15 +12,15 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
     private const long MiB = 1024 * 1024;
     private const string Own = "FilePipeReader";
 
-    private static readonly (int MiB, bool IsAsynchronous)[] s_allGrids = [(4, false), (128, false), (4, true), (128, true)];
+    // The grid of 2019 has FileOptions.Asynchronous, too, which changes nothing for the ways that win or lose here: BenchmarkDotNet's suite
+    // has it.
+    private static readonly int[] s_mebibytes = [4, 128];
     private static readonly int[] s_bufferSizes = [2048, 4096, 16384, 65536, 262144];
-
-    private readonly IReadOnlyList<(int MiB, bool IsAsynchronous)> _grids = scale.Points(s_allGrids, 0, 1);
 
     internal override string Title => "Reading: the grid of 2019";
 
     internal override IEnumerable<Headline> Headlines => [
-        Headline.OfGrids("headline-reading", "Reading a file that the page cache holds", Own, [.. _grids.Select(ResultOf)]),
+        Headline.OfGrids("headline-reading", "Reading, the same buffer of 2 to 256 KiB for all", Own, [.. s_mebibytes.Select(ResultOf)]),
         FromTheCopy(),
     ];
 
@@ -31,10 +31,10 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             + "Core 2.1); the pale stroke behind a dot spans the quartiles. `MemoryMappedPipeReader` is favoured here: "
             + "of a buffer of 256 KiB it touches one page, where every other way has brought all of it.");
         WriteMeans(page);
-        foreach ((int MiB, bool IsAsynchronous) grid in _grids)
+        foreach (int mebibytes in s_mebibytes)
         {
-            page.Lines(ResultOf(grid), s_bufferSizes, LinesOf2019(grid));
-            page.Grid(ResultOf(grid));
+            page.Lines(ResultOf(mebibytes), s_bufferSizes, LinesOf2019(mebibytes));
+            page.Grid(ResultOf(mebibytes));
         }
 
         page.Heading(3, "Every byte touched");
@@ -52,7 +52,7 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             "allocation.svg",
             BarChart.Draw(
                 "Allocated for one file with buffers of 16 KiB, by the whole process (logarithmic)",
-                [.. _grids.Where(grid => !grid.IsAsynchronous).Select(ResultOf).Select(result => new BarGroup(result.Section.Title,
+                [.. s_mebibytes.Select(ResultOf).Select(result => new BarGroup(result.Section.Title,
                     [.. result.Points[middle].Rows.Select(row => (row.Name, row.AllocatedBytes, SizeText.OfAmount(row.AllocatedBytes)))]))],
                 logarithmicFrom: 50),
             "Bars: bytes allocated for one file by each way to read");
@@ -61,35 +61,32 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
     // The geometric means of every way, beside those of 2019.
     private void WriteMeans(Page page)
     {
-        bool[] kinds = [.. _grids.Select(grid => grid.IsAsynchronous).Distinct()];
         page.Paragraph($"In 2019 the benchmark report of Pipelines.File.Unofficial concluded that no file pipeline is worth having: "
-            + $"its adapters cost {Figures.Number(Mean2019("PipelineAdapter", isAsynchronous: false))} times a synchronous `FileStream` in "
-            + $"the geometric mean of this grid, its native reader {Figures.Number(Mean2019("PipelineNative", isAsynchronous: false))} "
-            + $"times. On .NET {Environment.Version.Major} `FilePipeReader` takes **{Figures.Number(Mean(Own, isAsynchronous: false))}**.");
-        page.Paragraph("Time against `FileStreamSync`, geometric mean of ten points each (five buffer sizes, 4 and 128 MiB; sequential: "
-            + "`FileOptions.SequentialScan`, asynchronous: that and `FileOptions.Asynchronous`). Less than 1 is faster.");
+            + $"its adapters cost {Figures.Number(Mean2019("PipelineAdapter"))} times a synchronous `FileStream` in "
+            + $"the geometric mean of this grid, its native reader {Figures.Number(Mean2019("PipelineNative"))} "
+            + $"times. On .NET {Environment.Version.Major} `FilePipeReader` takes **{Figures.Number(Mean(Own))}**.");
+        page.Paragraph("Time against `FileStreamSync`, geometric mean of ten points (five buffer sizes, 4 and 128 MiB, "
+            + "`FileOptions.SequentialScan`). Less than 1 is faster.");
         page.Table(
-            ["way", .. kinds.Select(kind => $"2019, {NameOf(kind)}"), .. kinds.Select(kind => $"now, {NameOf(kind)}"), "now, allocated"],
-            ResultOf(_grids[0]).Methods.Select(method => (IReadOnlyList<string>)
+            ["way", "2019", "now", "now, allocated"],
+            ResultOf(s_mebibytes[0]).Methods.Select(method => (IReadOnlyList<string>)
             [
                 Figures.Emphasised(method),
-                .. kinds.Select(kind => Past(method, kind)),
-                .. kinds.Select(kind => Figures.Emphasised(method, Figures.Number(Mean(method, kind)))),
-                Figures.Amount(ResultOf(_grids[0]).Of(method).Select(measured => measured.AllocatedBytes)),
+                Past(method),
+                Figures.Emphasised(method, Figures.Number(Mean(method))),
+                Figures.Amount(ResultOf(s_mebibytes[0]).Of(method).Select(measured => measured.AllocatedBytes)),
             ]));
         page.Paragraph("What is allocated for one file depends on the buffer size for some: the least and the most of five are given. "
             + "`pread(2)` is the limit of one call a buffer, with nothing of .NET between.");
 
-        static string NameOf(bool isAsynchronous) => isAsynchronous ? "asynchronous" : "sequential";
-
-        static string Past(string method, bool isAsynchronous) => method switch
+        static string Past(string method) => method switch
         {
-            "FileStreamAsync" => Figures.Number(Mean2019("FileStreamAsync", isAsynchronous)),
-            "FileStream to Pipe" => Figures.Number(Mean2019("PipelineAdapter", isAsynchronous)),
-            "StreamConnection.GetReader" => Figures.Number(Mean2019("PipelineAdapter2", isAsynchronous)),
-            "Nerdbank UsePipeReader" => Figures.Number(Mean2019("PipelineAdapter3", isAsynchronous)),
+            "FileStreamAsync" => Figures.Number(Mean2019("FileStreamAsync")),
+            "FileStream to Pipe" => Figures.Number(Mean2019("PipelineAdapter")),
+            "StreamConnection.GetReader" => Figures.Number(Mean2019("PipelineAdapter2")),
+            "Nerdbank UsePipeReader" => Figures.Number(Mean2019("PipelineAdapter3")),
             "FileStreamSync" => "1",
-            Own => $"{Figures.Number(Mean2019("PipelineNative", isAsynchronous))} (its native reader)",
+            Own => $"{Figures.Number(Mean2019("PipelineNative"))} (its native reader)",
             _ => string.Empty,
         };
     }
@@ -97,7 +94,7 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
     // The kernel's copy by itself is the same work on every machine, where FileStream's calls and copies cost differently.
     private Headline FromTheCopy()
     {
-        SectionResult[] results = [.. _grids.Select(ResultOf)];
+        SectionResult[] results = [.. s_mebibytes.Select(ResultOf)];
         (string Way, double Mean)[] means =
         [
             .. results[0].Methods.Select(way => (way, Figures.GeometricMean(results.SelectMany(
@@ -116,23 +113,26 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
                     .Select(mean => new HeadlineBar(Origins.Of(mean.Way), mean.Way, mean.Mean, Figures.Number(mean.Mean))),
             ],
             results.Sum(result => result.Points.Count),
-            []);
+            [])
+        {
+            IsAside = true,
+        };
     }
 
-    private SectionResult ResultOf((int MiB, bool IsAsynchronous) grid) => Find(KeyOf(grid))!;
+    private SectionResult ResultOf(int mebibytes) => Find(KeyOf(mebibytes))!;
 
-    private double Mean(string method, bool isAsynchronous)
-        => Figures.GeometricMean(_grids.Where(grid => grid.IsAsynchronous == isAsynchronous).SelectMany(grid => ResultOf(grid).Of(method))
-            .Select(measured => measured.Ratio.Median));
+    private double Mean(string method)
+        => Figures.GeometricMean(
+            s_mebibytes.SelectMany(mebibytes => ResultOf(mebibytes).Of(method)).Select(measured => measured.Ratio.Median));
 
-    private static double Mean2019(string method, bool isAsynchronous)
-        => Figures.GeometricMean(PublishedRatio.ReadGrid2019
-            .Where(ratio => ratio.Method == method && ratio.IsAsynchronous == isAsynchronous).Select(ratio => ratio.Ratio));
+    private static double Mean2019(string method)
+        => Figures.GeometricMean(
+            PublishedRatio.ReadGrid2019.Where(ratio => ratio.Method == method && !ratio.IsAsynchronous).Select(ratio => ratio.Ratio));
 
     // Two adapters of 2019 differ by nothing that can be seen: one of them is drawn.
-    private static IEnumerable<LineSeries> LinesOf2019((int MiB, bool IsAsynchronous) grid)
+    private static IEnumerable<LineSeries> LinesOf2019(int mebibytes)
         => PublishedRatio.ReadGrid2019
-            .Where(ratio => ratio.MiB == grid.MiB && ratio.IsAsynchronous == grid.IsAsynchronous)
+            .Where(ratio => ratio.MiB == mebibytes && !ratio.IsAsynchronous)
             .GroupBy(ratio => ratio.Method)
             .Where(group => group.Key != "PipelineAdapter3")
             .Select(group => new LineSeries(
@@ -146,25 +146,22 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
                 [.. group.OrderBy(ratio => ratio.BufferSize).Select(ratio => ((double)ratio.BufferSize, Spread.Of([ratio.Ratio])))],
                 IsFaint: true));
 
-    private static string KeyOf((int MiB, bool IsAsynchronous) grid)
-        => $"read-{grid.MiB}-{(grid.IsAsynchronous ? "asynchronous" : "sequential")}";
+    private static string KeyOf(int mebibytes) => $"read-{mebibytes}";
 
     private static List<ReportSection> MakeSections(ReportScale scale) =>
     [
-        .. scale.Points(s_allGrids, 0, 1).Select(grid => Section<LastEightBytes>(
-            scale, KeyOf(grid), string.Empty, grid, ReadWays.All, (grid.MiB == 4 ? 16 : 55) * (grid.IsAsynchronous ? 0.7 : 1))),
-        .. scale.Points([4, 128], 0).Select(mebibytes => Section<Int64Sum>(scale, $"sum-{mebibytes}", ", every byte summed",
-            (mebibytes, false), [.. ReadWays.All, ReadWays.MemoryMapped], mebibytes == 4 ? 12 : 45)),
+        .. s_mebibytes.Select(mebibytes => Section<LastEightBytes>(
+            scale, KeyOf(mebibytes), string.Empty, mebibytes, ReadWays.All, mebibytes == 4 ? 16 : 45)),
+        Section<Int64Sum>(scale, "sum-4", ", every byte summed", 4, [.. ReadWays.All, ReadWays.MemoryMapped], 12),
     ];
 
     private static ReportSection Section<TWork>(
-        ReportScale scale, string key, string work, (int MiB, bool IsAsynchronous) grid, IReadOnlyList<ReadWay> ways, double weight)
+        ReportScale scale, string key, string work, int mebibytes, IReadOnlyList<ReadWay> ways, double weight)
         where TWork : struct, IBufferWork
     {
-        FileOptions options = FileOptions.SequentialScan | (grid.IsAsynchronous ? FileOptions.Asynchronous : FileOptions.None);
         return new ReportSection(
             key,
-            $"Reading {grid.MiB} MiB{work}, {(grid.IsAsynchronous ? "SequentialScan, Asynchronous" : "SequentialScan")}",
+            $"Reading {mebibytes} MiB{work}, SequentialScan",
             "buffer size",
             weight,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
@@ -176,15 +173,16 @@ internal sealed class ReadingChapter(ReportScale scale) : GridChapter(MakeSectio
             + "**A mapping** copies nothing; the section on it says when that is faster, and what it costs.",
             folder =>
             {
-                IntegerFile file = IntegerFile.Make(folder, grid.MiB * MiB);
+                IntegerFile file = IntegerFile.Make(folder, mebibytes * MiB);
                 return [.. s_bufferSizes.Select(size => new Column(SizeText.Of(size), CandidatesFor(file, size)))];
             })
         {
-            MakeWarmUp = grid == s_allGrids[0] ? folder => CandidatesFor(IntegerFile.Make(folder, 4 * MiB), 4096) : null,
-            IsWarm = grid != s_allGrids[0],
+            MakeWarmUp = key == KeyOf(s_mebibytes[0]) ? folder => CandidatesFor(IntegerFile.Make(folder, 4 * MiB), 4096) : null,
+            IsWarm = key != KeyOf(s_mebibytes[0]),
         };
 
         IReadOnlyList<Candidate> CandidatesFor(IntegerFile file, int size)
-            => [.. ways.Select(way => new Candidate(way.Name, () => way.ReadAsync<TWork>(new ReadCase(file, size, options))))];
+            => [.. ways.Select(way => new Candidate(
+                way.Name, () => way.ReadAsync<TWork>(new ReadCase(file, size, FileOptions.SequentialScan))))];
     }
 }

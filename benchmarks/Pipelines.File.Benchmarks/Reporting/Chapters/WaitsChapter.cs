@@ -15,7 +15,7 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
 
     internal override string Title => "What waits";
 
-    internal override double Weight => scale.IsQuick ? 110 : 75;
+    internal override double Weight => scale.IsQuick ? 20 : 55;
 
     internal override bool IsSupported => PageCache.IsSupported;
 
@@ -48,7 +48,7 @@ internal sealed class WaitsChapter(ReportScale scale) : ReportChapter
 
     internal override async Task MeasureAsync(Allowance allowance)
         => _waits = await WaitsResult.MeasureAsync(
-            scale.IsQuick ? 2 : 7, scale.IsQuick ? [TargetCount] : WaitingMeasurement.Counts, allowance.OnShare);
+            scale.IsQuick ? 2 : 5, scale.IsQuick ? [TargetCount] : WaitingMeasurement.Counts, allowance.OnShare);
 
     internal override void Write(Page page)
     {

@@ -6,16 +6,25 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 
 /// <summary>A new file, written in pieces.</summary>
 internal sealed class WritingChapter(ReportScale scale)
-    : GridChapter([MakeSection(scale, preallocate: false, 75), MakeSection(scale, preallocate: true, 55)])
+    : GridChapter([MakeSection(scale, preallocate: false, 50), MakeSection(scale, preallocate: true, 35), Flushes(scale)])
 {
+    private const string FlushKey = "flush";
+    private const int FlushCount = 4096;
+
     private const long MiB = 1024 * 1024;
 
     private static readonly int[] s_flushSizes = [512, 2048, 4096, 16384, 65536, 262144];
+    private static readonly int[] s_writtenSizes = [100, 512, 4096, 16384];
 
     internal override string Title => "Writing";
 
-    internal override IEnumerable<Headline> Headlines
-        => [Headline.OfGrids("headline-writing", "Writing, a flush every 512 B to 256 KiB", "FilePipeWriter", Grids)];
+    internal override IEnumerable<Headline> Headlines =>
+    [
+        Headline.OfGrids("headline-writing", "Writing, a flush every 512 B to 256 KiB, same size for all", "FilePipeWriter",
+            [.. Grids.Take(2)]),
+        Headline.OfGrids("headline-written", "A flush of 100 B to 16 KiB that the system has (Written)", WriteWays.Written.Name,
+            [Find(FlushKey)!]),
+    ];
 
     internal override void Write(Page page)
     {
@@ -24,11 +33,41 @@ internal sealed class WritingChapter(ReportScale scale)
             + "has them at every flush.");
         page.Paragraph("`CreateNew` beside the others, which open with `FileMode.Create`: that truncates even a file that it has just "
             + "made, and ext4 then begins to write it to the device when it is closed. The file does not exist before either of them.");
-        foreach (SectionResult result in Grids)
+        foreach (SectionResult result in Grids.Take(2))
         {
             page.Lines(result, s_flushSizes, []);
             page.Grid(result);
         }
+
+        page.Paragraph("What one flush costs that returns when the system has the bytes, without a sync: `FlushGuarantee.Written` against "
+            + "`PipeWriter.Create` over an unbuffered `FileStream`, and the call by itself. `WriteBehind` hands the bytes over and "
+            + "does not wait. The times are those of one flush.");
+        page.Grid(Find(FlushKey)!);
+    }
+
+    /// <summary>Small flushes, each of which is a system call.</summary>
+    internal static ReportSection Flushes(ReportScale scale)
+        => new(
+            FlushKey,
+            "One flush that the system has",
+            "bytes of a flush",
+            10,
+            new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
+            "**Written.** A flush is one system call and what a pipe costs around it; `RandomAccess.Write` is the call alone.",
+            folder => [.. s_writtenSizes.Select(size => new Column(SizeText.Of(size), FlushCandidates(folder, size)))])
+        {
+            Operations = FlushCount,
+        };
+
+    private static IReadOnlyList<Candidate> FlushCandidates(TemporaryFolder folder, int size)
+    {
+        WriteWay[] ways =
+        [
+            WriteWays.PipeWriterCreate, WriteWays.FileStreamSyncUnbuffered, WriteWays.RandomAccessSync, WriteWays.Written,
+            WriteWays.WriteBehind,
+        ];
+        WriteCase point = new(folder.PathOf("flushed.bin"), (long)FlushCount * size, size, Preallocate: false);
+        return [.. ways.Select(way => new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path)))];
     }
 
     private static ReportSection MakeSection(ReportScale scale, bool preallocate, double weight)

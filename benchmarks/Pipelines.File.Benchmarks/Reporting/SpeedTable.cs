@@ -1,0 +1,45 @@
+using FilePipelinesBenchmarks.Measuring;
+
+namespace FilePipelinesBenchmarks.Reporting;
+
+/// <summary>The table that is both on the report's first page and in README.md, word for word; .ci/report compares the two.</summary>
+internal static class SpeedTable
+{
+    private const string Begin = "<!-- speed: written by the report -->";
+    private const string End = "<!-- end of speed -->";
+
+    internal static void Write(Page page, IReadOnlyList<Headline> headlines)
+    {
+        page.Table(
+            ["question", "this library", "by hand", "ready made in .NET", "others", "ratio to the best alternative (below 1: faster)"],
+            headlines.Select(line => (IReadOnlyList<string>)
+            [
+                $"{line.Question}: {line.Unit}",
+                $"**{line.FigureOf(Origin.Own)}**",
+                line.FigureOf(Origin.ByHand),
+                line.FigureOf(Origin.Net),
+                line.FigureOf(Origin.Other),
+                $"**{Figures.Number(line.Ratio)}** ({line.Rival.Way})",
+            ]));
+        page.Paragraph($"**The library loses {headlines.Count(line => line.IsLost)} of {headlines.Count}** by more than 3 %. "
+            + "*By hand* is what a good engineer writes for that one purpose with .NET's own calls. The ratio is the time of one operation "
+            + "here divided by that of the best other way, which is named.");
+    }
+
+    /// <summary>Puts the table into the README between its two comments.</summary>
+    internal static void Update(string readmePath, IReadOnlyList<Headline> headlines, Surroundings surroundings)
+    {
+        string text = File.ReadAllText(readmePath);
+        int begin = text.IndexOf(Begin, StringComparison.Ordinal) + Begin.Length;
+        int end = text.IndexOf(End, StringComparison.Ordinal);
+        if (begin < Begin.Length || end < begin)
+        {
+            throw new InvalidDataException($"{readmePath} has no place for the table: {Begin} … {End}");
+        }
+
+        Page table = new();
+        Write(table, headlines);
+        table.Paragraph($"Measured at commit `{surroundings.Commit}`, whose `src` is the tree `{surroundings.Sources}`.");
+        File.WriteAllText(readmePath, $"{text[..begin]}\n{table.Markdown}{text[end..]}");
+    }
+}
