@@ -1,3 +1,4 @@
+using System.Reflection;
 using Microsoft.CodeAnalysis;
 
 namespace Pipelines.File.Analyzers;
@@ -5,6 +6,10 @@ namespace Pipelines.File.Analyzers;
 /// <summary>The diagnostics; docs/analyzers.md has a paragraph for each.</summary>
 public static class Rules
 {
+    // The SDK writes it, from the clone's remote. Initialized before the rules, which it is part of.
+    private static readonly string? s_repository = typeof(Rules).Assembly.GetCustomAttributes<AssemblyMetadataAttribute>()
+        .FirstOrDefault(metadata => metadata.Key == "RepositoryUrl")?.Value;
+
     /// <summary>A writer with Replace is disposed without being completed.</summary>
     public static readonly DiagnosticDescriptor ReplaceNotCompleted = Rule(
         "PF0001",
@@ -37,5 +42,12 @@ public static class Rules
         + "that awaits the call.");
 
     private static DiagnosticDescriptor Rule(string id, string title, string message, string description)
-        => new(id, title, message, "Reliability", DiagnosticSeverity.Warning, isEnabledByDefault: true, description);
+        => new(id, title, message, "Reliability", DiagnosticSeverity.Warning, isEnabledByDefault: true, description,
+            HelpLinkOf(s_repository, id));
+
+    /// <summary>The paragraph of the rule, if the assembly was built in a clone that has a remote.</summary>
+    internal static string? HelpLinkOf(string? repository, string id)
+        => repository?.StartsWith("https://", StringComparison.Ordinal) != true ? null
+            : $"{(repository.EndsWith(".git", StringComparison.Ordinal) ? repository.Substring(0, repository.Length - 4) : repository)}"
+                + $"/blob/main/docs/analyzers.md#{id.ToLowerInvariant()}";
 }
