@@ -33,7 +33,7 @@ internal static unsafe class FileWatches
     /// network file system.
     /// </summary>
     internal static bool CanWatch(SafeFileHandle file)
-        => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && Libc.FileSystemOf(file) == Overlay);
+        => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && LibcCalls.FileSystemOf(file) == Overlay);
 
     /// <summary>
     /// Watches the file, so that its next change calls <see cref="FollowedFile.OnEvent"/> once. Returns <see langword="false"/> if there is
@@ -50,7 +50,7 @@ internal static unsafe class FileWatches
             }
 
             int number = watch.IsReleased || (s_inotify ??= TryStart()) is not { } inotify ? 0
-                : Libc.InotifyAddWatch(inotify, watch.DescriptorPath, NextChange);
+                : LibcCalls.InotifyAddWatch(inotify, watch.DescriptorPath, NextChange);
             if (number <= 0)
             {
                 return false;
@@ -87,7 +87,7 @@ internal static unsafe class FileWatches
             if (first is null && OperatingSystem.IsLinux())
             {
                 s_watches.Remove(number);
-                _ = Libc.InotifyRemoveWatch(s_inotify!, number);
+                _ = LibcCalls.InotifyRemoveWatch(s_inotify!, number);
             }
         }
     }
@@ -149,7 +149,7 @@ internal static unsafe class FileWatches
     [SupportedOSPlatform("linux")]
     private static SafeFileHandle? TryStart()
     {
-        int descriptor = Libc.InotifyInit(Libc.IN_CLOEXEC);
+        int descriptor = LibcCalls.InotifyInit(Libc.IN_CLOEXEC);
         if (descriptor < 0)
         {
             return null;
@@ -176,7 +176,7 @@ internal static unsafe class FileWatches
         List<FileWatch> changed = [];
         while (true)
         {
-            nint length = Libc.Read(inotify, buffer, BufferSize);
+            nint length = LibcCalls.Read(inotify, buffer, BufferSize);
             if (length > 0)
             {
                 Take(new ReadOnlySpan<byte>(buffer, (int)length), changed);

@@ -16,10 +16,6 @@ internal static class FileErrors
             : exception;
     }
 
-    /// <summary>Whether opening failed because the process (EMFILE) or the system (ENFILE) has no descriptor left.</summary>
-    internal static bool AreDescriptorsShort(IOException error)
-        => !OperatingSystem.IsWindows() && error.HResult is Libc.EMFILE or Libc.ENFILE;
-
     /// <summary>From the errno of open(2), with the types and messages of File.OpenHandle.</summary>
     internal static Exception OfOpening(int errno, in FileToOpen file)
     {

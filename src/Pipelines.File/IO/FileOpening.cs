@@ -59,7 +59,7 @@ internal static class FileOpening
 
         // If the parent process has closed the descriptor (<&-), its number may belong to a file that this process opened. Such a file has
         // FD_CLOEXEC, and a descriptor that was inherited through exec has not.
-        if (OperatingSystem.IsWindows() ? number is 0 or -1 : IsLinux && Libc.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
+        if (OperatingSystem.IsWindows() ? number is 0 or -1 : IsLinux && LibcCalls.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
         {
             throw new IOException($"This process has no standard {(isOutput ? "output" : "input")}.");
         }
@@ -76,7 +76,7 @@ internal static class FileOpening
     internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
     {
         int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
-        if (!s_isLockingDisabled && Libc.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0
+        if (!s_isLockingDisabled && LibcCalls.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0
             && Marshal.GetLastPInvokeError() == Libc.EAGAIN)
         {
             throw new IOException($"The process cannot access the file '{fullPath}' because it is being used by another process.",
@@ -90,7 +90,7 @@ internal static class FileOpening
     {
         if (!s_isLockingDisabled)
         {
-            _ = Libc.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+            _ = LibcCalls.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
         }
     }
 
@@ -107,7 +107,8 @@ internal static class FileOpening
             throw new ArgumentException("The handle is invalid.", nameof(handle));
         }
 
-        int flags = IsLinux && Libc.TryGetFlags(handle, out int told) ? told : access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY;
+        int flags = IsLinux && LibcCalls.TryGetFlags(handle, out int told) ? told
+            : access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY;
         RequireAccess(handle, access, flags);
         OverlappedOpening.ThrowIfUnbuffered(OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle));
         if (requested == FilePipeBackend.Overlapped && !handle.IsAsync)
@@ -164,7 +165,7 @@ internal static class FileOpening
     private static OpenedFile OpenUnix(in FileToOpen file)
     {
         SafeFileHandle handle = file.OpenHandle();
-        return ChooseOrClose(file, handle, appends: file.Mode == FileMode.Append && Libc.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
+        return ChooseOrClose(file, handle, appends: file.Mode == FileMode.Append && LibcCalls.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
     }
 
     /// <summary>Chooses the back end of a file that was opened by path; closes the file if this throws.</summary>

@@ -130,7 +130,7 @@ internal readonly struct FileProperties
         // A file of length 0 may be one of /proc, some of which cannot seek.
         bool isRegular = type == Libc.S_IFREG;
         bool isOnDevice = status.DeviceMajor != 0;
-        bool canSeek = isRegular && (status.Size > 0 || isOnDevice || Libc.LSeek(handle, 0, SeekOrigin.Current) >= 0);
+        bool canSeek = isRegular && (status.Size > 0 || isOnDevice || LibcCalls.LSeek(handle, 0, SeekOrigin.Current) >= 0);
         return new FileProperties
         {
             CanSeek = canSeek || type == Libc.S_IFBLK,
@@ -150,7 +150,7 @@ internal readonly struct FileProperties
     [SupportedOSPlatform("linux")]
     private static bool IsPseudoFile(SafeFileHandle handle, long length)
         => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess
-            && Array.IndexOf(s_pseudoFileSystems, Libc.FileSystemOf(handle)) >= 0;
+            && Array.IndexOf(s_pseudoFileSystems, LibcCalls.FileSystemOf(handle)) >= 0;
 
     private static FileProperties OfAny(SafeFileHandle handle)
     {

@@ -74,7 +74,7 @@ internal readonly struct FileStatus
         byte empty = 0;
         fixed (Libc.FileStatus* status = &told)
         {
-            return Libc.StatX(file, &empty, Libc.AT_EMPTY_PATH, wanted, status) == 0;
+            return LibcCalls.StatX(file, &empty, Libc.AT_EMPTY_PATH, wanted, status) == 0;
         }
     }
 
@@ -88,7 +88,7 @@ internal readonly struct FileStatus
     private static unsafe NameMeaning OfNameLinux(string fullPath, out FileStatus status)
     {
         Libc.FileStatus told;
-        bool isTold = Libc.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) == 0;
+        bool isTold = LibcCalls.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) == 0;
         status = isTold ? Of(told) : default;
         return isTold ? NameMeaning.File : Marshal.GetLastPInvokeError() switch
         {

@@ -31,7 +31,7 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
         Libc.FileStatus status;
         fixed (byte* start = path)
         {
-            return TryTake(Libc.StatX(Libc.AT_FDCWD, start, 0, Wanted, &status) == 0, status, out version);
+            return TryTake(LibcCalls.StatX(Libc.AT_FDCWD, start, 0, Wanted, &status) == 0, status, out version);
         }
     }
 
@@ -44,7 +44,7 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
         Libc.FileStatus status;
         fixed (byte* start = path)
         {
-            return IsKnown && Libc.StatX(Libc.AT_FDCWD, start, 0, Libc.STATX_TYPE, &status) == 0
+            return IsKnown && LibcCalls.StatX(Libc.AT_FDCWD, start, 0, Libc.STATX_TYPE, &status) == 0
                 && (status.Mode & Libc.S_IFMT) is not (Libc.S_IFREG or Libc.S_IFDIR);
         }
     }

@@ -21,15 +21,15 @@ internal static class LocalFileSystems
     /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
     /// and overlayfs shows the files of another file system.
     /// </summary>
-    internal static bool Hold(SafeFileHandle file) => FileOpening.IsLinux && IsLocal(Libc.FileSystemOf(file));
+    internal static bool Hold(SafeFileHandle file) => FileOpening.IsLinux && IsLocal(LibcCalls.FileSystemOf(file));
 
-    internal static bool IsBtrfs(SafeFileHandle file) => FileOpening.IsLinux && Libc.FileSystemOf(file) == Btrfs;
+    internal static bool IsBtrfs(SafeFileHandle file) => FileOpening.IsLinux && LibcCalls.FileSystemOf(file) == Btrfs;
 
     /// <summary>
     /// Whether a write to the file is a copy into this kernel's page cache: on one of them, or on overlayfs, which is on one of them.
     /// </summary>
     internal static bool TakeWrites(SafeFileHandle file)
-        => FileOpening.IsLinux && Libc.FileSystemOf(file) is long type && (IsLocal(type) || type == Overlay);
+        => FileOpening.IsLinux && LibcCalls.FileSystemOf(file) is long type && (IsLocal(type) || type == Overlay);
 
     /// <param name="type">f_type of statfs(2).</param>
     internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & 0xffffffff) >= 0;
@@ -40,5 +40,5 @@ internal static class LocalFileSystems
     /// </summary>
     [UnsupportedOSPlatform("windows")]
     internal static bool LetWritersLock(SafeFileHandle file, in FileProperties properties)
-        => properties.IsOnBlockDevice || (Libc.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0);
+        => properties.IsOnBlockDevice || (LibcCalls.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0);
 }

@@ -214,7 +214,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         }
         else if (CanSeek && Environment.Is64BitProcess)
         {
-            position = Libc.LSeek(Handle, offset, origin);
+            position = LibcCalls.LSeek(Handle, offset, origin);
         }
 
         return position;

@@ -201,7 +201,7 @@ internal abstract partial class ReplacementFile
         /// <summary>The path without symbolic links; <see langword="null"/> if there is no such file or the path is unknown.</summary>
         private static string? RealPathOf(string path)
         {
-            int descriptor = OperatingSystem.IsLinux() ? Libc.Open(path, Libc.O_PATH | Libc.O_CLOEXEC) : -1;
+            int descriptor = OperatingSystem.IsLinux() ? LibcCalls.Open(path, Libc.O_PATH | Libc.O_CLOEXEC) : -1;
             using SafeFileHandle file = new(descriptor, ownsHandle: true);
             return !file.IsInvalid && FileProperties.PathOf(file) is { } real && Path.Exists(real) ? real : null;
         }
@@ -209,7 +209,7 @@ internal abstract partial class ReplacementFile
         // faccessat(2): a file without write permission is not replaced, although the permissions of the folder would allow it.
         private bool MayWrite()
             => OperatingSystem.IsLinux()
-                ? Libc.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
+                ? LibcCalls.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
                 : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
 
         /// <summary>
@@ -244,7 +244,7 @@ internal abstract partial class ReplacementFile
         private void TakeRights(SafeFileHandle handle, Target replaced)
         {
             uint bits = replaced.Mode & PermissionBits;
-            if (replaced.Group != GroupOf(handle) && Libc.FChOwn(handle, uint.MaxValue, replaced.Group) != 0)
+            if (replaced.Group != GroupOf(handle) && LibcCalls.FChOwn(handle, uint.MaxValue, replaced.Group) != 0)
             {
                 bits &= ~(SetIdBits | GroupBits);
             }
@@ -255,12 +255,12 @@ internal abstract partial class ReplacementFile
                 bits &= ~GroupBits;
             }
 
-            if (Libc.FChMod(handle, bits & ~SetIdBits) != 0)
+            if (LibcCalls.FChMod(handle, bits & ~SetIdBits) != 0)
             {
                 throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
             }
 
-            if (replaced.User != Libc.GetEffectiveUser() && Libc.FChOwn(handle, replaced.User, uint.MaxValue) != 0)
+            if (replaced.User != LibcCalls.GetEffectiveUser() && LibcCalls.FChOwn(handle, replaced.User, uint.MaxValue) != 0)
             {
                 bits &= ~SetUserBit;
             }
@@ -268,7 +268,7 @@ internal abstract partial class ReplacementFile
             if ((bits & SetIdBits) != 0)
             {
                 // chown(2) clears these bits. If they cannot be set again, the file has fewer permissions.
-                _ = Libc.FChMod(handle, bits);
+                _ = LibcCalls.FChMod(handle, bits);
             }
         }
 
@@ -280,14 +280,14 @@ internal abstract partial class ReplacementFile
         private bool TryCopyAccessList(SafeFileHandle handle)
         {
             byte* list = stackalloc byte[MaxAttributeSize];
-            nint length = Libc.GetXAttr(TargetPath, Libc.AccessList, list, MaxAttributeSize);
+            nint length = LibcCalls.GetXAttr(TargetPath, Libc.AccessList, list, MaxAttributeSize);
             if (length >= 0)
             {
-                return Libc.FSetXAttr(handle, Libc.AccessList, list, length, 0) == 0;
+                return LibcCalls.FSetXAttr(handle, Libc.AccessList, list, length, 0) == 0;
             }
 
             // No list, or a file system without lists.
-            _ = Libc.FRemoveXAttr(handle, Libc.AccessList);
+            _ = LibcCalls.FRemoveXAttr(handle, Libc.AccessList);
             return true;
         }
 
@@ -360,7 +360,7 @@ internal abstract partial class ReplacementFile
             Libc.FileStatus status = default;
             const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID | Libc.STATX_CTIME;
             int errno = !OperatingSystem.IsLinux() ? Libc.ENOSYS
-                : Libc.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0
+                : LibcCalls.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0
                 : Marshal.GetLastPInvokeError();
             switch (errno)
             {
@@ -385,7 +385,7 @@ internal abstract partial class ReplacementFile
 
             // Owner and group are unknown, so the file does not get those of the file that it replaces.
             uint type = Directory.Exists(path) ? (uint)Libc.S_IFDIR : file.Exists ? (uint)Libc.S_IFREG : 0;
-            return type == 0 ? null : new Target(type | (uint)file.UnixFileMode, Libc.GetEffectiveUser(), uint.MaxValue);
+            return type == 0 ? null : new Target(type | (uint)file.UnixFileMode, LibcCalls.GetEffectiveUser(), uint.MaxValue);
         }
 
         private static uint GroupOf(SafeFileHandle handle)

@@ -30,7 +30,7 @@ internal sealed class WriterFile
         _leaveOpen = leaveOpen;
         WritesToMemory = FileOpening.IsLinux && options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
             && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
-            && (isOpenedByPath || !Libc.IsSynchronous(file.Handle));
+            && (isOpenedByPath || !LibcCalls.IsSynchronous(file.Handle));
         _unfinished = unfinished;
         _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
     }

@@ -410,7 +410,7 @@ public sealed class ReplaceTests : IDisposable
             using SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
             fixed (byte* first = list)
             {
-                return Libc.FSetXAttr(handle, Libc.AccessList, first, list.Length, 0) == 0;
+                return LibcCalls.FSetXAttr(handle, Libc.AccessList, first, list.Length, 0) == 0;
             }
         }
 
@@ -419,7 +419,7 @@ public sealed class ReplaceTests : IDisposable
             byte[] list = new byte[100];
             fixed (byte* first = list)
             {
-                return list[..(int)Math.Max(0, Libc.GetXAttr(path, Libc.AccessList, first, list.Length))];
+                return list[..(int)Math.Max(0, LibcCalls.GetXAttr(path, Libc.AccessList, first, list.Length))];
             }
         }
     }

@@ -74,7 +74,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Waiter first = new();
         Waiter second = new();
         Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
-        Assert.Equal(0, Libc.Close(Number));
+        Assert.Equal(0, LibcCalls.Close(Number));
         Assert.Throws<IOException>(() => poller.TryAdd(second.Request, borrowed, Libc.POLLIN));
         Assert.True(poller.TryCancel(first.Request, 0));
         Assert.False(poller.TryCancel(second.Request, 0));
@@ -92,7 +92,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter first = new();
         Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
-        Assert.Equal(0, Libc.Close(Number));
+        Assert.Equal(0, LibcCalls.Close(Number));
         Assert.True(poller.TryCancel(first.Request, 0));
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter second = new();
@@ -100,7 +100,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
         fifo.Write([1]);
         await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(0, first.Times);
-        Assert.Equal(0, Libc.Close(Number));
+        Assert.Equal(0, LibcCalls.Close(Number));
     }
 
     [Fact]

@@ -19,10 +19,14 @@ internal sealed class ScriptedBackend : OpenedFile
 
     private static readonly SafeFileHandle s_none = new(-1, ownsHandle: false);
 
-    // What is asked about a file that can seek is asked about this empty one. It is never closed.
-    private static readonly Lazy<SafeFileHandle> s_file = new(
-        static () => File.OpenHandle(
-            System.IO.Path.GetTempFileName(), FileMode.Open, FileAccess.ReadWrite, options: FileOptions.DeleteOnClose));
+    // What is asked about a file that can seek is asked about this empty one, which has no name and is never closed.
+    private static readonly Lazy<SafeFileHandle> s_file = new(static () =>
+    {
+        string path = System.IO.Path.GetTempFileName();
+        SafeFileHandle file = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
+        File.Delete(path);
+        return file;
+    });
 
     private readonly Order _order;
 

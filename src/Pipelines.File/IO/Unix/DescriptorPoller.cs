@@ -55,9 +55,9 @@ internal sealed unsafe class DescriptorPoller
             }
 
             // If a later step fails, the earlier ones are kept for the next call.
-            _epoll = _epoll < 0 ? Libc.EpollCreate(Libc.EPOLL_CLOEXEC) : _epoll;
-            _ready = _ready < 0 && _epoll >= 0 ? Libc.EventDescriptor(1, Libc.EFD_CLOEXEC) : _ready;
-            if (_ready < 0 || (Libc.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, _ready, Libc.EPOLLONESHOT, (uint)_ready) != 0
+            _epoll = _epoll < 0 ? LibcCalls.EpollCreate(Libc.EPOLL_CLOEXEC) : _epoll;
+            _ready = _ready < 0 && _epoll >= 0 ? LibcCalls.EventDescriptor(1, Libc.EFD_CLOEXEC) : _ready;
+            if (_ready < 0 || (LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, _ready, Libc.EPOLLONESHOT, (uint)_ready) != 0
                 && Marshal.GetLastPInvokeError() != Libc.EEXIST))
             {
                 throw LastError();
@@ -87,7 +87,7 @@ internal sealed unsafe class DescriptorPoller
             if (_later.Count == 0)
             {
                 _nextMoment = Environment.TickCount64 + LaterMilliseconds;
-                _ = Libc.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, _ready, (ushort)Libc.POLLIN | Libc.EPOLLONESHOT, (uint)_ready);
+                _ = LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, _ready, (ushort)Libc.POLLIN | Libc.EPOLLONESHOT, (uint)_ready);
             }
 
             _later.Add(call);
@@ -145,9 +145,9 @@ internal sealed unsafe class DescriptorPoller
             // closed it, and the number may mean another file now. EEXIST: this file is registered, so only its
             // events change.
             uint armed = registration.Armed | Libc.EPOLLONESHOT;
-            if (Libc.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, descriptor, armed, (uint)descriptor) != 0
+            if (LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, descriptor, armed, (uint)descriptor) != 0
                 && (Marshal.GetLastPInvokeError() != Libc.EEXIST
-                    || Libc.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, descriptor, armed, (uint)descriptor) != 0))
+                    || LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, descriptor, armed, (uint)descriptor) != 0))
             {
                 IOException error = LastError();
                 EndLocked(wait);
@@ -199,7 +199,7 @@ internal sealed unsafe class DescriptorPoller
         if (registration.Waits.Count == 0)
         {
             registration.Armed = 0;
-            _ = Libc.EpollControl(_epoll, Libc.EPOLL_CTL_DEL, descriptor, 0, 0);
+            _ = LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_DEL, descriptor, 0, 0);
         }
 
         // If the file was closed meanwhile, this releases the last reference, and so closes it: that takes only a moment.
@@ -220,7 +220,7 @@ internal sealed unsafe class DescriptorPoller
             }
 
             // Nothing here allocates: an exception would end the process.
-            int ready = Libc.EpollWait(_epoll, events, MaxEvents, timeout);
+            int ready = LibcCalls.EpollWait(_epoll, events, MaxEvents, timeout);
             for (int i = 0; i < ready; i++)
             {
                 EndWaits((int)*(ulong*)(events + (i * Libc.EpollEventSize) + Libc.EpollDataOffset));

@@ -28,7 +28,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     internal static bool IsFifo(string path)
     {
         Libc.FileStatus status;
-        return Libc.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 && (status.Mode & Libc.S_IFMT) == Libc.S_IFIFO;
+        return LibcCalls.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 && (status.Mode & Libc.S_IFMT) == Libc.S_IFIFO;
     }
 
     /// <summary>
@@ -67,7 +67,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
         if (file.Backend == FilePipeBackend.Portable)
         {
             // The runtime's calls must block.
-            _ = Libc.ChangeFlags(_handle, cleared: Libc.O_NONBLOCK);
+            _ = LibcCalls.ChangeFlags(_handle, cleared: Libc.O_NONBLOCK);
         }
 
         SafeFileHandle handle = _handle;
@@ -93,7 +93,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
         }
 
         int closedOnExec = (file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
-        int descriptor = Libc.Open(file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
+        int descriptor = LibcCalls.Open(file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
         errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
         return descriptor;
     }
@@ -111,14 +111,14 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
         }
 
         int* ends = stackalloc int[2];
-        if (Libc.Pipe2(ends, Libc.O_CLOEXEC) != 0)
+        if (LibcCalls.Pipe2(ends, Libc.O_CLOEXEC) != 0)
         {
             return false;
         }
 
-        bool isEmptyWithoutWriter = Libc.Tee(_handle!, ends[1], 1, Libc.SPLICE_F_NONBLOCK) == 0;
-        _ = Libc.Close(ends[0]);
-        _ = Libc.Close(ends[1]);
+        bool isEmptyWithoutWriter = LibcCalls.Tee(_handle!, ends[1], 1, Libc.SPLICE_F_NONBLOCK) == 0;
+        _ = LibcCalls.Close(ends[0]);
+        _ = LibcCalls.Close(ends[1]);
         return !isEmptyWithoutWriter;
     }
 }

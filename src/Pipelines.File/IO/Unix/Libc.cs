@@ -1,10 +1,8 @@
 namespace Pipelines.File.IO;
 
-/// <summary>System calls of Unix, for 64-bit processes only: off_t has 64 bits there in every libc.</summary>
-internal static unsafe partial class Libc
+/// <summary>The numbers and structures of <see cref="LibcCalls"/>, which code for every system may name.</summary>
+internal static class Libc
 {
-    private const string Library = "libc";
-
     // The numbers are those of Linux. Those that other systems use, too, are the same there.
     internal const int EPERM = 1;
     internal const int EINTR = 4;
@@ -15,8 +13,6 @@ internal static unsafe partial class Libc
     internal const int EACCES = 13;
     internal const int EISDIR = 21;
     internal const int EINVAL = 22;
-    internal const int ENFILE = 23;
-    internal const int EMFILE = 24;
     internal const int ENOTTY = 25;
     internal const int EFBIG = 27;
     internal const int ESPIPE = 29;
@@ -142,141 +138,80 @@ internal static unsafe partial class Libc
         internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
     }
 
-    /// <summary>epoll_ctl(2).</summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static int EpollControl(int epoll, int operation, int descriptor, uint events, ulong data)
-    {
-        byte* packed = stackalloc byte[16];
-        *(uint*)packed = events;
-        *(ulong*)(packed + EpollDataOffset) = data;
-        return EpollControl(epoll, operation, descriptor, packed);
-    }
-
-    /// <summary>Whether each write to the file waits for the device (open(2): O_DSYNC, which O_SYNC contains).</summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static bool IsSynchronous(SafeFileHandle file) => TryGetFlags(file, out int flags) && (flags & O_DSYNC) != 0;
-
     /// <summary>
     /// Whether preallocation (fallocate(2)) has failed for lack of room or because the file system does: ENOSPC, EDQUOT, EFBIG, EIO, EROFS.
     /// </summary>
     internal static bool IsNoRoom(int errno) => errno is ENOSPC or EDQUOT or EFBIG or EIO or EROFS;
 
-    /// <summary>The type of the file's file system (f_type of statfs(2)); -1 if the system does not report it.</summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static long FileSystemOf(SafeFileHandle file)
-    {
-        // struct statfs has 120 bytes; this is more.
-        long* status = stackalloc long[64];
-        return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
-    }
+    internal const int ENOENT = 2;
+    internal const int EEXIST = 17;
+    internal const int ENOTDIR = 20;
+    internal const int ENOSPC = 28;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
-    internal static partial int EpollCreate(int flags);
+    internal const int O_CLOEXECOfMacOS = 0x1000000;
+    internal const int O_EXCL = 0x80;
+    internal const int O_SYNC = 0x101000;
+    internal const int O_DSYNC = 0x1000;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "epoll_wait", SetLastError = true)]
-    internal static partial int EpollWait(int epoll, byte* events, int count, int timeoutMilliseconds);
+    internal const string AccessList = "system.posix_acl_access";
+    internal const int O_PATH = 0x200000;
+    internal const int ELOOP = 40;
+    internal const int AT_SYMLINK_NOFOLLOW = 0x100;
+    internal const int AT_EACCESS = 0x200;
+    internal const int AT_SYMLINK_FOLLOW = 0x400;
+    internal const uint RENAME_NOREPLACE = 1;
+    internal const int W_OK = 2;
+    internal const int FALLOC_FL_KEEP_SIZE = 1;
+    internal const uint STATX_MODE = 0x2;
+    internal const uint STATX_UID = 0x8;
+    internal const uint STATX_GID = 0x10;
+    internal const int S_IFLNK = 0xA000;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "tee", SetLastError = true)]
-    internal static partial nint Tee(SafeFileHandle source, int destination, nuint length, uint flags);
+    internal static int ENAMETOOLONG => OperatingSystem.IsLinux() ? 36 : 63;
 
-    /// <summary>open(2). The mode, for O_CREAT, works on Linux only: elsewhere a variadic argument is passed differently.</summary>
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Open(string path, int flags, uint mode = 0);
+    /// <summary>open(2). The number depends on the architecture.</summary>
+    internal static int O_DIRECTORY => OperatingSystem.IsMacOS() ? 0x100000
+        : RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000 : 0x10000;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "fcntl", SetLastError = true)]
-    internal static partial int FCntl(SafeFileHandle file, int command, int argument);
-
-    /// <summary>fcntl(2), F_GETFL: gets the access mode and the status flags of an open file description.</summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static bool TryGetFlags(SafeFileHandle file, out int flags) => (flags = FCntl(file, F_GETFL, 0)) >= 0;
+    internal static int O_TMPFILE => 0x400000 | O_DIRECTORY;
 
     /// <summary>
-    /// fcntl(2), F_SETFL: changes status flags of an open file description. Returns less than 0 if it fails. Linux only: elsewhere the
-    /// variadic argument is passed differently.
+    /// preadv2(2), pwritev2(2), Linux 6.14: pages that the call brings into the page cache are dropped when it is over, or when they have
+    /// been written to the device.
     /// </summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static int ChangeFlags(SafeFileHandle file, int set = 0, int cleared = 0)
-        => TryGetFlags(file, out int flags) ? FCntl(file, F_SETFL, (flags & ~cleared) | set) : -1;
+    internal const int RWF_DONTCACHE = 0x80;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "flock", SetLastError = true)]
-    internal static partial int FLock(int descriptor, int operation);
+    internal const int POSIX_FADV_RANDOM = 1;
+    internal const int POSIX_FADV_SEQUENTIAL = 2;
+    internal const int POSIX_FADV_DONTNEED = 4;
+    internal const uint SYNC_FILE_RANGE_WAIT_BEFORE = 1;
+    internal const uint SYNC_FILE_RANGE_WRITE = 2;
+    internal const uint SYNC_FILE_RANGE_WAIT_AFTER = 4;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "preadv2", SetLastError = true)]
-    internal static partial nint PReadV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
+    /// <summary>The number of cachestat(2), the same on every architecture.</summary>
+    internal const nint CacheStatNumber = 451;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "preadv", SetLastError = true)]
-    internal static partial nint PReadV(SafeFileHandle file, IoVector* vectors, int count, long offset);
+    /// <summary>
+    /// The members of struct cachestat: the numbers of pages that are cached, dirty, under writeback, evicted, and recently evicted.
+    /// </summary>
+    internal const int CacheStatusMembers = 5;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "readv", SetLastError = true)]
-    internal static partial nint ReadV(SafeFileHandle file, IoVector* vectors, int count);
+    internal const int IN_CLOEXEC = 0x80000;
+    internal const uint IN_MODIFY = 0x2;
+    internal const uint IN_ATTRIB = 0x4;
+    internal const uint IN_DELETE_SELF = 0x400;
+    internal const uint IN_MOVE_SELF = 0x800;
+    internal const uint IN_Q_OVERFLOW = 0x4000;
+    internal const uint IN_IGNORED = 0x8000;
+    internal const uint IN_ONESHOT = 0x80000000;
 
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "pwritev2", SetLastError = true)]
-    internal static partial nint PWriteV2(SafeFileHandle file, IoVector* vectors, int count, long offset, int flags);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "pwritev", SetLastError = true)]
-    internal static partial nint PWriteV(SafeFileHandle file, IoVector* vectors, int count, long offset);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
-    internal static partial nint WriteV(SafeFileHandle file, IoVector* vectors, int count);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "ftruncate", SetLastError = true)]
-    internal static partial int FTruncate(SafeFileHandle file, long length);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
-    internal static partial int FDataSync(SafeFileHandle file);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
-    internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, FileStatus* status);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(int folder, byte* path, int flags, uint mask, FileStatus* status);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int StatX(int folder, string path, int flags, uint mask, FileStatus* status);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
-    internal static partial int Poll(PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "eventfd", SetLastError = true)]
-    internal static partial int EventDescriptor(uint value, int flags);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
-    internal static partial int Pipe2(int* descriptors, int flags);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
-    internal static partial int Close(int descriptor);
-
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "epoll_ctl", SetLastError = true)]
-    private static partial int EpollControl(int epoll, int operation, int descriptor, byte* eventOfIt);
-
-    /// <summary>fstatfs(2). The first member of struct statfs is the type of the file system.</summary>
-    [UnsupportedOSPlatform("windows")]
-    [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
-    private static partial int FStatFS(SafeFileHandle file, long* status);
+    /// <summary>struct inotify_event, without the name that can follow.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal struct WatchEvent
+    {
+        internal int Watch;
+        internal uint Mask;
+        internal uint Cookie;
+        internal uint NameLength;
+    }
 }

@@ -42,7 +42,7 @@ internal static unsafe class LinuxOpening
 
             // Files that are not regular cannot be truncated, and need not be.
             bool empties = !isMade && file.Mode is FileMode.Create or FileMode.Truncate;
-            if (empties && properties.IsRegular && Libc.FTruncate(handle, 0) != 0)
+            if (empties && properties.IsRegular && LibcCalls.FTruncate(handle, 0) != 0)
             {
                 throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), file.Path);
             }
@@ -95,7 +95,7 @@ internal static unsafe class LinuxOpening
         int descriptor;
         do
         {
-            descriptor = Libc.Open(file.Path, flags, file.CreateMode is { } given ? (uint)given : Libc.NewFileMode);
+            descriptor = LibcCalls.Open(file.Path, flags, file.CreateMode is { } given ? (uint)given : Libc.NewFileMode);
             errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
         }
         while (errno == Libc.EINTR);
@@ -111,13 +111,13 @@ internal static unsafe class LinuxOpening
         int errno = Libc.EINTR;
         while (errno == Libc.EINTR && file.PreallocationSize > 0)
         {
-            bool isReserved = Libc.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) == 0;
+            bool isReserved = LibcCalls.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) == 0;
             errno = isReserved ? 0 : Marshal.GetLastPInvokeError();
         }
 
         if (Libc.IsNoRoom(errno))
         {
-            _ = Libc.Unlink(file.Path);
+            _ = LibcCalls.Unlink(file.Path);
             throw errno is not (Libc.ENOSPC or Libc.EFBIG) ? FileErrors.FromErrno(errno, file.Path)
                 : new IOException($"Failed to create '{file.Path}' with allocation size '{file.PreallocationSize}' because the "
                 + (errno == Libc.ENOSPC ? "disk was full." : "file was too large."));
@@ -133,7 +133,7 @@ internal static unsafe class LinuxOpening
         bool isSequential = (file.Options & FileOptions.SequentialScan) != 0 && !(properties.IsRegular && properties.Length <= ReadAhead);
         if (file.Access == FileAccess.Read && (isRandom || isSequential))
         {
-            _ = Libc.FAdvise(handle, 0, 0, isRandom ? Libc.POSIX_FADV_RANDOM : Libc.POSIX_FADV_SEQUENTIAL);
+            _ = LibcCalls.FAdvise(handle, 0, 0, isRandom ? Libc.POSIX_FADV_RANDOM : Libc.POSIX_FADV_SEQUENTIAL);
         }
     }
 }

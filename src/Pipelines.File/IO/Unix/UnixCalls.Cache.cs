@@ -11,7 +11,7 @@ internal unsafe partial class UnixCalls
     {
         long* range = stackalloc long[] { offset, length };
         long* pages = stackalloc long[Libc.CacheStatusMembers];
-        long answer = Answer(Libc.CacheStat(Libc.CacheStatNumber, file, range, pages, 0));
+        long answer = Answer(LibcCalls.CacheStat(Libc.CacheStatNumber, file, range, pages, 0));
         return answer < 0 ? answer : pages[0] * Environment.SystemPageSize;
     }
 
@@ -23,7 +23,7 @@ internal unsafe partial class UnixCalls
     {
         try
         {
-            _ = Libc.FAdvise(file, offset, length, Libc.POSIX_FADV_DONTNEED);
+            _ = LibcCalls.FAdvise(file, offset, length, Libc.POSIX_FADV_DONTNEED);
         }
         catch (ObjectDisposedException)
         {
@@ -36,7 +36,7 @@ internal unsafe partial class UnixCalls
     /// advances the error cursor of the open file, so a lost byte that it answers is answered by no later fdatasync(2).
     /// </summary>
     internal virtual long WriteCached(SafeFileHandle file, long offset, long length, bool waits)
-        => Answer(Libc.SyncFileRange(
+        => Answer(LibcCalls.SyncFileRange(
             file, offset, length, waits ? Libc.SYNC_FILE_RANGE_WAIT_BEFORE | Libc.SYNC_FILE_RANGE_WRITE | Libc.SYNC_FILE_RANGE_WAIT_AFTER
                 : Libc.SYNC_FILE_RANGE_WRITE));
 }

@@ -7,27 +7,27 @@ internal unsafe partial class UnixCalls
 {
     /// <summary>open(2) with O_TMPFILE: creates a file without a name, and returns its descriptor. Linux only.</summary>
     internal virtual long MakeNameless(string folder, int flags, uint mode)
-        => Answer(Libc.Open(folder, Libc.O_TMPFILE | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
+        => Answer(LibcCalls.Open(folder, Libc.O_TMPFILE | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
     /// <summary>open(2) with O_CREAT and O_EXCL: creates a new file, and returns its descriptor. Linux only.</summary>
     internal virtual long MakeNew(string path, int flags, uint mode)
-        => Answer(Libc.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
+        => Answer(LibcCalls.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
     /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
     {
         // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
-        long answer = Answer(Libc.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path,
+        long answer = Answer(LibcCalls.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path,
             Libc.AT_SYMLINK_FOLLOW));
         return answer != -Libc.ENOENT ? answer
-            : Answer(Libc.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
+            : Answer(LibcCalls.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
     }
 
     /// <summary>link(2): gives the file a second name. Fails if the name exists.</summary>
-    internal virtual long Link(string from, string to) => Answer(Libc.Link(from, to));
+    internal virtual long Link(string from, string to) => Answer(LibcCalls.Link(from, to));
 
     /// <summary>rename(2): replaces the file of the new name.</summary>
-    internal virtual long Rename(string from, string to) => Answer(Libc.Rename(from, to));
+    internal virtual long Rename(string from, string to) => Answer(LibcCalls.Rename(from, to));
 
     /// <summary>renameat2(2) with RENAME_NOREPLACE.</summary>
     internal virtual long RenameNoReplace(string from, string to)
@@ -35,7 +35,7 @@ internal unsafe partial class UnixCalls
         try
         {
             return OperatingSystem.IsLinux()
-                ? Answer(Libc.RenameAt2(Libc.AT_FDCWD, from, Libc.AT_FDCWD, to, Libc.RENAME_NOREPLACE))
+                ? Answer(LibcCalls.RenameAt2(Libc.AT_FDCWD, from, Libc.AT_FDCWD, to, Libc.RENAME_NOREPLACE))
                 : -Libc.ENOSYS;
         }
         catch (EntryPointNotFoundException)
@@ -45,15 +45,15 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>unlink(2).</summary>
-    internal virtual long Unlink(string path) => Answer(Libc.Unlink(path));
+    internal virtual long Unlink(string path) => Answer(LibcCalls.Unlink(path));
 
     /// <summary>open(2) of a folder, and of nothing else: returns a descriptor for <see cref="SyncFolder"/>.</summary>
     internal virtual long OpenFolder(string path)
-        => Answer(Libc.Open(path, Libc.O_RDONLY | Libc.O_DIRECTORY
+        => Answer(LibcCalls.Open(path, Libc.O_RDONLY | Libc.O_DIRECTORY
             | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
 
     /// <summary>fsync(2): writes the names of a folder, or the permissions of a file, to the device.</summary>
-    internal virtual long SyncFolder(SafeFileHandle folder) => Answer(Libc.FSync(folder));
+    internal virtual long SyncFolder(SafeFileHandle folder) => Answer(LibcCalls.FSync(folder));
 
     /// <summary><see cref="SyncFolder"/>, made again after EINTR.</summary>
     internal long SyncAll(SafeFileHandle file)
@@ -69,5 +69,5 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>fallocate(2): reserves space on the device, and extends the file to that length. Linux only.</summary>
-    internal virtual long Allocate(SafeFileHandle file, long length) => Answer(Libc.FAllocate(file, 0, 0, length));
+    internal virtual long Allocate(SafeFileHandle file, long length) => Answer(LibcCalls.FAllocate(file, 0, 0, length));
 }

@@ -15,15 +15,15 @@ internal unsafe partial class UnixCalls
     /// RWF_DONTCACHE) preadv2(2), which not every kernel and file system supports.
     /// </summary>
     internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
-        => Answer(flags != 0 ? Libc.PReadV2(file, vectors, count, offset, flags)
-            : offset < 0 ? Libc.ReadV(file, vectors, count)
-            : Libc.PReadV(file, vectors, count, offset));
+        => Answer(flags != 0 ? LibcCalls.PReadV2(file, vectors, count, offset, flags)
+            : offset < 0 ? LibcCalls.ReadV(file, vectors, count)
+            : LibcCalls.PReadV(file, vectors, count, offset));
 
     /// <summary>pwritev(2), writev(2) or pwritev2(2), in the same way.</summary>
     internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
-        => Answer(flags != 0 ? Libc.PWriteV2(file, vectors, count, offset, flags)
-            : offset < 0 ? Libc.WriteV(file, vectors, count)
-            : Libc.PWriteV(file, vectors, count, offset));
+        => Answer(flags != 0 ? LibcCalls.PWriteV2(file, vectors, count, offset, flags)
+            : offset < 0 ? LibcCalls.WriteV(file, vectors, count)
+            : LibcCalls.PWriteV(file, vectors, count, offset));
 
     /// <summary>
     /// fdatasync(2); on macOS fcntl(2) with F_FULLFSYNC, because fsync(2) there leaves the bytes in the cache of the device, or fsync(2) if
@@ -33,11 +33,11 @@ internal unsafe partial class UnixCalls
     {
         if (!OperatingSystem.IsMacOS())
         {
-            return Answer(Libc.FDataSync(file));
+            return Answer(LibcCalls.FDataSync(file));
         }
 
-        long answer = Answer(Libc.FCntl(file, Libc.F_FULLFSYNC, 0));
-        return answer is -Libc.EINVAL or -Libc.ENOTTY or -Libc.ENOTSUPOfMacOS ? Answer(Libc.FSync(file)) : answer;
+        long answer = Answer(LibcCalls.FCntl(file, Libc.F_FULLFSYNC, 0));
+        return answer is -Libc.EINVAL or -Libc.ENOTTY or -Libc.ENOTSUPOfMacOS ? Answer(LibcCalls.FSync(file)) : answer;
     }
 
     /// <summary>
@@ -73,7 +73,7 @@ internal unsafe partial class UnixCalls
     internal virtual bool IsReady(SafeFileHandle file, short events)
     {
         Libc.PollDescriptor descriptor = new() { Descriptor = (int)file.DangerousGetHandle(), Events = events };
-        return Libc.Poll(&descriptor, 1, 0) > 0;
+        return LibcCalls.Poll(&descriptor, 1, 0) > 0;
     }
 
     /// <summary>
@@ -94,18 +94,18 @@ internal unsafe partial class UnixCalls
             return SyncToEnd(file);
         }
 
-        return Answer(Libc.Close(copy));
+        return Answer(LibcCalls.Close(copy));
     }
 
     /// <summary>fcntl(2) with F_DUPFD_CLOEXEC: returns a descriptor, or -1.</summary>
-    internal virtual int Duplicate(SafeFileHandle file) => Libc.FCntl(file, Libc.F_DUPFD_CLOEXEC, 0);
+    internal virtual int Duplicate(SafeFileHandle file) => LibcCalls.FCntl(file, Libc.F_DUPFD_CLOEXEC, 0);
 
     /// <summary>
     /// fcntl(2): sets O_NONBLOCK on an open file description that nobody else uses. Linux only: elsewhere the variadic argument is passed
     /// differently.
     /// </summary>
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
-        => OperatingSystem.IsLinux() && Libc.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
+        => OperatingSystem.IsLinux() && LibcCalls.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
 
     private long SyncToEnd(SafeFileHandle file)
     {

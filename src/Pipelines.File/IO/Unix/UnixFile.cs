@@ -212,7 +212,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         if (operation.Kind == FileRequestKind.Write)
         {
             // writev(2) has moved the position of the open file behind its bytes, wherever it has written them.
-            _endOfLastWrite = WritesSequentially && result.Moved > 0 ? Libc.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
+            _endOfLastWrite = WritesSequentially && result.Moved > 0 ? LibcCalls.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
             return result;
         }
 
