@@ -3,7 +3,8 @@
 #     bash benchmarks/serve.sh [ROUNDS [SECONDS [CASE...]]]           3 rounds of 2 s for each case and server by default
 #     bash benchmarks/serve.sh ceiling [ROUNDS [SECONDS [CASE...]]]   what Kestrel allows: the bytes out of memory, and other settings of its sockets
 #     bash benchmarks/serve.sh cache [ROUNDS [SECONDS [CASE...]]]     the output cache: entries in memory, in files (AddFileOutputCache), and in Redis where redis-server is installed
-#     bash benchmarks/serve.sh uploads [ROUNDS [MIB]]                 uploads of 256 MiB by curl: SaveBodyAsync, Body.CopyToAsync(FileStream), and nginx's PUT where it is installed
+#     bash benchmarks/serve.sh uploads [ROUNDS [MIB]]                 uploads of 256 MiB by curl: SaveBodyAsync, MapResumableUploads, Body.CopyToAsync(FileStream), and nginx's PUT where it is installed
+#     bash benchmarks/serve.sh entries [COUNT [FOLDER]]               start-up and memory of an output cache with a million entries; FOLDER is filled where it is not, and stays
 #     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
 # A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own.
 set -euo pipefail
@@ -133,12 +134,26 @@ heading() {
     printf 'Load of the machine before: %s\n\n' "$load"
 }
 
+if [ "${1:-}" = entries ]; then
+    count=${2:-1000000}
+    "$server" "${3:-$work/entries}" 0 "fill=$count"
+    # Of each process the first seconds, so three processes.
+    printf '| entries | start and first hit, ms | look through the folder, s | memory an entry at most, B | afterwards, B |\n| ---: | ---: | ---: | ---: | ---: |\n'
+    for i in 1 2 3; do
+        "$server" "${3:-$work/entries}" 0 "measure=$count"
+    done
+    machine
+    echo
+    exit
+fi
+
 if [ "${1:-}" = uploads ]; then
     rounds=${2:-5} mebibytes=${3:-256} baseline=copied
-    names=(copied saved)
+    names=(copied saved resumed)
     mkdir "$work/uploads"
     kestrel copied "copied=$work/uploads"
     kestrel saved "saved=$work/uploads"
+    kestrel resumed "resumed=$work/uploads"
     if command -v nginx >/dev/null; then
         # Its workers may run as another user.
         chmod a+rwx "$work" "$work/uploads"
@@ -151,7 +166,14 @@ if [ "${1:-}" = uploads ]; then
             name=${names[(i + round) % ${#names[@]}]}
             declare -n its_port="port_$name"
             before=$(cpu "$name")
-            seconds=$(curl -sS --noproxy '*' -f -H 'Expect:' -T "$work/upload.bin" -o /dev/null -w '%{time_total}' "http://127.0.0.1:$its_port/upload.bin")
+            target=http://127.0.0.1:$its_port/upload.bin headers=(-H 'Expect:')
+            if [ "$name" = resumed ]; then
+                # The creation, a tenth of a millisecond, is not in the time. The name is upload.bin.
+                target=http://127.0.0.1:$its_port$(curl -sS --noproxy '*' -f -o /dev/null -w '%header{location}' -X POST -H 'Tus-Resumable: 1.0.0' \
+                    -H "Upload-Length: $((mebibytes << 20))" -H 'Upload-Metadata: filename dXBsb2FkLmJpbg==' "http://127.0.0.1:$its_port/uploads")
+                headers+=(-X PATCH -H 'Tus-Resumable: 1.0.0' -H 'Upload-Offset: 0' -H 'Content-Type: application/offset+octet-stream')
+            fi
+            seconds=$(curl -sS --noproxy '*' -f "${headers[@]}" -T "$work/upload.bin" -o /dev/null -w '%{time_total}' "$target")
             after=$(cpu "$name")
             cmp "$work/upload.bin" "$work/uploads/upload.bin"
             rm "$work/uploads/upload.bin"
@@ -167,6 +189,7 @@ if [ "${1:-}" = uploads ]; then
         case $name in
             copied) what='Body.CopyToAsync(FileStream)' ;;
             saved) what='SaveBodyAsync' ;;
+            resumed) what='MapResumableUploads' ;;
             nginx) what='nginx, PUT' ;;
         esac
         printf '| %d MiB | %s | %.0f | %.2f | %.2f | %.2f |\n' "$mebibytes" "$what" "$(column upload "$name" 3 | median)" "$(ratio upload "$name" 3)" \

@@ -2,6 +2,7 @@ using System.Globalization;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Server.Kestrel.Transport.Sockets;
 using Microsoft.Extensions.FileProviders;
+using Pipelines.File.AspNetCore;
 using StaticFileServer;
 
 // What benchmarks/serve.sh measures: Kestrel with UseStaticFiles, with the one line or without it, and without any file.
@@ -9,10 +10,23 @@ using StaticFileServer;
 // plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the
 // bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling.
 // noqueue: IOQueueCount 0. segment=BYTES: SegmentSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
-// saved=FOLDER, copied=FOLDER: uploads go there, by SaveBodyAsync or by Body.CopyToAsync.
+// saved=FOLDER, copied=FOLDER, resumed=FOLDER: uploads go there, by SaveBodyAsync, by Body.CopyToAsync or by MapResumableUploads at /uploads.
+// fill=COUNT and measure=COUNT: no server, but an output cache in ROOT with so many entries.
 string root = Path.GetFullPath(args[0]);
 int port = int.Parse(args[1], CultureInfo.InvariantCulture);
 string[] ways = args[2].Split(',');
+
+if (ValueOf("fill") is { } missing)
+{
+    await CacheEntries.FillAsync(root, int.Parse(missing, CultureInfo.InvariantCulture));
+    return;
+}
+
+if (ValueOf("measure") is { } there)
+{
+    await CacheEntries.MeasureAsync(root, int.Parse(there, CultureInfo.InvariantCulture));
+    return;
+}
 
 WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
 builder.Logging.ClearProviders();
@@ -58,6 +72,18 @@ if (ValueOf("saved") is { } saved)
 {
     app.MapPut("/{name}", async (string name, HttpRequest request) =>
         await request.SaveBodyAsync(Path.Combine(saved, Path.GetFileName(name)), new() { MaxLength = long.MaxValue }));
+    app.Run();
+    return;
+}
+
+if (ValueOf("resumed") is { } resumed)
+{
+    app.MapResumableUploads("/uploads", new ResumableUploadOptions
+    {
+        Folder = Path.Combine(resumed, ".unfinished"),
+        OnCompletedAsync = async (upload, stop)
+            => await upload.SaveAsync(Path.Combine(resumed, Path.GetFileName(upload.Metadata["filename"])), cancellationToken: stop),
+    });
     app.Run();
     return;
 }
