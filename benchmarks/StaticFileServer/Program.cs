@@ -10,7 +10,7 @@ using StaticFileServer;
 // plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the
 // bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling.
 // noqueue: IOQueueCount 0. segment=BYTES: SegmentSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
-// saved=FOLDER, copied=FOLDER, resumed=FOLDER: uploads go there, by SaveBodyAsync, by Body.CopyToAsync or by MapResumableUploads at /uploads.
+// saved=FOLDER, copied=FOLDER, resumed=FOLDER: uploads go there, by SaveBodyAsync, Body.CopyToAsync, or MapResumableUploads at /uploads.
 // fill=COUNT and measure=COUNT: no server, but an output cache in ROOT with so many entries.
 string root = Path.GetFullPath(args[0]);
 int port = int.Parse(args[1], CultureInfo.InvariantCulture);

@@ -13,6 +13,7 @@ internal sealed partial class ContentDigest
     private const string Key = @"[a-z*][a-z0-9_\-.*]*";
     private const string Item
         = @"(?::[A-Za-z0-9+/=]*:|""(?:[ !#-\[\]-~]|\\[""\\])*""|\?[01]|-?[0-9]+(?:\.[0-9]+)?|[A-Za-z*][\w:/!#$%&'*+\-.^`|~]*)";
+    private const string List = $@"\( *(?:{Item}(?: +{Item})* *)?\)";
 
     private readonly Dictionary<string, byte[]> _digests;
 
@@ -66,6 +67,7 @@ internal sealed partial class ContentDigest
             && (!_digests.TryGetValue("sha-512", out wanted)
                 || (await SHA512.HashDataAsync(content, cancellationToken)).AsSpan().SequenceEqual(wanted));
 
-    [GeneratedRegex($@"\G(?<name>{Key})(?:=(?<value>{Item}|\((?: *{Item})* *\)))?(?:; *{Key}(?:={Item})?)*[ \t]*(?:,[ \t]*|$)")]
+    // Text can be divided in one way only: a client could make a pattern that allows several try them all.
+    [GeneratedRegex($@"\G(?<name>{Key})(?:=(?<value>{Item}|{List}))?(?:; *{Key}(?:={Item})?)*[ \t]*(?:,[ \t]*|$)")]
     private static partial Regex Member();
 }

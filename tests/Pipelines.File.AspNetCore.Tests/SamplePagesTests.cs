@@ -158,6 +158,22 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     }
 
     [Theory]
+    [InlineData("a=(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false)]
+    [InlineData("a=(1111111111111111111111111111111111111111", false)]
+    [InlineData("a=(                                        a", false)]
+    [InlineData("a=(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa  1  )", true)]
+    [InlineData("a=()", true)]
+    [InlineData("a=(   )", true)]
+    [InlineData("a=(a1 \"b\"), sha-256=:AAAA:", true)]
+    [InlineData("a=(a\"b\")", false)]
+    public async Task ContentDigest_OfAnyText_IsParsedAtOnce(string header, bool isRight)
+    {
+        // A pattern that may divide the same text in many ways would take for ever.
+        Task<bool> parsing = Task.Run(() => ContentDigest.TryParse(header, out _), _stop);
+        Assert.Equal(isRight, await parsing.WaitAsync(Eventually.Limit, _stop));
+    }
+
+    [Theory]
     [InlineData(255, HttpStatusCode.Created)]
     [InlineData(256, HttpStatusCode.BadRequest)]
     [InlineData(4000, HttpStatusCode.BadRequest)]
