@@ -22,17 +22,22 @@ internal static class FileErrors
         string path = file.Path;
         return errno switch
         {
-            Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
-            Libc.ENOENT when file.Mode != FileMode.Open && file.Mode != FileMode.Truncate
-                || !Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
-                => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
-            Libc.ENOENT => new FileNotFoundException($"Could not find file '{path}'.", path),
+            Libc.ENOENT when file.Mode is FileMode.Open or FileMode.Truncate
+                && Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
+                => new FileNotFoundException($"Could not find file '{path}'.", path),
             Libc.EEXIST => new IOException($"The file '{path}' already exists.", errno),
-            _ when errno == Libc.ENAMETOOLONG
-                => new PathTooLongException($"The path '{path}' is too long, or a component of the specified path is too long."),
-            _ => FromErrno(errno, path),
+            _ => OfName(errno, path),
         };
     }
+
+    /// <summary>From the errno of a call that makes or changes a name: ENOENT and ENOTDIR mean its folder.</summary>
+    internal static Exception OfName(int errno, string path) => errno switch
+    {
+        Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
+        _ when errno == Libc.ENAMETOOLONG
+            => new PathTooLongException($"The path '{path}' is too long, or a component of the specified path is too long."),
+        _ => FromErrno(errno, path),
+    };
 
     /// <summary>
     /// From GetLastError. <see cref="Exception.HResult"/> is HRESULT_FROM_WIN32 of it, as in the runtime's own exceptions.

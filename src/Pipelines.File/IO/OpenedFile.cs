@@ -153,7 +153,9 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// Returns the error that closing the file would report: some network file systems report lost bytes only there (close(2): EIO,
     /// EDQUOT). <see langword="null"/> if there is none, or if the system does not report it. May block.
     /// </summary>
-    internal virtual Exception? TellCloseError() => null;
+    internal Exception? TellCloseError()
+        => !OperatingSystem.IsWindows() && Calls.TellClose(Handle, Properties) is < 0 and long answer
+            ? FileErrors.FromErrno((int)-answer, Path) : null;
 
     /// <summary>
     /// Makes the pages of later reads and writes leave the page cache, if the system supports that. Called before the first operation.

@@ -343,15 +343,8 @@ internal abstract partial class ReplacementFile
             int errno = (int)-answer;
             if (answer < 0)
             {
-                throw errno switch
-                {
-                    Libc.EEXIST when !Replaces => Exists(FileErrors.FromErrno(errno, TargetPath)),
-                    Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{TargetPath}'."),
-                    _ when errno == Libc.ENAMETOOLONG
-                        => new PathTooLongException(
-                            $"The path '{TargetPath}' is too long, or a component of the specified path is too long."),
-                    _ => FileErrors.FromErrno(errno, TargetPath),
-                };
+                throw errno == Libc.EEXIST && !Replaces ? Exists(FileErrors.FromErrno(errno, TargetPath))
+                    : FileErrors.OfName(errno, TargetPath);
             }
         }
 

@@ -32,10 +32,6 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         // RandomAccess cannot cancel a call.
     }
 
-    // .NET drops what close(2) answers.
-    internal override Exception? TellCloseError()
-        => _calls.TellClose(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
-
     /// <summary>
     /// Performs the request. Returns <see langword="false"/> if an asynchronous read is pending.
     /// </summary>

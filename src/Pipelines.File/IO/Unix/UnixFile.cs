@@ -140,9 +140,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    internal override Exception? TellCloseError()
-        => _calls.TellClose(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
-
     internal override void DropBehind(bool isWriter)
         => _behind = CanSeek && Properties.IsRegular ? new PagesBehind(_calls, Handle, Properties.Length, isWriter) : null;
 
