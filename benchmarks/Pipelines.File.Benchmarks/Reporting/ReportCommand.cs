@@ -80,12 +80,6 @@ internal static class ReportCommand
             [.. ReportPlan.MakeChapters(scale, repository).Where(
                 chapter => only is null || only.Split(',').Any(word => chapter.Title.Contains(word, StringComparison.OrdinalIgnoreCase)))],
             TimeSpan.FromMinutes(minutes ?? scale.Minutes));
-        foreach (ChapterRun run in runs)
-        {
-            AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{run.Duration.TotalSeconds,6:0.0} s  "
-                + $"{run.Chapter.Title}{(run.Error is null ? string.Empty : $": failed, {run.Error}")}"));
-        }
-
         WriteFigures([.. runs.Where(run => run.Error is null).Select(run => run.Chapter)], output);
         Headline[] headlines = [.. runs.Where(run => run.Error is null).SelectMany(run => run.Chapter.Headlines)];
         IReadOnlyList<MachineFigures> machines = MachineFigures.Collect(output, surroundings, headlines);
@@ -132,6 +126,8 @@ internal static class ReportCommand
                         : await MeasureAsync(chapter, new Allowance(rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero,
                             part => progress.Value = before + (part * chapter.Weight))));
                     goesOn |= runs[^1].Error == s_endless;
+                    AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{runs[^1].Duration.TotalSeconds,6:0.0} s  "
+                        + $"{chapter.Title}{(runs[^1].Error is { } error ? $": failed, {error}" : string.Empty)}"));
                     progress.Value = before + chapter.Weight;
                 }
             });

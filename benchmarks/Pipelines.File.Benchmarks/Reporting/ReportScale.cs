@@ -11,7 +11,7 @@ internal sealed record ReportScale(bool IsQuick)
     internal static ReportScale Full { get; } = new(IsQuick: false);
 
     /// <summary>Minutes that the report aims at.</summary>
-    internal double Minutes => IsQuick ? 1.5 : 8;
+    internal double Minutes => IsQuick ? 1.5 : 7.5;
 
     /// <summary>Rounds of one point, at least.</summary>
     internal int MinRounds => IsQuick ? 3 : 5;
@@ -21,7 +21,10 @@ internal sealed record ReportScale(bool IsQuick)
 
     internal long WrittenBytes => IsQuick ? 16 * MiB : 100 * MiB;
 
-    internal long ParsedBytes => IsQuick ? 16 * MiB : 64 * MiB;
+    /// <summary>Of each point of the grid of flushes, where a flush of 512 B is a call for some ways.</summary>
+    internal long GridBytes => IsQuick ? 16 * MiB : 32 * MiB;
+
+    internal long ParsedBytes => IsQuick ? 16 * MiB : 32 * MiB;
 
     internal long CountedBytes => IsQuick ? 32 * MiB : 256 * MiB;
 

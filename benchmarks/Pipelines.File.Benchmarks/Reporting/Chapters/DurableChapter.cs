@@ -50,7 +50,7 @@ internal sealed class DurableChapter(ReportScale scale) : GridChapter(MakeSectio
     {
         double share = CommitWeight / Weight;
         _commits = await CommitMeasurement.MeasureAsync(
-            scale.IsQuick ? 3 : 7, scale.Points(CommitMeasurement.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
+            scale.IsQuick ? 3 : 5, scale.Points(CommitMeasurement.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
         await base.MeasureAsync(new Allowance(allowance.Time * (1 - share), part => allowance.OnShare(share + (part * (1 - share)))));
     }
 

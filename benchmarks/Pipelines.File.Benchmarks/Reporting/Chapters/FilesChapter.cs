@@ -15,7 +15,7 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
 
     private static readonly int[] s_coldSizes = [4096, 65536];
     private static readonly long[] s_copiedMebibytes = [1, 128];
-    private static readonly (int Minimum, int Maximum)[] s_smallLengths = [(1024, 1024), (4096, 4096), (16384, 16384), (1024, 16384)];
+    private static readonly (int Minimum, int Maximum)[] s_smallLengths = [(4096, 4096), (1024, 16384)];
 
     internal override IEnumerable<Headline> Headlines =>
     [
@@ -59,7 +59,7 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
 
     internal static ReportSection Trees(ReportScale scale)
     {
-        int count = scale.IsQuick ? 200 : 2000;
+        int count = scale.IsQuick ? 200 : 1000;
         return new ReportSection(
             "trees",
             $"A folder of {Figures.Count(count)} files of 1 to 64 KiB, copied with the SHA-256 of each",

@@ -12,7 +12,7 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
 
     internal override string Title => "Follow";
 
-    internal override double Weight => scale.IsQuick ? 20 : 40;
+    internal override double Weight => scale.IsQuick ? 12 : 22;
 
     internal override bool IsSupported => OperatingSystem.IsLinux();
 
@@ -39,7 +39,7 @@ internal sealed class FollowChapter(ReportScale scale) : ReportChapter
     internal override async Task MeasureAsync(Allowance allowance)
     {
         int steps = 0;
-        _figures = await FollowMeasurement.RunAsync(scale.IsQuick ? FollowMeasurement.DefaultTime / 4 : FollowMeasurement.DefaultTime,
+        _figures = await FollowMeasurement.RunAsync(FollowMeasurement.DefaultTime / (scale.IsQuick ? 4 : 2),
             () => allowance.OnShare(++steps / (double)FollowMeasurement.StepCount));
     }
 

@@ -18,7 +18,7 @@ internal sealed class ServingChapter(ReportScale scale, string? repository) : Re
 
     internal override string Title => "Serving files";
 
-    internal override double Weight => scale.IsQuick ? 30 : 140;
+    internal override double Weight => scale.IsQuick ? 30 : 115;
 
     internal override bool IsSupported
         => OperatingSystem.IsLinux() && repository is not null && Array.TrueForAll(s_programs, Programs.IsInstalled);
@@ -47,7 +47,7 @@ internal sealed class ServingChapter(ReportScale scale, string? repository) : Re
 
     internal override async Task MeasureAsync(Allowance allowance)
     {
-        string[] cases = scale.IsQuick ? ["1", "1", "65536"] : ["3", "1", "1024", "16384", "65536", "1048576"];
+        string[] cases = scale.IsQuick ? ["1", "1", "65536"] : ["3", "1", "1024", "16384", "65536"];
         _served = await RunAsync(cases);
         allowance.OnShare(0.8);
         _uploaded = await RunAsync(scale.IsQuick ? ["uploads", "1", "64"] : ["uploads", "5", "256"]);

@@ -6,14 +6,16 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 
 /// <summary>A new file, written in pieces.</summary>
 internal sealed class WritingChapter(ReportScale scale)
-    : GridChapter([MakeSection(scale, preallocate: false, 50), MakeSection(scale, preallocate: true, 35), Flushes(scale)])
+    : GridChapter([MakeSection(scale, preallocate: false, 40), MakeSection(scale, preallocate: true, 25), Flushes(scale)])
 {
+    private const string PreallocatedKey = "write-preallocated";
     private const string FlushKey = "flush";
     private const int FlushCount = 4096;
 
     private const long MiB = 1024 * 1024;
 
     private static readonly int[] s_flushSizes = [512, 2048, 4096, 16384, 65536, 262144];
+    private static readonly int[] s_preallocatedSizes = [512, 4096, 65536, 262144];
     private static readonly int[] s_writtenSizes = [100, 512, 4096, 16384];
 
     internal override string Title => "Writing";
@@ -35,7 +37,7 @@ internal sealed class WritingChapter(ReportScale scale)
             + "made, and ext4 then begins to write it to the device when it is closed. The file does not exist before either of them.");
         foreach (SectionResult result in Grids.Take(2))
         {
-            page.Lines(result, s_flushSizes, []);
+            page.Lines(result, SizesOf(result.Section.Key == PreallocatedKey), []);
             page.Grid(result);
         }
 
@@ -70,11 +72,13 @@ internal sealed class WritingChapter(ReportScale scale)
         return [.. ways.Select(way => new Candidate(way.Name, () => way.WriteAsync(point), () => File.Delete(point.Path)))];
     }
 
+    private static int[] SizesOf(bool preallocate) => preallocate ? s_preallocatedSizes : s_flushSizes;
+
     private static ReportSection MakeSection(ReportScale scale, bool preallocate, double weight)
     {
         return new ReportSection(
-            preallocate ? "write-preallocated" : "write",
-            $"Writing {SizeText.Of(scale.WrittenBytes)}{(preallocate ? ", preallocated" : string.Empty)}",
+            preallocate ? PreallocatedKey : "write",
+            $"Writing {SizeText.Of(scale.GridBytes)}{(preallocate ? ", preallocated" : string.Empty)}",
             "bytes between two flushes",
             weight,
             new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
@@ -84,7 +88,8 @@ internal sealed class WritingChapter(ReportScale scale)
             + "the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, and a `Write` of an array "
             + "hands the system the caller's own memory where a pipe has copied it first. "
             + "Use `Written` only when every flush must reach the operating system.",
-            folder => [.. s_flushSizes.Select(size => new Column(SizeText.Of(size), CandidatesFor(folder, scale.WrittenBytes, size)))])
+            folder => [.. SizesOf(preallocate).Select(
+                size => new Column(SizeText.Of(size), CandidatesFor(folder, scale.GridBytes, size)))])
         {
             MakeWarmUp = preallocate ? null : folder => CandidatesFor(folder, MiB, 4096),
             IsWarm = preallocate,
