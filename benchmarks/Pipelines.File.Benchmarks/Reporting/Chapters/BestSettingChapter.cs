@@ -12,14 +12,13 @@ namespace FilePipelinesBenchmarks.Reporting.Chapters;
 internal sealed class BestSettingChapter(ReportScale scale)
     : GridChapter(
     [
-        Reading(scale, 4, 12), Reading(scale, 128, 30), DefaultReading(scale), Writing(scale, preallocate: false),
-        Writing(scale, preallocate: true), DefaultWriting(scale),
+        Reading(scale, 128, 20), DefaultReading(scale), Writing(scale), DefaultWriting(scale),
     ])
 {
     private const long MiB = 1024 * 1024;
     private const string NoSetting = "as it comes";
 
-    private static readonly int[] s_settings = [4096, 16384, 65536, 262144, 1048576];
+    private static readonly int[] s_settings = [16384, 65536, 262144, 1048576];
 
     internal override string Title => "Each way at its best setting";
 
@@ -111,19 +110,18 @@ internal sealed class BestSettingChapter(ReportScale scale)
             IsWarm = true,
         };
 
-    private static ReportSection Writing(ReportScale scale, bool preallocate)
+    private static ReportSection Writing(ReportScale scale)
         => new(
-            preallocate ? "best-write-preallocated" : "best-write",
-            $"Writing {SizeText.Of(scale.WrittenBytes)}{(preallocate ? ", preallocated" : string.Empty)}, each way at its best setting",
+            "best-write",
+            $"Writing {SizeText.Of(scale.WrittenBytes)}, each way at its best setting",
             "length",
-            25,
+            20,
             new PairedMeasurement(scale.MinRounds, 9, TimeSpan.FromMilliseconds(1)),
             Reason,
-            folder => [new Column(SizeText.Of(scale.WrittenBytes), WriteCandidates(folder, scale, scale.WrittenBytes, preallocate))])
+            folder => [new Column(SizeText.Of(scale.WrittenBytes), WriteCandidates(folder, scale, scale.WrittenBytes))])
         {
             HasManySettings = true,
-            MakeWarmUp = folder => WriteCandidates(folder, scale, 2 * MiB, preallocate: false),
-            IsWarm = preallocate,
+            MakeWarmUp = folder => WriteCandidates(folder, scale, 2 * MiB),
         };
 
     private const string Reason = "**Best settings.** With its best buffer every way makes few calls, and the copy between the page cache "
@@ -138,7 +136,7 @@ internal sealed class BestSettingChapter(ReportScale scale)
         ];
         return
         [
-            .. ways.SelectMany(way => scale.Points(s_settings, 2, 3).Select(size => new Candidate($"{way.Name}, {SizeText.Of(size)}",
+            .. ways.SelectMany(way => scale.Points(s_settings, 1, 2).Select(size => new Candidate($"{way.Name}, {SizeText.Of(size)}",
                 () => way.ReadAsync<LastEightBytes>(new ReadCase(file, size, FileOptions.None))))),
             new Candidate($"{DefaultRead.OfLibrary.Name}, {NoSetting}",
                 () => DefaultRead.OfLibrary.ReadAsync<LastEightBytes>(new ReadCase(file, 0, FileOptions.None))),
@@ -165,16 +163,16 @@ internal sealed class BestSettingChapter(ReportScale scale)
             way => new Candidate($"{way.Name}, {NoSetting}", () => way.WriteAsync(point), () => File.Delete(point.Path)))];
     }
 
-    private static IReadOnlyList<Candidate> WriteCandidates(TemporaryFolder folder, ReportScale scale, long length, bool preallocate)
+    private static IReadOnlyList<Candidate> WriteCandidates(TemporaryFolder folder, ReportScale scale, long length)
     {
         WriteWay[] ways =
         [
             WriteWays.FileStreamSync, WriteWays.FileStreamSyncNew, WriteWays.RandomAccessSync, WriteWays.PipeWriterCreate,
-            new DotNextFileWriterWrite(), WriteWays.WriteBehind, WriteWays.Written,
+            new DotNextFileWriterWrite(), WriteWays.WriteBehind,
         ];
-        return [.. ways.SelectMany(way => scale.Points(s_settings, 2, 3).Select(size =>
+        return [.. ways.SelectMany(way => scale.Points(s_settings, 1, 2).Select(size =>
         {
-            WriteCase point = new(folder.PathOf("written.bin"), length, size, preallocate);
+            WriteCase point = new(folder.PathOf("written.bin"), length, size, Preallocate: false);
             return new Candidate($"{way.Name}, {SizeText.Of(size)}", () => way.WriteAsync(point), () => File.Delete(point.Path));
         }))];
     }
