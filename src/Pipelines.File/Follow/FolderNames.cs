@@ -1,4 +1,5 @@
 using System.IO.Enumeration;
+using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;
 
@@ -30,13 +31,11 @@ internal sealed class FolderNames(string path, TimeProvider time)
 
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
     /// <param name="isSure">Whether to list it also if a change may have left no trace.</param>
-    /// <exception cref="IOException">
-    /// It cannot be listed now, for example because no descriptor is free. The names are the old ones.
-    /// </exception>
     internal bool Look(bool isSure)
     {
         // The version before the names: a change in between is seen by the next look.
-        (FileIdentity, DateTime) version = Version();
+        _ = FileStatus.OfName(path, out FileStatus status);
+        (FileIdentity, DateTime) version = (status.Identity, status.LastWritten);
         if (version != _version || Listings == 0)
         {
             (_version, _changedAt, _nextLook) = (version, time.GetTimestamp(), TimeSpan.Zero);
@@ -60,24 +59,17 @@ internal sealed class FolderNames(string path, TimeProvider time)
             // It holds nothing that could be found.
             _names = [];
         }
+        catch (IOException)
+        {
+            // No descriptor is free, for example. The names stay as they were, and the next look lists the folder.
+            _nextLook = TimeSpan.Zero;
+            return false;
+        }
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
         _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
         Listings++;
         return true;
-    }
-
-    private (FileIdentity Identity, DateTime Changed) Version()
-    {
-        try
-        {
-            return (FileIdentity.TryGet(path, out FileIdentity identity) ? identity : default, Directory.GetLastWriteTimeUtc(path));
-        }
-        catch (UnauthorizedAccessException)
-        {
-            // A folder above it may not be entered, for now.
-            return default;
-        }
     }
 
     internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;

@@ -48,40 +48,29 @@ internal sealed class LogFile : IDisposable
     /// <summary>Whether the file was not found by any name.</summary>
     internal bool IsGone { get; set; }
 
-    /// <summary>The identity, asked for again: the first write to a file of an overlay's lower layer changes it.</summary>
-    internal FileIdentity IdentityNow
+    /// <summary>The length of the file, compressed as it is, bytes; 0 if it is closed or cannot be asked.</summary>
+    internal long Length => Now.Length;
+
+    private FileStatus Now
     {
         get
         {
             try
             {
-                return FileStatus.TryOf(Handle, out FileStatus status) ? status.Identity : Name.Identity;
+                return FileStatus.TryOf(Handle, out FileStatus status) ? status : default;
             }
             catch (ObjectDisposedException)
             {
-                return Name.Identity;
+                return default;
             }
         }
     }
 
-    /// <summary>The length of the file, compressed as it is, bytes; 0 if it is closed or cannot be asked.</summary>
-    internal long Length
-    {
-        get
-        {
-            try
-            {
-                return RandomAccess.GetLength(Handle);
-            }
-            catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
-            {
-                return 0;
-            }
-        }
-    }
-
-    /// <summary>Whether a listing means this file.</summary>
-    internal bool IsIt(LogName name) => name.Identity == Name.Identity || name.Identity == IdentityNow;
+    /// <summary>
+    /// Whether a listing means this file. Its identity is asked for again: the first write to a file of an overlay's lower layer changes
+    /// it.
+    /// </summary>
+    internal bool IsIt(LogName name) => name.Identity == Name.Identity || (name.Identity != default && name.Identity == Now.Identity);
 
     /// <summary>Opens a file.</summary>
     /// <exception cref="FileNotFoundException">The path leads to no file or to another one by now.</exception>

@@ -31,26 +31,10 @@ internal readonly record struct LogName(string Path, FileIdentity Identity, long
     /// <summary>The name without the extension of compressed files.</summary>
     internal static string Plain(string name) => IsCompressedName(name) ? name[..^Compressed.Length] : name;
 
-    /// <summary>Looks at a file. Returns <see langword="null"/> if there is none.</summary>
+    /// <summary>
+    /// Looks at a file. Returns <see langword="null"/> if there is none. If it may not be looked at, opening it reports the error.
+    /// </summary>
     internal static LogName? TryLook(string path, int pattern = -1, string number = "")
-    {
-        if (FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing)
-        {
-            return null;
-        }
-
-        try
-        {
-            // GetLastWriteTimeUtc returns the year 1601 if there is no file: it was renamed meanwhile, and is seen under its new name, or
-            // by the next listing.
-            DateTime lastWritten = System.IO.File.GetLastWriteTimeUtc(path);
-            return lastWritten == DateTime.FromFileTimeUtc(0) ? null
-                : new LogName(path, status.Identity, status.Length, lastWritten, pattern, number);
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
-        {
-            // Its attributes cannot be read. Opening the file reports the error.
-            return new LogName(path, status.Identity, status.Length, default, pattern, number);
-        }
-    }
+        => FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing ? null
+            : new LogName(path, status.Identity, status.Length, status.LastWritten, pattern, number);
 }

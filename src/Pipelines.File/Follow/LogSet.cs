@@ -213,7 +213,7 @@ internal sealed class LogSet : IAsyncDisposable
 
     private void Search()
     {
-        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => Look(folder, isSure: false))];
+        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => folder.Look(isSure: false))];
         foreach (string path in _paths)
         {
             AddLogs(path, listed);
@@ -257,26 +257,13 @@ internal sealed class LogSet : IAsyncDisposable
         tail.Dispose();
     }
 
-    private static bool Look(FolderNames folder, bool isSure)
-    {
-        try
-        {
-            return folder.Look(isSure);
-        }
-        catch (IOException)
-        {
-            // No descriptor is free. The names stay as they were, and the next look lists the folder.
-            return false;
-        }
-    }
-
     private FolderNames NamesOf(string folder)
     {
         ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
         if (!isThere)
         {
             names = new FolderNames(folder, _options.TimeProvider);
-            Look(names, isSure: false);
+            names.Look(isSure: false);
         }
 
         return names!;
@@ -285,7 +272,7 @@ internal sealed class LogSet : IAsyncDisposable
     private FolderNames ListNow(string folder)
     {
         FolderNames names = NamesOf(folder);
-        Look(names, isSure: true);
+        names.Look(isSure: true);
         return names;
     }
 
@@ -350,6 +337,8 @@ internal sealed class LogSet : IAsyncDisposable
             checkpoint = known;
         }
 
+        // Its own folder is looked at, too, if no rotated file is there.
+        NamesOf(Path.GetDirectoryName(path)!);
         LogTail tail = _makeTail(new LogNames(path, _options, checkpoint, isLate: !_isFirst), _stop.Token);
         lock (_logs)
         {

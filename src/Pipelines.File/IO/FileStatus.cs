@@ -13,16 +13,22 @@ internal enum NameMeaning
     Unknown,
 }
 
-/// <summary>The identity and the current length of a file. Getting them may wait for the device or a server.</summary>
+/// <summary>The identity, the current length and the last write of a file. Getting them may wait for the device or a server.</summary>
 internal readonly struct FileStatus
 {
-    private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME;
+    private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME | Libc.STATX_MTIME;
+
+    private static readonly long s_firstSecond = (DateTime.MinValue - DateTime.UnixEpoch).Ticks / TimeSpan.TicksPerSecond;
+    private static readonly long s_lastSecond = (DateTime.MaxValue - DateTime.UnixEpoch).Ticks / TimeSpan.TicksPerSecond;
 
     /// <summary>The identity; <see langword="default"/> if the system does not report it.</summary>
     internal FileIdentity Identity { get; private init; }
 
     /// <summary>The length, bytes.</summary>
     internal long Length { get; private init; }
+
+    /// <summary>When the file was last written to, UTC; <see langword="default"/> if the system does not report it.</summary>
+    internal DateTime LastWritten { get; private init; }
 
     /// <summary>Windows: whether the file has no name any more, or its delete is pending.</summary>
     internal bool IsDeleted { get; private init; }
@@ -56,12 +62,9 @@ internal readonly struct FileStatus
 
     /// <summary>Gets what the path means; symbolic links are followed.</summary>
     internal static NameMeaning OfName(string fullPath, out FileStatus status)
-    {
-        status = default;
-        return OperatingSystem.IsLinux() ? OfNameLinux(fullPath, out status)
+        => OperatingSystem.IsLinux() ? OfNameLinux(fullPath, out status)
             : OperatingSystem.IsWindows() ? OfNameWindows(fullPath, out status)
-            : OfNameAnywhere(fullPath);
-    }
+            : OfNameAnywhere(fullPath, out status);
 
     /// <summary>
     /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, as in a sandbox that refuses it.
@@ -95,15 +98,35 @@ internal readonly struct FileStatus
             Libc.ENOENT or Libc.ENOTDIR or Libc.ELOOP => NameMeaning.Nothing,
 
             // A sandbox refuses statx(2).
-            Libc.EPERM or Libc.ENOSYS => OfNameAnywhere(fullPath),
+            Libc.EPERM or Libc.ENOSYS => OfNameAnywhere(fullPath, out status),
             _ => NameMeaning.Unknown,
         };
     }
 
-    private static NameMeaning OfNameAnywhere(string fullPath)
-        => System.IO.File.Exists(fullPath) ? NameMeaning.Unknown : NameMeaning.Nothing;
+    private static NameMeaning OfNameAnywhere(string fullPath, out FileStatus status)
+    {
+        try
+        {
+            status = new FileStatus { LastWritten = System.IO.File.GetLastWriteTimeUtc(fullPath) };
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
+        {
+            // It is unknown.
+            status = default;
+        }
 
-    private static FileStatus Of(in Libc.FileStatus told) => new() { Identity = IdentityOf(told), Length = told.Size };
+        return System.IO.File.Exists(fullPath) ? NameMeaning.Unknown : NameMeaning.Nothing;
+    }
+
+    private static FileStatus Of(in Libc.FileStatus told) => new()
+    {
+        Identity = IdentityOf(told),
+        Length = told.Size,
+
+        // A file system may have times that a DateTime cannot have.
+        LastWritten = DateTime.UnixEpoch.AddSeconds(Math.Clamp(told.WriteSeconds, s_firstSecond, s_lastSecond))
+            .AddTicks(told.WriteNanoseconds / TimeSpan.NanosecondsPerTick),
+    };
 
     // GetFileInformationByHandleEx: FileStandardInfo, FileIdInfo; GetFileInformationByHandle if the file system lacks FileIdInfo.
     private static unsafe bool TryOfWindows(SafeFileHandle file, out FileStatus status)
@@ -157,6 +180,12 @@ internal readonly struct FileStatus
                 ? NameMeaning.Nothing : NameMeaning.Unknown;
         }
 
-        return TryOfWindows(file, out status) ? NameMeaning.File : NameMeaning.Unknown;
+        if (!TryOfWindows(file, out status))
+        {
+            return NameMeaning.Unknown;
+        }
+
+        status = status with { LastWritten = System.IO.File.GetLastWriteTimeUtc(file) };
+        return NameMeaning.File;
     }
 }

@@ -89,6 +89,29 @@ public sealed class LogFollowerRudeTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadLinesAsync_LastWriteIsInAYearThatNoDateHas_IsRead()
+    {
+        ChildProcess.SkipUnlessLinux("touch");
+        Assert.SkipUnless(Directory.Exists("/dev/shm"), "There is no tmpfs, which has such times.");
+        string log = Path.Combine("/dev/shm", Path.GetRandomFileName());
+        try
+        {
+            await File.WriteAllTextAsync(log, "1\n", _stop);
+            await File.WriteAllTextAsync(log + ".1", "0\n", _stop);
+            Assert.Equal(0, (await ChildProcess.RunAsync($"touch -d @1099511627776 '{log}' '{log}.1'")).ExitCode);
+            await using FollowedLog lines = new(log);
+            await lines.ExpectAsync("1");
+            await File.AppendAllTextAsync(log, "2\n", _stop);
+            await lines.ExpectAsync("2");
+        }
+        finally
+        {
+            File.Delete(log);
+            File.Delete(log + ".1");
+        }
+    }
+
+    [Fact]
     public async Task Path_ALinkThatIsTurnedToAnotherFile_BothAreRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Links need a privilege there.");

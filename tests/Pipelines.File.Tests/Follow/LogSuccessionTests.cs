@@ -37,6 +37,20 @@ public sealed class LogSuccessionTests : IDisposable
         await lines.ExpectNothingAsync();
     }
 
+    [Theory]
+    [InlineData("")]
+    [InlineData("old/{name}.#")]
+    public async Task RotatedNames_NoneInTheFolderOfTheLog_TheNextFileIsFoundAllTheSame(string name)
+    {
+        using GrowingFile file = new(_log, Lines(1, 2));
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { RotatedNames = name.Length == 0 ? [] : [name] });
+        await lines.ExpectAsync("1", "2");
+        File.Move(_log, _folder.File("elsewhere"));
+        file.Reopen();
+        file.Append(Lines(3, 3));
+        await lines.ExpectAsync("3");
+    }
+
     [Fact]
     public async Task Checkpoint_OfAFileThatWasMovedToAnotherVolume_GoesOnThere()
     {
