@@ -1,18 +1,22 @@
 using System.IO.Enumeration;
+using Pipelines.File.Growing;
 using Pipelines.File.IO;
 
 namespace Pipelines.File.Follow;
 
 /// <summary>
-/// The names of the files in a folder, listed again only when the folder has changed. Used by one caller at a time. Its methods wait for
-/// the device.
+/// The names of the files in a folder, listed again only when the folder has changed. Used by one caller at a time, but for
+/// <see cref="OnEvent"/>. Its methods wait for the device.
 /// </summary>
 /// <remarks>
 /// A change that came within the same tick of the file system's clock as the listing leaves no trace. So after a change the folder is
 /// listed at doubling distances, until the change is older than any such tick.
 /// </remarks>
-internal sealed class FolderNames(string path, TimeProvider time)
+internal sealed class FolderNames(string path, TimeProvider time, Action onChange) : IWatched, IDisposable
 {
+    private const uint Changes = Libc.IN_CREATE | Libc.IN_DELETE | Libc.IN_MOVED_FROM | Libc.IN_MOVED_TO | Libc.IN_DELETE_SELF
+        | Libc.IN_MOVE_SELF | Libc.IN_ONLYDIR;
+
     /// <summary>The longest tick that a file system has for the time of a folder: 2 s of FAT.</summary>
     private static readonly TimeSpan s_longestTick = TimeSpan.FromSeconds(2.5);
 
@@ -22,9 +26,18 @@ internal sealed class FolderNames(string path, TimeProvider time)
     private long _changedAt;
     private TimeSpan _nextLook;
     private string[] _names = [];
+    private bool _isListed;
 
-    /// <summary>How often the folder was listed.</summary>
-    internal int Listings { get; private set; }
+    // Null: inotify does not report every change of the folder. And whether it had it when the folder was looked at.
+    private FileWatch? _watch;
+    private bool _isWatched;
+    private int _hasEvent;
+
+    /// <summary>Whether an event has come since the last look.</summary>
+    internal bool HasEvent => Volatile.Read(ref _hasEvent) != 0;
+
+    /// <summary>Whether no look is needed until the next event.</summary>
+    internal bool IsSettled => _isWatched && _nextLook > s_longestTick;
 
     /// <summary>The names, in ordinal order.</summary>
     internal ReadOnlySpan<string> Names => _names;
@@ -33,10 +46,20 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <param name="isSure">Whether to list it also if a change may have left no trace.</param>
     internal bool Look(bool isSure)
     {
-        // The version before the names: a change in between is seen by the next look.
+        // The watch before the version, and that before the names: a change after any of them is reported, or seen by the next look.
+        bool hasEvent = Interlocked.Exchange(ref _hasEvent, 0) != 0;
+        _isWatched = FileWatches.TryAdd(_watch);
         _ = FileStatus.OfName(path, out FileStatus status);
+        if (status.Identity != _version.Identity)
+        {
+            // Another folder, or another file system. The next look finds it watched.
+            FileWatches.Remove(_watch);
+            _watch = FileWatches.CanWatch(path) ? new FileWatch(this, path, Changes) : null;
+            _isWatched = false;
+        }
+
         (FileIdentity, DateTime) version = (status.Identity, status.LastWritten);
-        if (version != _version || Listings == 0)
+        if (version != _version || hasEvent || !_isListed)
         {
             (_version, _changedAt, _nextLook) = (version, time.GetTimestamp(), TimeSpan.Zero);
         }
@@ -68,9 +91,17 @@ internal sealed class FolderNames(string path, TimeProvider time)
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
         _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
-        Listings++;
+        _isListed = true;
         return true;
     }
+
+    public void OnEvent()
+    {
+        Interlocked.Exchange(ref _hasEvent, 1);
+        onChange();
+    }
+
+    public void Dispose() => FileWatches.Remove(_watch);
 
     internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;
 

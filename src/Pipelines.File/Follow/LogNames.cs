@@ -76,6 +76,18 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
+    /// <summary>Whether only a change of names can make a listing or a look useful.</summary>
+    internal bool IsSettled
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return !IsStale && !_isSuspect && _next.Count == 0 && (_current ?? _newest)?.NamelessSince is null;
+            }
+        }
+    }
+
     /// <summary>Takes the file that comes next. Returns <see langword="null"/> if there is none.</summary>
     internal LogFile? TryTake()
     {

@@ -17,6 +17,12 @@ internal sealed class LogSet : IAsyncDisposable
     /// </summary>
     private const int MaxListings = 8;
 
+    /// <summary>
+    /// How many intervals apart the searches are while inotify reports what changes. They find what it does not report: that a folder above
+    /// was renamed, or a link to it turned.
+    /// </summary>
+    private const int CalmIntervals = 40;
+
     /// <summary>For how many intervals to retry opening a file: a rotation may set the file's permissions later.</summary>
     private const int RetryIntervals = 20;
 
@@ -34,9 +40,12 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly ITimer? _idle;
     private Task _searching = Task.CompletedTask;
 
-    // Released when a search is due, once for each: _isSearchDue is interlocked.
-    private readonly SemaphoreSlim _search = new(0);
-    private int _isSearchDue;
+    // Holds an item when a search is due.
+    private readonly Channel<bool> _due = Channel.CreateBounded<bool>(
+        new BoundedChannelOptions(1) { FullMode = BoundedChannelFullMode.DropWrite, SingleReader = true });
+
+    // 1: nothing is expected, so the next search comes when a folder changes, or after many intervals. Interlocked.
+    private int _isCalm;
     private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     // The tails that run, and one more until Dispose. Interlocked.
@@ -81,8 +90,8 @@ internal sealed class LogSet : IAsyncDisposable
         }
     }
 
-    /// <summary>How often folders were listed. For tests.</summary>
-    internal int Listings => _folders.Values.Sum(static folder => folder.Listings);
+    /// <summary>Whether nothing is expected until a folder changes. For tests.</summary>
+    internal bool IsCalm => Volatile.Read(ref _isCalm) != 0;
 
     /// <summary>
     /// Searches the files for the first time, which decides where reading begins, and goes on with that from time to time. Waits for the
@@ -95,13 +104,7 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     /// <summary>Searches now, and not only after an interval.</summary>
-    internal void SearchSoon()
-    {
-        if (Interlocked.Exchange(ref _isSearchDue, 1) == 0)
-        {
-            _search.Release();
-        }
-    }
+    internal void SearchSoon() => _due.Writer.TryWrite(true);
 
     /// <summary>
     /// Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.
@@ -152,8 +155,12 @@ internal sealed class LogSet : IAsyncDisposable
             await _idle.DisposeAsync().ConfigureAwait(false);
         }
 
+        foreach (FolderNames folder in _folders.Values)
+        {
+            folder.Dispose();
+        }
+
         _stop.Dispose();
-        _search.Dispose();
     }
 
     internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
@@ -194,11 +201,24 @@ internal sealed class LogSet : IAsyncDisposable
             ITimer timer = _options.TimeProvider.CreateTimer(
                 static set => ((LogSet)set!).SearchSoon(), this, _options.FollowInterval, _options.FollowInterval);
             await using ConfiguredAsyncDisposable disposing = timer.ConfigureAwait(false);
+            bool wasCalm = false;
             while (true)
             {
-                await _search.WaitAsync(_stop.Token).ConfigureAwait(false);
-                Volatile.Write(ref _isSearchDue, 0);
+                await _due.Reader.ReadAsync(_stop.Token).ConfigureAwait(false);
                 Search();
+                bool isCalm = IsSettled();
+                if (isCalm != wasCalm)
+                {
+                    TimeSpan period = _options.FollowInterval * (isCalm ? CalmIntervals : 1);
+                    timer.Change(period, period);
+                    wasCalm = isCalm;
+                }
+
+                Interlocked.Exchange(ref _isCalm, isCalm ? 1 : 0);
+                if (isCalm && _folders.Values.Any(static folder => folder.HasEvent))
+                {
+                    OnFolderChanged();
+                }
             }
         }
         catch (OperationCanceledException) when (_stop.IsCancellationRequested)
@@ -210,6 +230,20 @@ internal sealed class LogSet : IAsyncDisposable
             _ready.Writer.TryComplete(e);
         }
     }
+
+    /// <summary>A folder has changed. Called on the thread of the watches, too. While nothing was expected, the search comes now.</summary>
+    private void OnFolderChanged()
+    {
+        if (Interlocked.Exchange(ref _isCalm, 0) != 0)
+        {
+            SearchSoon();
+        }
+    }
+
+    /// <summary>Whether inotify reports what may change next.</summary>
+    private bool IsSettled()
+        => _folders.Values.All(static folder => folder.IsSettled)
+            && _logs.Values.All(static tail => !tail.IsLink && tail.Signature != 0 && tail.FailingSince is null && tail.Names.IsSettled);
 
     private void Search()
     {
@@ -262,7 +296,7 @@ internal sealed class LogSet : IAsyncDisposable
         ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
         if (!isThere)
         {
-            names = new FolderNames(folder, _options.TimeProvider);
+            names = new FolderNames(folder, _options.TimeProvider, OnFolderChanged);
             names.Look(isSure: false);
         }
 

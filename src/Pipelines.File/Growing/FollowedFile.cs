@@ -16,7 +16,7 @@ namespace Pipelines.File.Growing;
 /// then nothing else is there to be read.
 /// </remarks>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
-internal sealed class FollowedFile : OpenedFile, IWaitingCall
+internal sealed class FollowedFile : OpenedFile, IWaitingCall, IWatched
 {
     /// <summary>
     /// How many intervals apart the looks are while the file has a watch. They find what inotify does not report: that a folder above the
@@ -181,11 +181,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         _file.Release(closeHandle);
     }
 
-    /// <summary>
-    /// The file has changed, and its watch is used up. Called on the thread that reads from inotify; does not wait, and runs no code of the
-    /// caller's.
-    /// </summary>
-    internal void OnEvent()
+    public void OnEvent()
     {
         bool isTaken;
         lock (_lock)

@@ -1,4 +1,6 @@
 using Pipelines.File;
+using Pipelines.File.Follow;
+using Pipelines.File.Growing;
 
 namespace FilePipelinesTests;
 
@@ -44,6 +46,21 @@ public sealed class LogClockTests : IDisposable
     }
 
     [Fact]
+    public async Task FollowInterval_FolderIsWatched_ANewLogIsFoundWithoutIt()
+    {
+        Assert.SkipUnless(FileWatches.CanWatch(_folder.Path), "The system does not report the changes of this folder.");
+        _folder.File("a.log", "1\n"u8.ToArray());
+        LogFollower follower = new(_folder.File("*.log"), FollowedLog.Quick with { TimeProvider = _clock, FollowInterval = s_minute });
+        await using IAsyncEnumerator<FollowedLine> lines = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
+        await _clock.AdvanceUntilAsync(Eventually.TrueAsync(() => SetOf(follower)!.IsCalm), s_minute);
+        Task<bool> next = lines.MoveNextAsync().AsTask();
+        _folder.File("b.log", "2\n"u8.ToArray());
+        Assert.True(await GrowingFile.Bounded(next));
+        Assert.Equal(_folder.File("b.log"), lines.Current.Path);
+    }
+
+    [Fact]
     public async Task IdleTimeout_IsThatOfTheClock()
     {
         string log = _folder.File("log", "1\n"u8.ToArray());
@@ -55,4 +72,7 @@ public sealed class LogClockTests : IDisposable
         Assert.True(_clock.Elapsed >= s_hour, $"{_clock.Elapsed}");
         Assert.False(await next);
     }
+
+    [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_set")]
+    private static extern ref LogSet? SetOf(LogFollower follower);
 }
