@@ -5,26 +5,10 @@ using Pipelines.File.AspNetCore;
 namespace FileSendingTests.Resumable;
 
 /// <summary>What happens between the last byte of an upload and the answer.</summary>
-public sealed class FinishingTests : IAsyncDisposable
+public sealed class FinishingTests : UploadsInAFolder
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("resumable-").FullName;
     private readonly ManualTime _time = new();
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-    private TusServer _server = null!;
-
-    private string Folder => Path.Combine(_root, "unfinished");
-
-    private string Saved => Path.Combine(_root, "saved.bin");
-
-    public async ValueTask DisposeAsync()
-    {
-        if (_server is not null)
-        {
-            await _server.DisposeAsync();
-        }
-
-        Directory.Delete(_root, recursive: true);
-    }
 
     [Fact]
     public async Task OnCompleted_ThatHasSaved_OpensTheFileByItsName()
@@ -37,8 +21,8 @@ public sealed class FinishingTests : IAsyncDisposable
             read = await File.ReadAllTextAsync(Saved, stop);
             await File.AppendAllTextAsync(Saved, " and more", stop);
         });
-        Uri upload = await _server.CreateAsync(5);
-        Assert.Equal(204, (await _server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
+        Uri upload = await Server.CreateAsync(5);
+        Assert.Equal(204, (await Server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
         Assert.Equal(("hello", "hello and more"), (read, await File.ReadAllTextAsync(Saved, _stop)));
     }
 
@@ -55,14 +39,14 @@ public sealed class FinishingTests : IAsyncDisposable
             runs.SetResult();
             await mayEnd.Task.WaitAsync(stop);
         });
-        Uri upload = await _server.CreateAsync(5);
-        Task<TusAnswer> first = _server.PatchAsync(upload, 0, "hello"u8.ToArray());
+        Uri upload = await Server.CreateAsync(5);
+        Task<TusAnswer> first = Server.PatchAsync(upload, 0, "hello"u8.ToArray());
         await runs.Task.WaitAsync(_stop);
 
         // Its bytes have their name already. In this process and in another one, the upload is still that of the first request.
-        Assert.Equal(4, await _server.OffsetAsync(upload));
-        Assert.Equal(423, (await _server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
-        Assert.Equal(423, (await _server.SendAsync("DELETE", upload, null)).Status);
+        Assert.Equal(4, await Server.OffsetAsync(upload));
+        Assert.Equal(423, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Assert.Equal(423, (await Server.SendAsync("DELETE", upload, null)).Status);
         using (UploadStore other = new(new ResumableUploadOptions { Folder = Folder }, _time))
         {
             Assert.Equal(423, Assert.Throws<BadHttpRequestException>(() => other.Open(upload.Segments[^1])).StatusCode);
@@ -70,14 +54,14 @@ public sealed class FinishingTests : IAsyncDisposable
 
         mayEnd.SetResult();
         Assert.Equal(204, (await first).Status);
-        Assert.Equal((5, 1), (await _server.OffsetAsync(upload), calls));
+        Assert.Equal((5, 1), (await Server.OffsetAsync(upload), calls));
         Assert.Single(Directory.EnumerateFileSystemEntries(Folder));
     }
 
     [Fact]
     public async Task Save_ToAnotherFileSystem_ThatIsCalledAgain_FindsTheFileThere()
     {
-        string other = "/dev/shm/" + Path.GetFileName(_root);
+        string other = "/dev/shm/" + Path.GetFileName(Root);
         Assert.SkipUnless(Directory.Exists("/dev/shm"), "There is no other file system.");
         Directory.CreateDirectory(other);
         try
@@ -92,10 +76,10 @@ public sealed class FinishingTests : IAsyncDisposable
                     throw new InvalidOperationException("not yet");
                 }
             });
-            Uri upload = await _server.CreateAsync(5);
-            Assert.Equal(500, (await _server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
-            Assert.Equal(4, await _server.OffsetAsync(upload));
-            Assert.Equal(204, (await _server.PatchAsync(upload, 4, "X"u8.ToArray())).Status);
+            Uri upload = await Server.CreateAsync(5);
+            Assert.Equal(500, (await Server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
+            Assert.Equal(4, await Server.OffsetAsync(upload));
+            Assert.Equal(204, (await Server.PatchAsync(upload, 4, "X"u8.ToArray())).Status);
             Assert.Equal(("hello", 2), (await File.ReadAllTextAsync(path, _stop), calls));
             Assert.Single(Directory.EnumerateFileSystemEntries(other));
             Assert.Single(Directory.EnumerateFileSystemEntries(Folder));
@@ -122,10 +106,10 @@ public sealed class FinishingTests : IAsyncDisposable
         });
         Uri[] parts = [await PartAsync("hello"), await PartAsync(" world")];
         (string, string) final = ("Upload-Concat", "final;" + string.Join(' ', parts.Select(part => part.AbsolutePath)));
-        TusAnswer answer = await _server.PostAsync(null, final);
+        TusAnswer answer = await Server.PostAsync(null, final);
         Assert.Equal((500, ""), (answer.Status, answer["Location"]));
         Assert.Equal(4, Directory.EnumerateFileSystemEntries(Folder).Count());
-        Assert.Equal(201, (await _server.PostAsync(null, final)).Status);
+        Assert.Equal(201, (await Server.PostAsync(null, final)).Status);
         Assert.Equal("hello world", await File.ReadAllTextAsync(Saved, _stop));
     }
 
@@ -137,18 +121,18 @@ public sealed class FinishingTests : IAsyncDisposable
 
         // As a power failure may leave it, without Durable.
         await File.WriteAllTextAsync(Path.Combine(Folder, part.Segments[^1] + ".part"), "he", _stop);
-        TusAnswer answer = await _server.PostAsync(null, ("Upload-Concat", "final;" + part.AbsolutePath));
+        TusAnswer answer = await Server.PostAsync(null, ("Upload-Concat", "final;" + part.AbsolutePath));
         Assert.Equal((400, ""), (answer.Status, answer["Location"]));
         Assert.Equal(2, Directory.EnumerateFileSystemEntries(Folder).Count());
     }
 
     private async Task<Uri> PartAsync(string text)
     {
-        Uri part = await _server.CreateAsync(text.Length, ("Upload-Concat", "partial"));
-        Assert.Equal(204, (await _server.PatchAsync(part, 0, Encoding.ASCII.GetBytes(text))).Status);
+        Uri part = await Server.CreateAsync(text.Length, ("Upload-Concat", "partial"));
+        Assert.Equal(204, (await Server.PatchAsync(part, 0, Encoding.ASCII.GetBytes(text))).Status);
         return part;
     }
 
     private async Task StartAsync(Func<CompletedUpload, CancellationToken, ValueTask> complete)
-        => _server = await TusServer.StartAsync(new ResumableUploadOptions { Folder = Folder, OnCompletedAsync = complete }, _time);
+        => Server = await TusServer.StartAsync(new ResumableUploadOptions { Folder = Folder, OnCompletedAsync = complete }, _time);
 }

@@ -3,48 +3,34 @@ using Pipelines.File.AspNetCore;
 namespace FileSendingTests.Resumable;
 
 /// <summary>What all uploads together take, and what removes those that nobody finishes.</summary>
-public sealed class QuotaTests : IAsyncDisposable
+public sealed class QuotaTests : UploadsInAFolder
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("resumable-").FullName;
     private readonly ManualTime _time = new();
-    private TusServer _server = null!;
-
-    private string Folder => Path.Combine(_root, "unfinished");
-
-    public async ValueTask DisposeAsync()
-    {
-        if (_server is not null)
-        {
-            await _server.DisposeAsync();
-        }
-
-        Directory.Delete(_root, recursive: true);
-    }
 
     [Fact]
     public async Task Request_ThatTellsTheLengthAndIsRefused_TakesNothing()
     {
-        _server = await TusServer.StartAsync(Options(100), _time);
-        Uri upload = await _server.CreateAsync(null, ("Upload-Defer-Length", "1"));
+        Server = await TusServer.StartAsync(Options(100), _time);
+        Uri upload = await Server.CreateAsync(null, ("Upload-Defer-Length", "1"));
         for (int i = 0; i < 3; i++)
         {
-            TusAnswer answer = await _server.PatchAsync(upload, 0, [1], ("Upload-Length", "60"), ("Upload-Checksum", "md5 x"));
+            TusAnswer answer = await Server.PatchAsync(upload, 0, [1], ("Upload-Length", "60"), ("Upload-Checksum", "md5 x"));
             Assert.Equal(400, answer.Status);
         }
 
-        Assert.Equal(204, (await _server.SendAsync("DELETE", upload, null)).Status);
-        Assert.Equal(201, (await _server.PostAsync(100)).Status);
+        Assert.Equal(204, (await Server.SendAsync("DELETE", upload, null)).Status);
+        Assert.Equal(201, (await Server.PostAsync(100)).Status);
     }
 
     [Fact]
     public async Task Upload_ThatAnotherProcessHasRemoved_TakesNothingAfterTheNextLook()
     {
-        _server = await TusServer.StartAsync(Options(100), _time);
+        Server = await TusServer.StartAsync(Options(100), _time);
         using UploadStore one = new(Options(100), _time);
-        Uri upload = await _server.CreateAsync(100);
+        Uri upload = await Server.CreateAsync(100);
         one.Sweep();
         Assert.False(one.TryCount(1));
-        Assert.Equal(204, (await _server.SendAsync("DELETE", upload, null)).Status);
+        Assert.Equal(204, (await Server.SendAsync("DELETE", upload, null)).Status);
         one.Sweep();
         Assert.True(one.TryCount(100));
         Assert.False(one.TryCount(1));
@@ -54,10 +40,10 @@ public sealed class QuotaTests : IAsyncDisposable
     public async Task Look_GoesOnBehindWhatCannotBeRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Not every user of Windows may make symbolic links.");
-        _server = await TusServer.StartAsync(Options(null), _time);
+        Server = await TusServer.StartAsync(Options(null), _time);
         for (int i = 0; i < 20; i++)
         {
-            await _server.CreateAsync(10);
+            await Server.CreateAsync(10);
             string loop = Path.Combine(Folder, UploadStore.NewId() + ".json");
             File.CreateSymbolicLink(loop, loop);
         }

@@ -5,25 +5,9 @@ using Pipelines.File.AspNetCore;
 namespace FileSendingTests.Resumable;
 
 /// <summary>How a whole resumable upload takes its name.</summary>
-public sealed class SavingTests : IAsyncDisposable
+public sealed class SavingTests : UploadsInAFolder
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("resumable-").FullName;
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-    private TusServer _server = null!;
-
-    private string Folder => Path.Combine(_root, "unfinished");
-
-    private string Saved => Path.Combine(_root, "saved.bin");
-
-    public async ValueTask DisposeAsync()
-    {
-        if (_server is not null)
-        {
-            await _server.DisposeAsync();
-        }
-
-        Directory.Delete(_root, recursive: true);
-    }
 
     [Fact]
     public async Task Reader_HasTheWholeUpload_AndWhatIsNotSavedIsRemoved()
@@ -38,7 +22,7 @@ public sealed class SavingTests : IAsyncDisposable
         });
         Uri upload = await SendAsync(content);
         Assert.Equal(content, seen);
-        Assert.Equal(content.Length, await _server.OffsetAsync(upload));
+        Assert.Equal(content.Length, await Server.OffsetAsync(upload));
         Assert.Single(Directory.EnumerateFileSystemEntries(Folder));
     }
 
@@ -65,7 +49,7 @@ public sealed class SavingTests : IAsyncDisposable
         Assert.Equal("new file", await File.ReadAllTextAsync(Saved, _stop));
         Assert.Equal((true, 8, "old"), (saved!.Replaced, saved.Length, replaced));
         Assert.Equal(UploadPrecondition.TagOf(File.GetLastWriteTimeUtc(Saved), 8), saved.EntityTag);
-        Assert.Equal(2, Directory.EnumerateFileSystemEntries(_root).Count());
+        Assert.Equal(2, Directory.EnumerateFileSystemEntries(Root).Count());
         if (!OperatingSystem.IsWindows())
         {
             Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite, File.GetUnixFileMode(Saved));
@@ -83,14 +67,14 @@ public sealed class SavingTests : IAsyncDisposable
             Assert.Equal(Saved, e.FileName);
             await Assert.ThrowsAsync<Microsoft.AspNetCore.Http.BadHttpRequestException>(
                 () => upload.SaveAsync(Saved, new SaveBodyOptions { IfNoneMatch = "*" }, stop));
-            await Assert.ThrowsAnyAsync<UnauthorizedAccessException>(() => upload.SaveAsync(_root, cancellationToken: stop));
-            await Assert.ThrowsAnyAsync<IOException>(() => upload.SaveAsync(Path.Combine(_root, "none", "f"), cancellationToken: stop));
+            await Assert.ThrowsAnyAsync<UnauthorizedAccessException>(() => upload.SaveAsync(Root, cancellationToken: stop));
+            await Assert.ThrowsAnyAsync<IOException>(() => upload.SaveAsync(Path.Combine(Root, "none", "f"), cancellationToken: stop));
             await upload.SaveAsync(Saved + "2", cancellationToken: stop);
             await Assert.ThrowsAsync<InvalidOperationException>(() => upload.SaveAsync(Saved + "3", cancellationToken: stop));
         });
         await SendAsync("new"u8.ToArray());
         Assert.Equal(("old", "new"), (await File.ReadAllTextAsync(Saved, _stop), await File.ReadAllTextAsync(Saved + "2", _stop)));
-        Assert.Equal(3, Directory.EnumerateFileSystemEntries(_root).Count());
+        Assert.Equal(3, Directory.EnumerateFileSystemEntries(Root).Count());
     }
 
     [Fact]
@@ -106,11 +90,11 @@ public sealed class SavingTests : IAsyncDisposable
 
             await upload.SaveAsync(Saved, cancellationToken: stop);
         });
-        Uri upload = await _server.CreateAsync(5);
-        Assert.Equal(500, (await _server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
-        Assert.Equal(4, await _server.OffsetAsync(upload));
-        Assert.Equal(500, (await _server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
-        Assert.Equal(204, (await _server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Uri upload = await Server.CreateAsync(5);
+        Assert.Equal(500, (await Server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
+        Assert.Equal(4, await Server.OffsetAsync(upload));
+        Assert.Equal(500, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Assert.Equal(204, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
         Assert.Equal("hello", await File.ReadAllTextAsync(Saved, _stop));
         Assert.Equal(3, calls);
     }
@@ -131,10 +115,10 @@ public sealed class SavingTests : IAsyncDisposable
                 throw new InvalidOperationException("not yet");
             }
         });
-        Uri upload = await _server.CreateAsync(5);
-        Assert.Equal(500, (await _server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
-        Assert.Equal(4, await _server.OffsetAsync(upload));
-        Assert.Equal(204, (await _server.PatchAsync(upload, 4, "X"u8.ToArray())).Status);
+        Uri upload = await Server.CreateAsync(5);
+        Assert.Equal(500, (await Server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
+        Assert.Equal(4, await Server.OffsetAsync(upload));
+        Assert.Equal(204, (await Server.PatchAsync(upload, 4, "X"u8.ToArray())).Status);
         Assert.Equal(("hello", 2), (await File.ReadAllTextAsync(Saved, _stop), calls));
     }
 
@@ -142,8 +126,8 @@ public sealed class SavingTests : IAsyncDisposable
     public async Task ProcessThatIsKilled_BetweenTheTwoRenames_GoesOnFromThere()
     {
         await StartAsync(async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop));
-        Uri upload = await _server.CreateAsync(5);
-        await _server.PatchAsync(upload, 0, "hell"u8.ToArray());
+        Uri upload = await Server.CreateAsync(5);
+        await Server.PatchAsync(upload, 0, "hell"u8.ToArray());
         string id = upload.Segments[^1];
         string state = Path.Combine(Folder, id + ".json");
         string part = Path.Combine(Folder, id + ".part");
@@ -154,29 +138,29 @@ public sealed class SavingTests : IAsyncDisposable
         told = told.Replace("\"savingTo\":null,\"identity\":null", saving, StringComparison.Ordinal);
         await File.WriteAllTextAsync(state, told, _stop);
         File.Move(part, UploadStore.BetweenPathOf(id, Saved));
-        Assert.Equal(4, await _server.OffsetAsync(upload));
-        Assert.Equal(204, (await _server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Assert.Equal(4, await Server.OffsetAsync(upload));
+        Assert.Equal(204, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
         Assert.Equal("hello", await File.ReadAllTextAsync(Saved, _stop));
-        Assert.Equal([Saved, Folder], Directory.EnumerateFileSystemEntries(_root).Order(StringComparer.Ordinal));
+        Assert.Equal([Saved, Folder], Directory.EnumerateFileSystemEntries(Root).Order(StringComparer.Ordinal));
     }
 
     [Fact]
     public async Task Data_ThatIsShorterThanTheState_IsSentAgain()
     {
         await StartAsync(async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop));
-        Uri upload = await _server.CreateAsync(5);
-        await _server.PatchAsync(upload, 0, "hell"u8.ToArray());
+        Uri upload = await Server.CreateAsync(5);
+        await Server.PatchAsync(upload, 0, "hell"u8.ToArray());
         string part = Path.Combine(Folder, upload.Segments[^1] + ".part");
         await File.WriteAllTextAsync(part, "he", _stop);
-        Assert.Equal(2, await _server.OffsetAsync(upload));
-        Assert.Equal(409, (await _server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Assert.Equal(2, await Server.OffsetAsync(upload));
+        Assert.Equal(409, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
         File.Delete(part);
-        Assert.Equal(0, await _server.OffsetAsync(upload));
-        Assert.Equal(204, (await _server.PatchAsync(upload, 0, "hell"u8.ToArray())).Status);
+        Assert.Equal(0, await Server.OffsetAsync(upload));
+        Assert.Equal(204, (await Server.PatchAsync(upload, 0, "hell"u8.ToArray())).Status);
 
         // What a request that was cut off has written behind the offset is not in the file.
         await File.AppendAllTextAsync(part, "p, and more", _stop);
-        Assert.Equal(204, (await _server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Assert.Equal(204, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
         Assert.Equal("hello", await File.ReadAllTextAsync(Saved, _stop));
     }
 
@@ -190,18 +174,18 @@ public sealed class SavingTests : IAsyncDisposable
     public async Task State_ThatIsDamaged_IsNoUpload(string text)
     {
         await StartAsync(async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop));
-        Uri upload = await _server.CreateAsync(5);
+        Uri upload = await Server.CreateAsync(5);
         await File.WriteAllTextAsync(Path.Combine(Folder, upload.Segments[^1] + ".json"), text, _stop);
-        Assert.Equal(404, (await _server.HeadAsync(upload)).Status);
-        Assert.Equal(404, (await _server.PatchAsync(upload, 0, [1])).Status);
-        Assert.Equal(404, (await _server.SendAsync("DELETE", upload, null)).Status);
-        Assert.Equal(201, (await _server.PostAsync(1)).Status);
+        Assert.Equal(404, (await Server.HeadAsync(upload)).Status);
+        Assert.Equal(404, (await Server.PatchAsync(upload, 0, [1])).Status);
+        Assert.Equal(404, (await Server.SendAsync("DELETE", upload, null)).Status);
+        Assert.Equal(201, (await Server.PostAsync(1)).Status);
     }
 
     [Fact]
     public async Task Save_ToAnotherFileSystem_Copies()
     {
-        string other = "/dev/shm/" + Path.GetFileName(_root);
+        string other = "/dev/shm/" + Path.GetFileName(Root);
         Assert.SkipUnless(Directory.Exists("/dev/shm"), "There is no other file system.");
         Directory.CreateDirectory(other);
         try
@@ -234,24 +218,24 @@ public sealed class SavingTests : IAsyncDisposable
             string filler = Path.Combine(Folder, "filler");
             await File.WriteAllBytesAsync(filler, new byte[2_500_000], _stop);
             byte[] content = FileTree.Content(3_000_000);
-            Uri upload = await _server.CreateAsync(content.Length);
-            Assert.Equal(507, (await _server.PatchAsync(upload, 0, content)).Status);
+            Uri upload = await Server.CreateAsync(content.Length);
+            Assert.Equal(507, (await Server.PatchAsync(upload, 0, content)).Status);
             File.Delete(filler);
-            long offset = await _server.OffsetAsync(upload);
+            long offset = await Server.OffsetAsync(upload);
             Assert.InRange(offset, 0, 2_000_000);
-            Assert.Equal(204, (await _server.PatchAsync(upload, offset, content[(int)offset..])).Status);
+            Assert.Equal(204, (await Server.PatchAsync(upload, offset, content[(int)offset..])).Status);
             Assert.Equal(content, await File.ReadAllBytesAsync(Saved, _stop));
         }
         finally
         {
-            await _server.DisposeAsync();
+            await Server.DisposeAsync();
             using Process unmount = Process.Start("umount", ["-l", Folder]);
             await unmount.WaitForExitAsync(CancellationToken.None);
         }
     }
 
     private async Task StartAsync(Func<CompletedUpload, CancellationToken, ValueTask> complete, bool isDurable = false)
-        => _server = await TusServer.StartAsync(new ResumableUploadOptions
+        => Server = await TusServer.StartAsync(new ResumableUploadOptions
         {
             Folder = Folder,
             Durable = isDurable,
@@ -260,8 +244,8 @@ public sealed class SavingTests : IAsyncDisposable
 
     private async Task<Uri> SendAsync(byte[] content)
     {
-        Uri upload = await _server.CreateAsync(content.Length);
-        Assert.Equal(204, (await _server.PatchAsync(upload, 0, content)).Status);
+        Uri upload = await Server.CreateAsync(content.Length);
+        Assert.Equal(204, (await Server.PatchAsync(upload, 0, content)).Status);
         return upload;
     }
 }
