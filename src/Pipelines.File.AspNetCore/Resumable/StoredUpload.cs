@@ -41,6 +41,7 @@ internal sealed class StoredUpload : IDisposable
 
         // A power failure may have taken bytes that were not synced. More bytes than the state tells are of a request that was cut off.
         State = bytes is null ? state : state with { Offset = Math.Min(state.Offset, RandomAccess.GetLength(bytes)) };
+        store.Hold(id, _counted);
     }
 
     internal string Id { get; }
@@ -61,7 +62,7 @@ internal sealed class StoredUpload : IDisposable
     public void Dispose()
     {
         _handle?.Dispose();
-        _store.TryCount((_isRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
+        _store.Release(Id, (_isRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
         _counted = 0;
         if (_isRemoved || State.IsFinished)
         {
@@ -359,7 +360,7 @@ internal sealed class StoredUpload : IDisposable
 
     private void Count(long bytes)
     {
-        if (!_store.TryCount(bytes))
+        if (!_store.TryCount(bytes, Id))
         {
             throw UploadStore.TooMuch();
         }

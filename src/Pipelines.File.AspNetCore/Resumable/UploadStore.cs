@@ -25,8 +25,13 @@ internal sealed class UploadStore : IDisposable
 
     private readonly ITimer _timer;
 
-    // Interlocked: the bytes that the unfinished uploads have announced; whether somebody looks for expired ones.
+    // The lock of the counts: the bytes that the unfinished uploads have announced, and of them those of the uploads that requests hold
+    // here. What their states tell may be older.
+    private readonly Lock _counting = new();
+    private readonly Dictionary<string, long> _held = [];
     private long _total;
+
+    // Interlocked: whether somebody looks for expired ones.
     private int _isSweeping;
 
     internal UploadStore(ResumableUploadOptions options, TimeProvider time)
@@ -37,7 +42,7 @@ internal sealed class UploadStore : IDisposable
         MakeFolder(Folder);
         if (options.MaxTotalLength is not null)
         {
-            _total = CountAll();
+            CountAll();
         }
 
         TimeSpan interval = options.Expiration / 2 < s_longestInterval ? options.Expiration / 2 : s_longestInterval;
@@ -109,7 +114,7 @@ internal sealed class UploadStore : IDisposable
     /// <exception cref="BadHttpRequestException">All uploads together are too long (507).</exception>
     internal async Task<StoredUpload> CreateAsync(string id, UploadState state)
     {
-        if (!TryCount(CountOf(state)))
+        if (!TryCount(CountOf(state), id))
         {
             throw TooMuch();
         }
@@ -121,7 +126,7 @@ internal sealed class UploadStore : IDisposable
         }
         catch
         {
-            _ = TryCount(-CountOf(state));
+            Release(id, -CountOf(state));
             throw;
         }
 
@@ -208,21 +213,47 @@ internal sealed class UploadStore : IDisposable
         => Path.Combine(Path.GetDirectoryName(name)!, ".pipelines-file-" + id[..16]);
 
     /// <summary>Counts bytes, if there is room for them; fewer always are.</summary>
-    internal bool TryCount(long bytes)
+    internal bool TryCount(long bytes, string? id = null)
     {
-        long most = Options.MaxTotalLength ?? long.MaxValue;
-        if (bytes > most)
-        {
-            return false;
-        }
-
-        if (Interlocked.Add(ref _total, bytes) <= most || bytes <= 0)
+        if (Options.MaxTotalLength is not { } most)
         {
             return true;
         }
 
-        Interlocked.Add(ref _total, -bytes);
-        return false;
+        lock (_counting)
+        {
+            if (bytes > 0 && bytes > most - _total)
+            {
+                return false;
+            }
+
+            _total += bytes;
+            if (id is not null)
+            {
+                _held[id] = _held.GetValueOrDefault(id) + bytes;
+            }
+
+            return true;
+        }
+    }
+
+    /// <summary>From here on an upload takes what the request that holds it says, not what its state tells.</summary>
+    internal void Hold(string id, long counted)
+    {
+        lock (_counting)
+        {
+            _held[id] = counted;
+        }
+    }
+
+    /// <summary>Counts the last bytes of a request that has held an upload.</summary>
+    internal void Release(string id, long bytes)
+    {
+        lock (_counting)
+        {
+            _ = TryCount(bytes);
+            _held.Remove(id);
+        }
     }
 
     internal static BadHttpRequestException TooMuch()
@@ -253,9 +284,8 @@ internal sealed class UploadStore : IDisposable
 
             if (Options.MaxTotalLength is not null)
             {
-                // Other processes finish and remove uploads, too. What is counted meanwhile stays counted.
-                long before = Volatile.Read(ref _total);
-                _ = Interlocked.Add(ref _total, CountAll() - before);
+                // Other processes finish and remove uploads, too.
+                CountAll();
             }
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
@@ -292,7 +322,14 @@ internal sealed class UploadStore : IDisposable
         }
     }
 
-    private long CountAll() => Ids(StateSuffix).Sum(id => Read(id) is { } state ? CountOf(state) : 0);
+    private void CountAll()
+    {
+        lock (_counting)
+        {
+            _total = _held.Values.Sum()
+                + Ids(StateSuffix).Sum(id => !_held.ContainsKey(id) && Read(id) is { } state ? CountOf(state) : 0);
+        }
+    }
 
     // A file that is not there is old, too.
     private bool IsOld(string path) => System.IO.File.GetLastWriteTimeUtc(path) < Now - Options.Expiration;

@@ -1,3 +1,4 @@
+using System.IO.Pipelines;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests.Resumable;
@@ -34,6 +35,45 @@ public sealed class QuotaTests : UploadsInAFolder
         one.Sweep();
         Assert.True(one.TryCount(100));
         Assert.False(one.TryCount(1));
+    }
+
+    [Fact]
+    public async Task Look_WhileBytesComeThatNoStateTellsOf_CountsThemOnce()
+    {
+        using UploadStore store = new(Options(100), _time);
+        Pipe body = new();
+        await body.Writer.WriteAsync(new byte[60], TestContext.Current.CancellationToken);
+        await body.Writer.CompleteAsync();
+        using (StoredUpload upload = await store.CreateAsync(UploadStore.NewId(), new UploadState()))
+        {
+            await Assert.ThrowsAsync<InvalidDataException>(() => upload.AppendAsync(
+                body.Reader,
+                isChecked: true,
+                _ =>
+                {
+                    store.Sweep();
+                    Assert.False(store.TryCount(41));
+                    throw new InvalidDataException();
+                },
+                TestContext.Current.CancellationToken));
+        }
+
+        Assert.True(store.TryCount(100));
+        Assert.False(store.TryCount(1));
+    }
+
+    [Fact]
+    public async Task Look_BetweenTheRemovalAndTheEndOfItsRequest_CountsItOnce()
+    {
+        using UploadStore store = new(Options(100), _time);
+        using (StoredUpload upload = await store.CreateAsync(UploadStore.NewId(), new UploadState { Length = 60 }))
+        {
+            upload.Remove();
+            store.Sweep();
+        }
+
+        Assert.True(store.TryCount(100));
+        Assert.False(store.TryCount(1));
     }
 
     [Fact]
