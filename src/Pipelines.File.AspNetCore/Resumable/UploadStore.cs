@@ -137,8 +137,11 @@ internal sealed class UploadStore : IDisposable
         }
         catch
         {
-            upload.Remove();
-            upload.Dispose();
+            using (upload)
+            {
+                upload.Remove();
+            }
+
             throw;
         }
     }
@@ -326,8 +329,10 @@ internal sealed class UploadStore : IDisposable
     {
         lock (_counting)
         {
-            _total = _held.Values.Sum()
-                + Ids(StateSuffix).Sum(id => !_held.ContainsKey(id) && Read(id) is { } state ? CountOf(state) : 0);
+            // Decimal: without a limit, clients may have announced more than fits into a long.
+            decimal total = _held.Values.Sum(static bytes => (decimal)bytes)
+                + Ids(StateSuffix).Sum(id => !_held.ContainsKey(id) && Read(id) is { } state ? (decimal)CountOf(state) : 0);
+            _total = (long)Math.Min(total, long.MaxValue);
         }
     }
 

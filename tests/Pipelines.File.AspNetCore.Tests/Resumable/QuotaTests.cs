@@ -77,6 +77,37 @@ public sealed class QuotaTests : UploadsInAFolder
     }
 
     [Fact]
+    public async Task Uploads_LongerTogetherThanANumber_LeaveNoRoom()
+    {
+        _server = await TusServer.StartAsync(Options(null), _time);
+        Uri[] uploads = [await _server.CreateAsync(long.MaxValue), await _server.CreateAsync(long.MaxValue)];
+        using UploadStore store = new(Options(100), _time);
+        Assert.False(store.TryCount(1));
+        store.Sweep();
+        Assert.False(store.TryCount(1));
+        foreach (Uri upload in uploads)
+        {
+            Assert.Equal(204, (await _server.SendAsync("DELETE", upload, null)).Status);
+        }
+
+        store.Sweep();
+        Assert.True(store.TryCount(100));
+    }
+
+    [Fact]
+    public async Task Upload_WhoseStateCanNeitherBeSavedNorRemoved_TakesNothingAndLeavesItsLock()
+    {
+        using UploadStore store = new(Options(100), _time);
+        string id = UploadStore.NewId();
+        Directory.CreateDirectory(store.StatePathOf(id));
+        await Assert.ThrowsAnyAsync<Exception>(() => store.CreateAsync(id, new UploadState { Length = 60 }));
+        Directory.Delete(store.StatePathOf(id));
+        using FileStream alone = new(store.LockPathOf(id), FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+        store.Sweep();
+        Assert.True(store.TryCount(100));
+    }
+
+    [Fact]
     public async Task Look_GoesOnBehindWhatCannotBeRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Not every user of Windows may make symbolic links.");
