@@ -439,13 +439,33 @@ internal sealed class StoredUpload : IDisposable
         {
             System.IO.File.Move(between, path, overwrite: old is not null);
         }
-        catch (IOException e) when (old is null && System.IO.File.Exists(path))
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
-            throw new FileExistsException($"The file '{path}' exists already.", path, e);
+            MoveBack();
+            if (e is IOException && old is null && System.IO.File.Exists(path))
+            {
+                throw new FileExistsException($"The file '{path}' exists already.", path, e);
+            }
+
+            throw;
         }
 
         _path = path;
         IsSaved = true;
+    }
+
+    // The next name may be in another folder, and the state tells of one only.
+    private void MoveBack()
+    {
+        try
+        {
+            Directory.Move(_path, _store.PartPathOf(Id));
+            _path = _store.PartPathOf(Id);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // The bytes stay where they are, which the state tells.
+        }
     }
 
     // To another file system. The bytes stay here until the upload is finished.

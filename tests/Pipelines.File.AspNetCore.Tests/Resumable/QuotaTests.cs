@@ -108,6 +108,27 @@ public sealed class QuotaTests : UploadsInAFolder
     }
 
     [Fact]
+    public async Task Upload_ThatTwoFoldersRefuse_KeepsItsBytes()
+    {
+        Func<CompletedUpload, CancellationToken, ValueTask> complete = async (upload, stop) =>
+        {
+            try
+            {
+                await upload.SaveAsync(Path.Combine(_root, new string('x', 300)), SaveBodyOptions.Default, stop);
+            }
+            catch (IOException)
+            {
+                await upload.SaveAsync(Path.Combine(_root, "missing", "x"), SaveBodyOptions.Default, stop);
+            }
+        };
+        _server = await TusServer.StartAsync(new ResumableUploadOptions { Folder = Folder, OnCompletedAsync = complete }, _time);
+        Uri upload = await _server.CreateAsync(10);
+        Assert.Equal(500, (await _server.PatchAsync(upload, 0, new byte[10])).Status);
+        TusAnswer answer = await _server.SendAsync("HEAD", upload, null);
+        Assert.Equal("9", answer["Upload-Offset"]);
+    }
+
+    [Fact]
     public async Task Look_GoesOnBehindWhatCannotBeRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Not every user of Windows may make symbolic links.");
