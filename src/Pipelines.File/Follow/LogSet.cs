@@ -56,6 +56,9 @@ internal sealed class LogSet : IAsyncDisposable
 
     // Owned by the search.
     private readonly Dictionary<string, FolderNames> _folders = [];
+
+    // Listed in the midst of a search: what is new in them is for the next one.
+    private readonly HashSet<FolderNames> _listedLate = [];
     private bool _isFirst = true;
 
     static LogSet()
@@ -242,12 +245,13 @@ internal sealed class LogSet : IAsyncDisposable
 
     /// <summary>Whether inotify reports what may change next.</summary>
     private bool IsSettled()
-        => _folders.Values.All(static folder => folder.IsSettled)
+        => _listedLate.Count == 0 && _folders.Values.All(static folder => folder.IsSettled)
             && _logs.Values.All(static tail => !tail.IsLink && tail.Signature != 0 && tail.FailingSince is null && tail.Names.IsSettled);
 
     private void Search()
     {
-        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => folder.Look(isSure: false))];
+        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => folder.Look(isSure: false)), .. _listedLate];
+        _listedLate.Clear();
         foreach (string path in _paths)
         {
             AddLogs(path, listed);
@@ -306,7 +310,11 @@ internal sealed class LogSet : IAsyncDisposable
     private FolderNames ListNow(string folder)
     {
         FolderNames names = NamesOf(folder);
-        names.Look(isSure: true);
+        if (names.Look(isSure: true))
+        {
+            _listedLate.Add(names);
+        }
+
         return names;
     }
 

@@ -61,6 +61,52 @@ public sealed class LogClockTests : IDisposable
     }
 
     [Fact]
+    public async Task Search_ALogComesWhileOthersAreListedAgain_IsFound()
+    {
+        // The logs of the second folder are folders, so that each listing of them calls OnUnreadable, within the search.
+        string folder = Directory.CreateDirectory(_folder.File("1")).FullName;
+        string[] bad = [_folder.File("2/a"), _folder.File("2/b"), _folder.File("2/c")];
+        Array.ForEach(bad, static path => Directory.CreateDirectory(path));
+        HashSet<string> seen = [];
+        LogFollower follower = new([Path.Combine(folder, "*.log"), .. bad], FollowedLog.Quick with
+        {
+            TimeProvider = _clock,
+            FollowInterval = s_minute,
+            RotatedNames = ["../1/{name}.#"],
+            OnUnreadable = (path, _) =>
+            {
+                // Those after it have changed, so the folder of the rotated files is listed again: first with the new log, and then when
+                // its change is older than any tick.
+                if (seen.Add(path))
+                {
+                    if (path == bad[0])
+                    {
+                        File.WriteAllText(Path.Combine(folder, "new.log"), "1\n");
+
+                        // Until its event has come, most likely; if it comes later, it leads to one more listing.
+                        Thread.Sleep(100);
+                    }
+                    else
+                    {
+                        _clock.Advance(TimeSpan.FromSeconds(2));
+                    }
+
+                    foreach (string other in bad.Where(other => string.CompareOrdinal(other, path) > 0))
+                    {
+                        Directory.Move(other, Path.Combine(_folder.Path, "old" + seen.Count + Path.GetFileName(other)));
+                        Directory.CreateDirectory(other);
+                    }
+                }
+            },
+        });
+        await using IAsyncEnumerator<FollowedLine> lines = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        Task<bool> next = lines.MoveNextAsync().AsTask();
+        await _clock.AdvanceUntilAsync(next, s_minute);
+        Assert.True(await next);
+        Assert.Equal("1", lines.Current.ToString());
+    }
+
+    [Fact]
     public async Task IdleTimeout_IsThatOfTheClock()
     {
         string log = _folder.File("log", "1\n"u8.ToArray());

@@ -35,20 +35,23 @@ internal sealed class ManualClock : TimeProvider
 
     /// <summary>Lets the clock go on in steps until the task is complete.</summary>
     public async Task AdvanceUntilAsync(Task task, TimeSpan step)
-    {
-        await Eventually.TrueAsync(() =>
+        => await Eventually.TrueAsync(() =>
         {
-            List<Timer> due;
-            lock (_lock)
-            {
-                _elapsed += task.IsCompleted ? TimeSpan.Zero : step;
-                due = [.. _timers.Where(timer => timer.Due <= _elapsed)];
-                due.ForEach(timer => timer.Due = timer.Period > TimeSpan.Zero ? _elapsed + timer.Period : null);
-            }
-
-            due.ForEach(static timer => timer.Callback());
+            Advance(task.IsCompleted ? TimeSpan.Zero : step);
             return task.IsCompleted;
         });
+
+    public void Advance(TimeSpan step)
+    {
+        List<Timer> due;
+        lock (_lock)
+        {
+            _elapsed += step;
+            due = [.. _timers.Where(timer => timer.Due <= _elapsed)];
+            due.ForEach(timer => timer.Due = timer.Period > TimeSpan.Zero ? _elapsed + timer.Period : null);
+        }
+
+        due.ForEach(static timer => timer.Callback());
     }
 
     private sealed class Timer(ManualClock clock, Action callback) : ITimer
