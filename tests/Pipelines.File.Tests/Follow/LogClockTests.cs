@@ -68,7 +68,8 @@ public sealed class LogClockTests : IDisposable
         string[] bad = [_folder.File("2/a"), _folder.File("2/b"), _folder.File("2/c")];
         Array.ForEach(bad, static path => Directory.CreateDirectory(path));
         HashSet<string> seen = [];
-        LogFollower follower = new([Path.Combine(folder, "*.log"), .. bad], FollowedLog.Quick with
+        LogFollower? follower = null;
+        follower = new([Path.Combine(folder, "*.log"), .. bad], FollowedLog.Quick with
         {
             TimeProvider = _clock,
             FollowInterval = s_minute,
@@ -83,8 +84,9 @@ public sealed class LogClockTests : IDisposable
                     {
                         File.WriteAllText(Path.Combine(folder, "new.log"), "1\n");
 
-                        // Until its event has come, most likely; if it comes later, it leads to one more listing.
-                        Thread.Sleep(100);
+                        // An event that comes later would lead to one more listing, and hide the defect.
+                        FolderNames names = FoldersOf(SetOf(follower!)!)[folder];
+                        SpinWait.SpinUntil(() => names.HasEvent, FileWatches.CanWatch(folder) ? TimeSpan.FromSeconds(10) : TimeSpan.Zero);
                     }
                     else
                     {
@@ -121,4 +123,7 @@ public sealed class LogClockTests : IDisposable
 
     [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_set")]
     private static extern ref LogSet? SetOf(LogFollower follower);
+
+    [System.Runtime.CompilerServices.UnsafeAccessor(System.Runtime.CompilerServices.UnsafeAccessorKind.Field, Name = "_folders")]
+    private static extern ref Dictionary<string, FolderNames> FoldersOf(LogSet set);
 }
