@@ -79,15 +79,15 @@ public sealed class QuotaTests : UploadsInAFolder
     [Fact]
     public async Task Uploads_LongerTogetherThanANumber_LeaveNoRoom()
     {
-        _server = await TusServer.StartAsync(Options(null), _time);
-        Uri[] uploads = [await _server.CreateAsync(long.MaxValue), await _server.CreateAsync(long.MaxValue)];
+        Server = await TusServer.StartAsync(Options(null), _time);
+        Uri[] uploads = [await Server.CreateAsync(long.MaxValue), await Server.CreateAsync(long.MaxValue)];
         using UploadStore store = new(Options(100), _time);
         Assert.False(store.TryCount(1));
         store.Sweep();
         Assert.False(store.TryCount(1));
         foreach (Uri upload in uploads)
         {
-            Assert.Equal(204, (await _server.SendAsync("DELETE", upload, null)).Status);
+            Assert.Equal(204, (await Server.SendAsync("DELETE", upload, null)).Status);
         }
 
         store.Sweep();
@@ -114,17 +114,17 @@ public sealed class QuotaTests : UploadsInAFolder
         {
             try
             {
-                await upload.SaveAsync(Path.Combine(_root, new string('x', 300)), SaveBodyOptions.Default, stop);
+                await upload.SaveAsync(PathOf(new string('x', 300)), SaveBodyOptions.Default, stop);
             }
             catch (IOException)
             {
-                await upload.SaveAsync(Path.Combine(_root, "missing", "x"), SaveBodyOptions.Default, stop);
+                await upload.SaveAsync(Path.Combine(Root, "missing", "x"), SaveBodyOptions.Default, stop);
             }
         };
-        _server = await TusServer.StartAsync(new ResumableUploadOptions { Folder = Folder, OnCompletedAsync = complete }, _time);
-        Uri upload = await _server.CreateAsync(10);
-        Assert.Equal(500, (await _server.PatchAsync(upload, 0, new byte[10])).Status);
-        TusAnswer answer = await _server.SendAsync("HEAD", upload, null);
+        Server = await TusServer.StartAsync(new ResumableUploadOptions { Folder = Folder, OnCompletedAsync = complete }, _time);
+        Uri upload = await Server.CreateAsync(10);
+        Assert.Equal(500, (await Server.PatchAsync(upload, 0, new byte[10])).Status);
+        TusAnswer answer = await Server.SendAsync("HEAD", upload, null);
         Assert.Equal("9", answer["Upload-Offset"]);
     }
 
