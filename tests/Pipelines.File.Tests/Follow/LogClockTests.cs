@@ -65,7 +65,7 @@ public sealed class LogClockTests : IDisposable
     {
         // The logs of the second folder are folders, so that each listing of them calls OnUnreadable, within the search.
         string folder = Directory.CreateDirectory(_folder.File("1")).FullName;
-        string[] bad = [_folder.File("2/a"), _folder.File("2/b"), _folder.File("2/c")];
+        string[] bad = [.. ((string[])["a", "b", "c"]).Select(name => _folder.File(Path.Combine("2", name)))];
         Array.ForEach(bad, static path => Directory.CreateDirectory(path));
         HashSet<string> seen = [];
         LogFollower? follower = null;
