@@ -133,7 +133,7 @@ public sealed class LogTruncationTests : IDisposable
             File.Move(_log + ".1", _log + ".2");
         }
 
-        File.Move(copy.Path, _log + ".1", overwrite: true);
+        await Eventually.MovedOverAsync(copy.Path, _log + ".1");
         await ExpectAsync(lines, _written);
         Write(file, 1);
         await ExpectAsync(lines, _written);

@@ -28,6 +28,20 @@ internal static class Eventually
     /// <summary>Until nobody has the file open.</summary>
     public static Task FreeAsync(string path) => TrueAsync(() => IsFree(path));
 
+    /// <summary>Renames over a file that a follower may have open just now. Windows refuses that, so a rotation tries it again.</summary>
+    public static Task MovedOverAsync(string path, string target) => TrueAsync(() =>
+    {
+        try
+        {
+            File.Move(path, target, overwrite: true);
+            return true;
+        }
+        catch (UnauthorizedAccessException) when (OperatingSystem.IsWindows())
+        {
+            return false;
+        }
+    });
+
     private static bool IsFree(string path)
     {
         try
