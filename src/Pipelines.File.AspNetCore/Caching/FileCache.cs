@@ -52,11 +52,11 @@ internal sealed class FileCache : IDisposable
         string key, TState state, Action<TState, ReadOnlySequence<byte>> use, CancellationToken cancellationToken)
     {
         string path = PathOf(key);
-        FilePipeReader reader;
+        SafeFileHandle handle;
         try
         {
             // Opening takes less than the way to another thread and back where the system has the folder in memory, which is nearly always.
-            reader = FilePipeReader.Create(path, s_readerOptions);
+            handle = Open(path);
         }
         catch (Exception exception) when (exception is FileNotFoundException or DirectoryNotFoundException)
         {
@@ -64,11 +64,12 @@ internal sealed class FileCache : IDisposable
             return false;
         }
 
+        FilePipeReader reader = FilePipeReader.Create(handle);
         try
         {
             int length = (int)Math.Min(reader.Length ?? 0, int.MaxValue - 1);
             ReadResult result = await reader.ReadAtLeastAsync(Math.Max(length, 1), cancellationToken).ConfigureAwait(false);
-            bool found = Use(path, key, result.Buffer, state, use);
+            bool found = Use(path, handle, key, result.Buffer, state, use);
             reader.AdvanceTo(result.Buffer.End);
             return found;
         }
@@ -85,7 +86,7 @@ internal sealed class FileCache : IDisposable
         byte[] rented = [];
         try
         {
-            using SafeFileHandle handle = System.IO.File.OpenHandle(path);
+            using SafeFileHandle handle = Open(path);
             int length = checked((int)RandomAccess.GetLength(handle));
             rented = ArrayPool<byte>.Shared.Rent(length);
             int read = 0;
@@ -94,7 +95,7 @@ internal sealed class FileCache : IDisposable
                 read += count;
             }
 
-            return Use(path, key, new ReadOnlySequence<byte>(rented, 0, read), state, use);
+            return Use(path, handle, key, new ReadOnlySequence<byte>(rented, 0, read), state, use);
         }
         catch (Exception exception) when (exception is FileNotFoundException or DirectoryNotFoundException)
         {
@@ -173,8 +174,6 @@ internal sealed class FileCache : IDisposable
         }
     }
 
-    private static readonly FilePipeReaderOptions s_readerOptions = new();
-
     private static readonly FilePipeWriterOptions s_writerOptions = new() { Replace = true };
 
     // After a power failure the entries would have their tag again.
@@ -198,15 +197,15 @@ internal sealed class FileCache : IDisposable
         }
     }
 
-    private bool Use<TState>(
-        string path, string key, ReadOnlySequence<byte> file, TState state, Action<TState, ReadOnlySequence<byte>> use)
+    private bool Use<TState>(string path, SafeFileHandle handle, string key, ReadOnlySequence<byte> file, TState state,
+        Action<TState, ReadOnlySequence<byte>> use)
     {
         FileCacheEntry? entry = FileCacheEntry.Parse(file);
         if (entry is null)
         {
             _metrics.Damaged();
             _metrics.Miss();
-            _ = TryDelete(path);
+            TryDelete(path, handle);
             return false;
         }
 
@@ -217,11 +216,11 @@ internal sealed class FileCache : IDisposable
             return false;
         }
 
-        if (!IsCurrent(path, entry))
+        if (!IsCurrent(handle, entry))
         {
             _metrics.Evicted();
             _metrics.Miss();
-            _ = TryDelete(path);
+            TryDelete(path, handle);
             return false;
         }
 
@@ -230,11 +229,11 @@ internal sealed class FileCache : IDisposable
         return true;
     }
 
-    // An entry that is removed here may just have been replaced by a new one: a miss, and no wrong answer.
-    private bool IsCurrent(string path, FileCacheEntry entry)
+    // All by the handle: by now another entry may have the name, whose times are its own.
+    private bool IsCurrent(SafeFileHandle handle, FileCacheEntry entry)
     {
         DateTime now = Time.GetUtcNow().UtcDateTime;
-        if (entry.Expires <= now || (entry.Sliding > TimeSpan.Zero && System.IO.File.GetLastWriteTimeUtc(path) <= now))
+        if (entry.Expires <= now || (entry.Sliding > TimeSpan.Zero && System.IO.File.GetLastWriteTimeUtc(handle) <= now))
         {
             return false;
         }
@@ -250,11 +249,11 @@ internal sealed class FileCache : IDisposable
         // The system notes the access itself where a volume is mounted that way.
         if (entry.Sliding > TimeSpan.Zero)
         {
-            TrySetTimes(path, now, EndOf(entry.Expires, entry.Sliding, now));
+            TrySetTimes(handle, now, EndOf(entry.Expires, entry.Sliding, now));
         }
-        else if (now - System.IO.File.GetLastAccessTimeUtc(path) > s_accessExactness)
+        else if (now - System.IO.File.GetLastAccessTimeUtc(handle) > s_accessExactness)
         {
-            TrySetTimes(path, now, expires: null);
+            TrySetTimes(handle, now, expires: null);
         }
 
         return true;
@@ -290,7 +289,7 @@ internal sealed class FileCache : IDisposable
     {
         try
         {
-            using SafeFileHandle handle = System.IO.File.OpenHandle(TagPathOf(tag));
+            using SafeFileHandle handle = Open(TagPathOf(tag));
             Span<byte> generation = stackalloc byte[sizeof(long)];
             return RandomAccess.Read(handle, generation, 0) == sizeof(long) ? BinaryPrimitives.ReadInt64LittleEndian(generation) : -1;
         }
@@ -328,15 +327,20 @@ internal sealed class FileCache : IDisposable
         }
     }
 
-    // A file that another process has removed or replaced meanwhile has no times that matter.
-    private static void TrySetTimes(string path, DateTime accessed, DateTime? expires)
+    // Windows sets the times by a handle that may write, and lets others replace or remove what is open only if that was agreed on.
+    private static SafeFileHandle Open(string path)
+        => System.IO.File.OpenHandle(path, FileMode.Open, OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read,
+            FileShare.ReadWrite | FileShare.Delete);
+
+    // Where the times cannot be set, the entry is read all the same.
+    private static void TrySetTimes(SafeFileHandle handle, DateTime accessed, DateTime? expires)
     {
         try
         {
-            System.IO.File.SetLastAccessTimeUtc(path, accessed);
+            System.IO.File.SetLastAccessTimeUtc(handle, accessed);
             if (expires is { } last)
             {
-                System.IO.File.SetLastWriteTimeUtc(path, last < s_latest ? last : s_latest);
+                System.IO.File.SetLastWriteTimeUtc(handle, last < s_latest ? last : s_latest);
             }
         }
         catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
@@ -346,6 +350,16 @@ internal sealed class FileCache : IDisposable
 
     // The last moment that every file system can store (ext4 with inodes of 128 bytes: 2038-01-19).
     private static readonly DateTime s_latest = new(2038, 1, 1, 0, 0, 0, DateTimeKind.Utc);
+
+    // Not what was stored in its place meanwhile. (One that is stored between the two calls is lost, which is a miss.)
+    private static void TryDelete(string path, SafeFileHandle handle)
+    {
+        using FilePipeReader entry = FilePipeReader.Create(handle, new FilePipeReaderOptions { LeaveOpen = true });
+        if (FileIdentity.TryGet(path, out FileIdentity identity) && identity == entry.Identity)
+        {
+            _ = TryDelete(path);
+        }
+    }
 
     // Whoever asks or looks next finds it again, and may remove it then.
     internal static bool TryDelete(string path)
