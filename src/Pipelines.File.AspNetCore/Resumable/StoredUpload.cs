@@ -64,9 +64,10 @@ internal sealed class StoredUpload : IDisposable
         _handle?.Dispose();
         _store.Release(Id, (_isRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
         _counted = 0;
-        if (_isRemoved || State.IsFinished)
+        if (_isRemoved || State is { IsFinished: true, IsPartial: false })
         {
-            // Nobody changes it any more but to remove it, so it does not matter that two may hold its lock from here on.
+            // It takes nothing any more, and nobody changes it but to remove it, so two may hold its lock from here on: one of them a lock
+            // that was removed while it waited.
             TryDelete(_store.LockPathOf(Id));
         }
 

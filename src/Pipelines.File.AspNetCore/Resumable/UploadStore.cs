@@ -171,20 +171,40 @@ internal sealed class UploadStore : IDisposable
     // Takes over the lock, also if it throws.
     private StoredUpload Open(string id, UploadState state, SafeFileHandle turn)
     {
+        SafeFileHandle? bytes = null;
         try
         {
             string path = Locate(id, state);
-            FileMode mode = path == PartPathOf(id) ? FileMode.OpenOrCreate : FileMode.Open;
-            SafeFileHandle? bytes = state.IsFinished ? null
-                : SpareDescriptors.Open(path, path => System.IO.File.OpenHandle(
-                    path, mode, FileAccess.ReadWrite, FileShare.ReadWrite | FileShare.Delete));
+            bytes = state.IsFinished ? null : OpenBytes(path, isPart: path == PartPathOf(id), isSaved: path == state.SavingTo);
             return new StoredUpload(this, id, state, path, bytes, turn);
         }
         catch
         {
+            bytes?.Dispose();
             turn.Dispose();
             throw;
         }
+    }
+
+    // The bytes have their permissions before they have their name. A process that was killed then may have left them read-only.
+    private static SafeFileHandle OpenBytes(string path, bool isPart, bool isSaved)
+    {
+        FileMode mode = isPart ? FileMode.OpenOrCreate : FileMode.Open;
+
+        // What has its name is only read; but Windows syncs only what is open for writing.
+        FileAccess access = isSaved && !OperatingSystem.IsWindows() ? FileAccess.Read : FileAccess.ReadWrite;
+        try
+        {
+            return Open(path);
+        }
+        catch (UnauthorizedAccessException) when (!isSaved && !OperatingSystem.IsWindows())
+        {
+            System.IO.File.SetUnixFileMode(path, UnixFileMode.UserRead | UnixFileMode.UserWrite);
+            return Open(path);
+        }
+
+        SafeFileHandle Open(string path) => SpareDescriptors.Open(
+            path, path => System.IO.File.OpenHandle(path, mode, access, FileShare.ReadWrite | FileShare.Delete));
     }
 
     /// <summary>
@@ -262,7 +282,7 @@ internal sealed class UploadStore : IDisposable
     internal static BadHttpRequestException TooMuch()
         => new("There is no room for another upload now.", StatusCodes.Status507InsufficientStorage);
 
-    /// <summary>Removes the uploads that have expired, and what a killed process has left.</summary>
+    /// <summary>Removes the uploads that have expired, and what a killed process has left. One that a request holds stays.</summary>
     internal void Sweep()
     {
         if (Interlocked.Exchange(ref _isSweeping, 1) == 1)
@@ -306,7 +326,7 @@ internal sealed class UploadStore : IDisposable
         try
         {
             UploadState? state = Read(id);
-            if (state is not null ? state.Expires > Now : !IsOld(StatePathOf(id)) || !IsOld(PartPathOf(id)) || !IsOld(LockPathOf(id)))
+            if (state is not null ? !IsOver(state) : !IsOld(StatePathOf(id)) || !IsOld(PartPathOf(id)) || !IsOld(LockPathOf(id)))
             {
                 return;
             }
@@ -314,7 +334,7 @@ internal sealed class UploadStore : IDisposable
             SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
             state = Read(id) ?? new UploadState();
             using StoredUpload upload = new(this, id, state, Locate(id, state), bytes: null, turn);
-            if (state.Expires <= Now)
+            if (IsOver(state))
             {
                 upload.Remove();
             }
@@ -324,6 +344,9 @@ internal sealed class UploadStore : IDisposable
             // It is used just now, or cannot be read or removed: the next look tries again.
         }
     }
+
+    // Of a final upload only one request can make anything. Without it, nobody goes on: its process was killed.
+    private bool IsOver(UploadState state) => state.Expires <= Now || state is { IsFinal: true, IsFinished: false };
 
     private void CountAll()
     {

@@ -108,7 +108,7 @@ public sealed class FinishingTests : UploadsInAFolder
         (string, string) final = ("Upload-Concat", "final;" + string.Join(' ', parts.Select(part => part.AbsolutePath)));
         TusAnswer answer = await Server.PostAsync(null, final);
         Assert.Equal((500, ""), (answer.Status, answer["Location"]));
-        Assert.Equal(4, Directory.EnumerateFileSystemEntries(Folder).Count());
+        Assert.Equal(6, Directory.EnumerateFileSystemEntries(Folder).Count());
         Assert.Equal(201, (await Server.PostAsync(null, final)).Status);
         Assert.Equal("hello world", await File.ReadAllTextAsync(Saved, _stop));
     }
@@ -123,7 +123,7 @@ public sealed class FinishingTests : UploadsInAFolder
         await File.WriteAllTextAsync(Path.Combine(Folder, part.Segments[^1] + ".part"), "he", _stop);
         TusAnswer answer = await Server.PostAsync(null, ("Upload-Concat", "final;" + part.AbsolutePath));
         Assert.Equal((400, ""), (answer.Status, answer["Location"]));
-        Assert.Equal(2, Directory.EnumerateFileSystemEntries(Folder).Count());
+        Assert.Equal(3, Directory.EnumerateFileSystemEntries(Folder).Count());
     }
 
     private async Task<Uri> PartAsync(string text)
