@@ -1,5 +1,6 @@
 using System.Net.Http.Headers;
 using System.Security.Cryptography;
+using Pipelines.File.Threading;
 
 namespace FileSendingTests;
 
@@ -17,7 +18,7 @@ public sealed record ClientResponse(string Head, long BodyLength, string BodyHas
             request.Headers.TryAddWithoutValidation(parts[0], parts[1]);
         }
 
-        using HttpResponseMessage response = await client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, cancellationToken);
+        using HttpResponseMessage response = await SendAsync(client, request, cancellationToken);
         await using Stream body = await response.Content.ReadAsStreamAsync(cancellationToken);
         using IncrementalHash hash = IncrementalHash.CreateHash(HashAlgorithmName.SHA256);
         byte[] buffer = new byte[64 * 1024];
@@ -32,6 +33,29 @@ public sealed record ClientResponse(string Head, long BodyLength, string BodyHas
         IEnumerable<string> lines = Lines(response.Headers).Concat(Lines(response.Content.Headers)).Order(StringComparer.Ordinal);
         return new ClientResponse($"{response.Version} {(int)response.StatusCode}\n{string.Join('\n', lines)}", length,
             Convert.ToHexString(hash.GetHashAndReset()));
+    }
+
+    // Without an answer for long, the threads tell why: while work items complete, the pool has too few threads for what the machine does;
+    // if calls are queued and nobody performs them, a wake-up was lost.
+    private static async Task<HttpResponseMessage> SendAsync(
+        HttpClient client, HttpRequestMessage request, CancellationToken cancellationToken)
+    {
+        Task<HttpResponseMessage> sending = client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, cancellationToken);
+        while (true)
+        {
+            try
+            {
+                return await sending.WaitAsync(Eventually.Limit, cancellationToken);
+            }
+            catch (TimeoutException)
+            {
+                WaitingThreads waiting = WaitingThreads.Shared;
+                TestContext.Current.SendDiagnosticMessage(
+                    $"No answer for {request.RequestUri}. Pool: {ThreadPool.ThreadCount} threads, {ThreadPool.PendingWorkItemCount} items "
+                    + $"queued, {ThreadPool.CompletedWorkItemCount} completed. Waiting threads: {waiting.ThreadCount}, "
+                    + $"{waiting.QueuedCount} calls queued, {waiting.UnderWayCount} under way.");
+            }
+        }
     }
 
     private static IEnumerable<string> Lines(HttpHeaders headers)

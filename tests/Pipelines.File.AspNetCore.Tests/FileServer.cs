@@ -155,7 +155,9 @@ public sealed class FileServer : IAsyncDisposable
                     RemoteCertificateValidationCallback = (_, certificate, _, _) => certificate!.Equals(TestCertificate.Instance),
                 },
             };
-            client = new HttpClient(handler) { BaseAddress = _address };
+
+            // The default, 100 s, would be an assertion on how much else the machine has to do.
+            client = new HttpClient(handler) { BaseAddress = _address, Timeout = TimeSpan.FromMinutes(10) };
         }
 
         client.DefaultRequestVersion = version;
