@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using FileServerSample;
 
 // dotnet run -c Release --project samples/FileServer -- --root FOLDER
@@ -12,6 +13,11 @@ if (Settings.Parse(args, out string? error) is not { } settings)
     Console.Error.WriteLine($"FileServer: {error}");
     return 2;
 }
+
+// SIGXFSZ, which ends a process that exceeds a limit on the length of files (ulimit -f). Handled, it fails the upload alone.
+const PosixSignal FileSizeExceeded = (PosixSignal)25;
+using PosixSignalRegistration? handled = OperatingSystem.IsWindows() ? null
+    : PosixSignalRegistration.Create(FileSizeExceeded, static signal => signal.Cancel = true);
 
 WebApplication app = FileServerApplication.Build(settings);
 try
