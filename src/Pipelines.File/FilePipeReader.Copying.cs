@@ -131,7 +131,7 @@ public sealed partial class FilePipeReader
 
     /// <summary>
     /// Sets <see cref="_pump"/> up, if the reader itself has nothing left to deal with: no buffered bytes, error, cancellation or running
-    /// call. Otherwise it returns <see langword="false"/> and the buffered bytes.
+    /// call, and if every read ends. Otherwise it returns <see langword="false"/> and the buffered bytes.
     /// </summary>
     private bool TryBeginPump(out ReadResult buffered)
     {
@@ -140,7 +140,8 @@ public sealed partial class FilePipeReader
             ThrowIfNotReadableLocked();
 
             buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
-            if (_stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null)
+            if (_stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null
+                || !OpenedFile.EndsReads)
             {
                 return false;
             }

@@ -74,7 +74,7 @@ public sealed partial class FilePipeReader
 
     /// <summary>
     /// Ends the reader as <see cref="Complete"/> does, and completes when memory and handle are released. It waits for a system call that
-    /// still runs, unless the call does not use the reader's memory (a pipe with <see cref="FilePipeBackend.Portable"/>).
+    /// still runs, unless that may never end (a pipe with <see cref="FilePipeBackend.Portable"/>): then the call's end releases them.
     /// </summary>
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override async ValueTask CompleteAsync(Exception? exception = null)
@@ -83,7 +83,9 @@ public sealed partial class FilePipeReader
         Task release;
         lock (_buffer)
         {
-            release = _isReleased ? Task.CompletedTask : Waiting.AddReleaseLocked();
+            // Also while it is tried: its owner then hands it over, after Complete, too.
+            bool mayNeverEnd = _stage != Stage.Idle && !OpenedFile.EndsReads;
+            release = _isReleased || mayNeverEnd ? Task.CompletedTask : Waiting.AddReleaseLocked();
         }
 
         await release.ConfigureAwait(false);

@@ -58,9 +58,15 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
 
     /// <summary>
     /// Whether every write ends, by itself or soon after <see cref="Cancel"/>. If not (a pipe whose reader stalls, with a call that cannot
-    /// be canceled), nobody waits for a running write once the writer is aborted. Reads always end.
+    /// be canceled), nobody waits for a running write once the writer is aborted.
     /// </summary>
     internal virtual bool EndsWrites => true;
+
+    /// <summary>
+    /// Whether every read ends so. If not, nobody waits for a running read once the reader is completed, and no memory but the reader's own
+    /// is read into.
+    /// </summary>
+    internal virtual bool EndsReads => true;
 
     /// <summary>
     /// If a write takes only one segment: the size, bytes, up to which a writer's segments grow with the bytes that wait to be written; 0:

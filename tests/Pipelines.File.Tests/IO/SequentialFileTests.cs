@@ -53,37 +53,6 @@ public sealed class SequentialFileTests
         Assert.Equal(-1, server.ReadByte());
     }
 
-    /// <summary>A cancellation that comes between the end of the call and the thread that tells of it.</summary>
-    [Fact]
-    public async Task Cancel_WriteWhoseCallIsOver_TellsOfTheBytes()
-    {
-        using AnonymousPipeServerStream server = new(PipeDirection.In);
-        using SafeFileHandle handle = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        SequentialFile file = new(handle, path: null, FileProperties.Of(handle, path: null));
-        FileRequest request = file.Rent();
-        byte[] written = new byte[7];
-        for (int round = 0; round < 20_000; round++)
-        {
-            request.Begin(FileRequestKind.Write, 0);
-            request.Add(written, address: 0);
-            request.Pin();
-            Task run = file.RunAsync(request).AsTask();
-            server.ReadExactly(written);
-            while (!run.IsCompleted)
-            {
-                file.Cancel(request, request.Generation);
-            }
-
-            await run;
-            Assert.False(request.IsCanceled, $"Round {round}.");
-            Assert.Equal(written.Length, request.Transferred);
-            request.Clear();
-        }
-
-        request.Return();
-        file.Release(closeHandle: false);
-    }
-
     [Fact]
     public async Task Complete_WhileTheReadIsBlocked_EndsItAtOnceAndTheHandleIsClosedWithItsCall()
     {
@@ -99,6 +68,24 @@ public sealed class SequentialFileTests
             server.Dispose();
             await Eventually.TrueAsync(() => reader.OpenedFile.Handle.IsClosed);
         }
+    }
+
+    /// <summary>The read has its memory and no system call yet, and begins that behind the completion.</summary>
+    [Fact]
+    public async Task CompleteAsync_JustBeforeTheReadBlocks_DoesNotWaitForIt()
+    {
+        using AnonymousPipeServerStream server = new(PipeDirection.Out);
+        FilePipeReader? reader = null;
+        Task? completion = null;
+        using HostilePool pool = new()
+        {
+            OnCall = part => completion ??= part == HostilePool.Part.Rent ? reader!.CompleteAsync().AsTask() : null,
+        };
+        reader = FilePipeReader.Create(Backend(server), new() { Pool = pool }, leaveOpen: false);
+        await Assert.ThrowsAsync<InvalidOperationException>(() => reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop));
+        await completion!.WaitAsync(Eventually.Limit, _stop);
+        server.Dispose();
+        await Eventually.TrueAsync(() => reader.OpenedFile.Handle.IsClosed && pool.Rented == 0);
     }
 
     [Fact]
