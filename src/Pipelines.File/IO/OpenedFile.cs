@@ -9,6 +9,9 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     // The folder of a new file, if it was opened in advance.
     private SafeFileHandle? _folder;
 
+    // Owned by whoever performs the one running request: the name of a new file is on the device.
+    private bool _isNameSynced;
+
     internal SafeFileHandle Handle { get; } = handle;
 
     /// <summary>The path that the file was opened by; <see langword="null"/> for a handle of the caller's.</summary>
@@ -146,12 +149,39 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal abstract void Cancel(FileRequest operation, int generation);
 
     /// <summary>
-    /// Syncs the folder of the file, so that the file's name is on the device. Called on a thread that may block. Throws the error.
+    /// Performs a sync, on a thread that may block. The first one of a new file also syncs its folder, without which the name may be lost.
     /// </summary>
-    internal virtual void SyncFolder() => FolderSync.Perform(Calls, _folder, FullPath);
+    private protected void PerformSync(FileRequest request)
+    {
+        try
+        {
+            if (Sync() is { } error)
+            {
+                request.Finish(error);
+                return;
+            }
+
+            if (IsNew && !_isNameSynced)
+            {
+                FolderSync.Perform(Calls, _folder, FullPath);
+                _isNameSynced = true;
+            }
+
+            request.Finish(0);
+        }
+        catch (Exception e)
+        {
+            // Every exception is the result.
+            request.Finish(e);
+        }
+    }
+
+    /// <summary>Syncs the bytes. Returns or throws the error.</summary>
+    private protected virtual Exception? Sync()
+        => Calls.SyncData(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
 
     /// <summary>
-    /// Opens the folder for <see cref="SyncFolder"/>, which then needs no further descriptor. Throws the error, and leaves the file open.
+    /// Opens the folder for the first sync, which then needs no further descriptor. Throws the error, and leaves the file open.
     /// </summary>
     internal virtual void OpenFolder()
     {

@@ -21,9 +21,6 @@ internal sealed partial class WriteLoop
     // the other maximum.
     private static readonly long s_maxGatherTicks = Stopwatch.Frequency / 10_000;
 
-    // Whether the folder has still to be synced, without which the name of a new file may be lost. Done once, after the file's first sync.
-    private bool _isFolderUnsynced = file.Opened.IsNew;
-
     // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
     private long _writtenBefore;
     private int _flushesInQueue;
@@ -40,10 +37,7 @@ internal sealed partial class WriteLoop
     {
         Sleep,
         Write,
-        Trim,
         Sync,
-        SyncFolder,
-        TakeName,
         Close,
     }
 
@@ -53,7 +47,8 @@ internal sealed partial class WriteLoop
 
     private bool IsAllWritten => queue.Written == queue.Flushed;
 
-    private bool IsWhole => IsCompleted && IsAllWritten && !_isGivenUp;
+    // Whether closing gives the file its name. It does not change from the beginning of the closing on.
+    private bool TakesName => file.IsUnfinished && GoesOn && IsAllWritten && !_isGivenUp;
 
     // What is to be done next.
     private Step NextStepLocked
@@ -72,12 +67,6 @@ internal sealed partial class WriteLoop
                 return Step.Write;
             }
 
-            // Before the sync, which covers the length, too.
-            if (IsWhole && (IsDurable || file.IsUnfinished) && file.HasPreallocatedRest(queue.Written))
-            {
-                return Step.Trim;
-            }
-
             bool isLast = IsCompleted && IsAllWritten && IsDurable && !(_isGivenUp && file.IsUnfinished);
             return Synced < queue.Written && (isLast || flushes.WantsSync(queue.Written)) ? Step.Sync
                 : IsCompleted ? Step.Close : Step.Sleep;
@@ -85,8 +74,8 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>
-    /// Writes all, then syncs what waits for a sync, and sleeps. When the writer is completed: trims, syncs, gives the file its name, and
-    /// closes it. The order keeps the file valid after a power failure: the bytes, the length, a sync that covers both, the name.
+    /// Writes all, then syncs what waits for a sync, and sleeps. When the writer is completed: syncs, and closes the file, which gives it
+    /// its name. The order keeps the file valid after a power failure: the bytes, a sync that covers them and the length, the name.
     /// </summary>
     protected override async Task RunAsync()
     {
@@ -109,25 +98,10 @@ internal sealed partial class WriteLoop
 
                 await PerformAsync(request).WithoutBox();
                 End(step, request);
-
-                // Once, right after the first sync of a new file, and before more is written.
-                if (step == Step.Sync && TryBeginFolder(request))
-                {
-                    await PerformAsync(request).WithoutBox();
-                    End(Step.SyncFolder, request);
-                }
             }
 
             // From here on Abort is too late.
-            if (GoesOn && IsWhole && file.IsUnfinished)
-            {
-                Debug.Assert(!IsDurable || Synced == queue.Written);
-                request.BeginStep(file.TakeName);
-                await PerformAsync(request).WithoutBox();
-                End(Step.TakeName, request);
-            }
-
-            if (_callsHere != CallsHere.All && file.MayWaitToClose(queue.Written))
+            if (_callsHere != CallsHere.All && (TakesName || file.MayWaitToClose(queue.Written)))
             {
                 // This may be the thread of a caller of CompleteAsync, which must not wait.
                 request.BeginStep(CloseFile);
@@ -192,10 +166,6 @@ internal sealed partial class WriteLoop
                     _flushesInQueue = 0;
                     _stepBegan = writes.Begin(file.Volume);
                     break;
-                case Step.Trim:
-                    Debug.Assert(IsWhole);
-                    request.BeginStep(() => file.Trim(queue.Written));
-                    break;
                 case Step.Sync:
                     Debug.Assert(Synced < queue.Written);
                     _syncBegan = Stopwatch.GetTimestamp();
@@ -209,21 +179,6 @@ internal sealed partial class WriteLoop
             }
 
             return step;
-        }
-    }
-
-    private bool TryBeginFolder(FileRequest request)
-    {
-        lock (this)
-        {
-            Debug.Assert(_isRunning && !_isWriting);
-            bool isDue = GoesOn && _isFolderUnsynced && !request.IsCanceled;
-            if (isDue)
-            {
-                request.BeginStep(file.Opened.SyncFolder);
-            }
-
-            return isDue;
         }
     }
 
@@ -246,11 +201,7 @@ internal sealed partial class WriteLoop
     /// </summary>
     private void End(Step step, FileRequest request)
     {
-        if (step is Step.Write or Step.Sync)
-        {
-            writes.End(file.Volume, _stepBegan, request.Length);
-        }
-
+        writes.End(file.Volume, _stepBegan, request.Length);
         request.Clear();
         FileSegment? freed;
         PendingResult<FlushResult>? reached;
@@ -289,24 +240,19 @@ internal sealed partial class WriteLoop
 
     private void OnDoneLocked(Step step, FileRequest request)
     {
-        switch (step)
+        if (step == Step.Sync)
         {
-            case Step.Write when request.Transferred == 0:
-                FailLocked(new IOException($"The system took none of {request.Length} bytes and named no error : '{file.Opened.Path}'"));
-                break;
-            case Step.Write:
-                queue.OnWrittenLocked(request.Transferred);
-                file.OnWritten(queue.Written);
-                break;
-            case Step.Trim:
-                Synced = -1;
-                break;
-            case Step.Sync or Step.SyncFolder:
-                // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
-                _isFolderUnsynced &= step == Step.Sync;
-                Synced = _isFolderUnsynced ? Synced : queue.Written;
-                Debug.Assert(Synced <= queue.Flushed);
-                break;
+            // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
+            Synced = queue.Written;
+        }
+        else if (request.Transferred == 0)
+        {
+            FailLocked(new IOException($"The system took none of {request.Length} bytes and named no error : '{file.Opened.Path}'"));
+        }
+        else
+        {
+            queue.OnWrittenLocked(request.Transferred);
+            file.OnWritten(queue.Written);
         }
     }
 
@@ -401,7 +347,7 @@ internal sealed partial class WriteLoop
         }
     }
 
-    /// <summary>Closes the file, once. Callers that wait for the release get its error.</summary>
+    /// <summary>Gives the file its name, if it gets one, and closes it, once. Callers that wait for the release get the error.</summary>
     private void CloseFile()
     {
         if (_isFileClosed)
@@ -409,10 +355,11 @@ internal sealed partial class WriteLoop
             return;
         }
 
+        Debug.Assert(!TakesName || !IsDurable || Synced == queue.Written);
         _isFileClosed = true;
         try
         {
-            file.Close(queue.Written);
+            file.Close(queue.Written, TakesName);
         }
         catch (Exception e)
         {

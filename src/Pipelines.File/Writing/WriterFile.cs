@@ -17,9 +17,9 @@ internal sealed class WriterFile
     // With Replace: gives the file its name at the end.
     private readonly ReplacementFile? _unfinished;
 
-    // The preallocated length, bytes, which Trim cuts off if it is not written. 0 on Windows: there the room is reserved after the end of
-    // the file, and is freed when the file is closed.
-    private long _preallocated;
+    // The length, bytes, up to which room is reserved. What is behind the end is freed when the file is closed: by Trim, or by Windows,
+    // where this is 0.
+    private readonly long _preallocated;
 
     private WriterFile(OpenedFile file, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath,
         ReplacementFile? unfinished = null)
@@ -203,45 +203,19 @@ internal sealed class WriterFile
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);
 
-    /// <summary>Cuts off the length that was preallocated and not written. Called on a thread that may wait.</summary>
-    internal void Trim(long written)
-    {
-        try
-        {
-            RandomAccess.SetLength(Opened.Handle, EndOf(written));
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
-        {
-            throw FileErrors.WithPath(e, Opened.Path);
-        }
-
-        _preallocated = 0;
-    }
-
-    /// <summary>Gives the file its name. Called on a thread that may wait.</summary>
-    internal void TakeName()
-    {
-        Debug.Assert(IsUnfinished && !Opened.Handle.IsClosed);
-        if (Opened.TellCloseError() is { } error)
-        {
-            throw error;
-        }
-
-        _unfinished!.Appear();
-    }
-
     /// <summary>
-    /// Finishes the file, and closes it unless it is to stay open. Throws what trimming or closing fails with; the file is released all the
-    /// same.
+    /// Finishes the file, and closes it unless it is to stay open. Throws what that fails with; the file is released all the same. It may
+    /// wait.
     /// </summary>
     /// <param name="written">The number of bytes that the system has taken.</param>
-    internal void Close(long written)
+    /// <param name="takesName">Whether an unfinished file gets its name. Otherwise it is given up.</param>
+    internal void Close(long written, bool takesName)
     {
         try
         {
-            if (!IsUnfinished && HasPreallocatedRest(written))
+            if (HasPreallocatedRest(written))
             {
-                Trim(written);
+                Trim(EndOf(written));
             }
 
             if (Opened is { SharesPosition: true, Appends: false, EndOfLastWrite: < 0 } && written > 0)
@@ -249,15 +223,36 @@ internal sealed class WriterFile
                 Opened.SetPosition(Offset + written);
             }
 
-            _unfinished?.Dispose();
-            if (!_leaveOpen && written > 0 && Opened.TellCloseError() is { } error)
+            if ((takesName || (!_leaveOpen && written > 0)) && Opened.TellCloseError() is { } error)
             {
                 throw error;
+            }
+
+            if (takesName)
+            {
+                _unfinished!.Appear();
             }
         }
         finally
         {
+            _unfinished?.Dispose();
             Opened.Release(closeHandle: !_leaveOpen);
+        }
+    }
+
+    /// <summary>Frees the room that was reserved behind the end, unless others have appended there.</summary>
+    private void Trim(long end)
+    {
+        try
+        {
+            if (RandomAccess.GetLength(Opened.Handle) <= end)
+            {
+                RandomAccess.SetLength(Opened.Handle, end);
+            }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
+        {
+            throw FileErrors.WithPath(e, Opened.Path);
         }
     }
 

@@ -190,9 +190,6 @@ internal abstract class Order : IDisposable
 
     internal void BeforeRelease() => TrySecond("  while the handle is released");
 
-    /// <summary>The folder of the file is synced, in a step that is answered with success.</summary>
-    internal virtual void OnSyncFolder() => Fail("Not so: a reader syncs no folder");
-
     internal void Perform(FileRequest operation, Answer answer)
     {
         if (Pool is null)

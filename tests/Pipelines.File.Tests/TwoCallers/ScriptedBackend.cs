@@ -124,8 +124,6 @@ internal sealed class ScriptedBackend : OpenedFile
         Interlocked.Decrement(ref _depth);
     }
 
-    internal override void SyncFolder() => _order.OnSyncFolder();
-
     internal override void OpenFolder()
     {
         // There is no file, and so no folder.

@@ -33,7 +33,6 @@ internal sealed class WriterOrder : Order
     private int _flushed;
     private int _taken;
     private int _synced;
-    private bool _isFolderSynced;
 
     // What the sink has to have in the end: at least, and at most, where a write and Complete overlap.
     private int _due;
@@ -67,13 +66,9 @@ internal sealed class WriterOrder : Order
             PauseWriterThreshold = 16,
         };
         Backend.IsNew = _isDurable = situation == WriterSituation.DurableAndNew;
-        _isFolderSynced = !_isDurable;
         _synced = _isDurable ? -1 : 0;
         _writer = FilePipeWriter.Create(Backend, options, leaveOpen: false, isOpenedByPath: _isDurable, s_fast);
     }
-
-    /// <summary>How much is on the device and would be found there, bytes; -1 where not even the empty file would.</summary>
-    private int Durable => _isFolderSynced ? _synced : -1;
 
     protected override string Code => $"{_situation} {(Pool is null ? "own" : "callers")} {_first} {_second} {Choices}";
 
@@ -187,7 +182,7 @@ internal sealed class WriterOrder : Order
         foreach (Wait wait in _waits.Concat(_calls))
         {
             wait.MustEnd |= !wait.IsCompletion
-                && (FileError is not null || _hasTakenNone || (wait.IsDurable ? Durable : _taken) >= wait.Target);
+                && (FileError is not null || _hasTakenNone || (wait.IsDurable ? _synced : _taken) >= wait.Target);
         }
     }
 
@@ -214,13 +209,6 @@ internal sealed class WriterOrder : Order
 
     protected override void OnPoolError()
     {
-    }
-
-    internal override void OnSyncFolder()
-    {
-        Require(!_isFolderSynced, "the folder is synced once");
-        Require(_synced >= 0, "the folder is synced behind the file");
-        _isFolderSynced = true;
     }
 
     /// <summary>Takes the next bytes.</summary>
@@ -464,7 +452,7 @@ internal sealed class WriterOrder : Order
                 Require(wait.MayReturnEarly || Backend.Releases == 1, "completing is over after everything is released");
                 Require(wait.MayReturnEarly || wait.WasAborted || (FileError is null && !_hasTakenNone),
                     "completing throws what a write has failed with");
-                Require(wait.MayReturnEarly || wait.WasAborted || !_isDurable || Durable == _taken,
+                Require(wait.MayReturnEarly || wait.WasAborted || !_isDurable || _synced == _taken,
                     "completing is over when everything is on the device");
             }
             else if (result.IsCanceled)
@@ -475,7 +463,7 @@ internal sealed class WriterOrder : Order
             {
                 Require(_situation == WriterSituation.WriteBehind || wait.IsDurable || _taken >= wait.Target,
                     "a flush ends when its bytes are written");
-                Require(!wait.IsDurable || Durable >= wait.Target, "a durable flush ends when its bytes are on the device");
+                Require(!wait.IsDurable || _synced >= wait.Target, "a durable flush ends when its bytes are on the device");
             }
         }
         catch (OperationCanceledException)

@@ -62,8 +62,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
                     request.Finish(request.Length);
                     break;
                 default:
-                    Sync();
-                    request.Finish(0);
+                    PerformSync(request);
                     break;
             }
         }
@@ -77,16 +76,15 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
     }
 
     // RandomAccess.FlushToDisk ignores EROFS, EINVAL and ENOTSUP on Unix.
-    private void Sync()
+    private protected override Exception? Sync()
     {
-        if (OperatingSystem.IsWindows())
+        if (!OperatingSystem.IsWindows())
         {
-            RandomAccess.FlushToDisk(Handle);
+            return base.Sync();
         }
-        else if (_calls.SyncData(Handle, Properties) is < 0 and long answer)
-        {
-            throw FileErrors.FromErrno((int)-answer, Path);
-        }
+
+        RandomAccess.FlushToDisk(Handle);
+        return null;
     }
 
     private void Begin(ValueTask<int> read) => _read = read.GetAwaiter();

@@ -68,6 +68,7 @@ internal unsafe partial class UnixCalls
         return answer;
     }
 
-    /// <summary>fallocate(2): reserves space on the device, and extends the file to that length. Linux only.</summary>
-    internal virtual long Allocate(SafeFileHandle file, long length) => Answer(LibcCalls.FAllocate(file, 0, 0, length));
+    /// <summary>fallocate(2): reserves space on the device, and keeps the length of the file. Linux only.</summary>
+    internal virtual long Allocate(SafeFileHandle file, long length)
+        => Answer(LibcCalls.FAllocate(file, Libc.FALLOC_FL_KEEP_SIZE, 0, length));
 }

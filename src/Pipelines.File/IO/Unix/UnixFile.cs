@@ -69,14 +69,17 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         try
         {
-            if (request.Kind == FileRequestKind.Step)
+            switch (request.Kind)
             {
-                request.PerformStep();
-                return Attempt.Done;
+                case FileRequestKind.Step:
+                    request.PerformStep();
+                    return Attempt.Done;
+                case FileRequestKind.Sync:
+                    PerformSync(request);
+                    return Attempt.Done;
+                default:
+                    return Transfer(request, mayWait, reads);
             }
-
-            return request.Kind == FileRequestKind.Sync ? End(request, new CallResult(_calls.SyncData(Handle, Properties)))
-                : Transfer(request, mayWait, reads);
         }
         catch (Exception e) when (e is ObjectDisposedException or NotSupportedException)
         {

@@ -145,7 +145,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
 
         if (operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
         {
-            return operation.Kind == FileRequestKind.Sync ? Sync() : Kernel32.ERROR_SUCCESS;
+            return Kernel32.ERROR_SUCCESS;
         }
 
         // An offset of all ones means the end of the file (WriteFile).
@@ -171,6 +171,9 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
             case Kernel32.ERROR_SUCCESS when operation.Kind == FileRequestKind.Step:
                 operation.PerformStep();
                 break;
+            case Kernel32.ERROR_SUCCESS when operation.Kind == FileRequestKind.Sync:
+                PerformSync(operation);
+                break;
             case Kernel32.ERROR_SUCCESS when reads && transferred == 0 && !CanSeek && WindowsCalls.IsPipeThatGoesOn(Handle):
                 // Somebody has written 0 bytes into the pipe. That is a message, and not the end: the owner runs the read again.
                 operation.FinishCanceled();
@@ -193,12 +196,12 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
     }
 
-    private int Sync()
+    private protected override Exception? Sync()
     {
         if (!CanSeek)
         {
             // FlushFileBuffers on a named pipe waits until the other side has read everything; a device has nothing to flush.
-            return Kernel32.ERROR_SUCCESS;
+            return null;
         }
 
         if (_syncsData && (_hasSynced || !IsNew))
@@ -206,7 +209,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
             int status = _calls.SyncData(Handle);
             if (status == 0)
             {
-                return Kernel32.ERROR_SUCCESS;
+                return null;
             }
 
             // The file system does not support the call, or the sync has failed: FlushFileBuffers reports it then.
@@ -216,7 +219,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
 
         int error = _calls.Sync(Handle);
         _hasSynced |= error == Kernel32.ERROR_SUCCESS;
-        return error;
+        return error == Kernel32.ERROR_SUCCESS ? null : FileErrors.FromWin32(error, Path);
     }
 
     private void CancelCall()
