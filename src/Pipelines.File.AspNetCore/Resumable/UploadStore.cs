@@ -81,7 +81,7 @@ internal sealed class UploadStore : IDisposable
     {
         try
         {
-            byte[] bytes = System.IO.File.ReadAllBytes(StatePathOf(id));
+            byte[] bytes = SpareDescriptors.Open(StatePathOf(id), System.IO.File.ReadAllBytes);
             return JsonSerializer.Deserialize(bytes, UploadStateContext.Default.UploadState);
         }
         catch (Exception e) when (e is FileNotFoundException or JsonException)
@@ -156,14 +156,22 @@ internal sealed class UploadStore : IDisposable
         }
 
         SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
-
-        // Now that nobody else changes it. Who had the lock may have removed it.
-        if (Read(id) is { } state)
+        try
         {
-            return Open(id, state, turn);
+            // Now that nobody else changes it. Who had the lock may have removed it.
+            if (Read(id) is { } state)
+            {
+                return Open(id, state, turn);
+            }
+
+            System.IO.File.Delete(LockPathOf(id));
+        }
+        catch
+        {
+            turn.Dispose();
+            throw;
         }
 
-        System.IO.File.Delete(LockPathOf(id));
         turn.Dispose();
         return null;
     }
@@ -331,7 +339,7 @@ internal sealed class UploadStore : IDisposable
                 return;
             }
 
-            SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
+            using SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
             state = Read(id) ?? new UploadState();
             using StoredUpload upload = new(this, id, state, Locate(id, state), bytes: null, turn);
             if (IsOver(state))
