@@ -145,6 +145,7 @@ public sealed class AnalyzerTests
     }
 
     [Fact]
+    [Trait("Category", "Long")]
     public async Task EveryRule_OnTheSamplesAndTests_SaysNothingWrong()
     {
         string folder = Path.Combine(AppContext.BaseDirectory, "Sources");

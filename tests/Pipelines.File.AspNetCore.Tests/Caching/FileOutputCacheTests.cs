@@ -358,7 +358,8 @@ public sealed class FileOutputCacheTests : IDisposable
     {
         // At least one that a process has stored whole is found, or the test would prove nothing.
         int found = 0;
-        for (int round = 0; round < 8; round++)
+        int rounds = Rounds.Of(3, 20);
+        for (int round = 0; round < rounds; round++)
         {
             using Process one = CacheChild.Start(_folder);
             using Process other = CacheChild.Start(_folder);

@@ -79,6 +79,11 @@ internal sealed class LoopDisk : IDisposable
         Run("mount", "-o", mountOptions, Device, Mounted);
     }
 
+    /// <summary>Has a file take all room but that many bytes, so that the rest is full soon.</summary>
+    public void LeaveRoom(long bytes)
+        => File.OpenHandle(PathOf("ballast"), FileMode.CreateNew, FileAccess.Write, FileShare.None, FileOptions.None,
+            new DriveInfo(Mounted).AvailableFreeSpace - bytes).Dispose();
+
     /// <summary>Waits until the device has nothing to do: what the kernel has begun to write is written, or has failed.</summary>
     public void WaitUntilIdle()
     {
