@@ -6,10 +6,10 @@ namespace Pipelines.File.Lines;
 internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
     : PipeBatches<LineBatch>(reader, maxLength, leaveOpen, cancellationToken)
 {
-    private const byte LineFeed = (byte)'\n';
-
     /// <summary>The longest batch, bytes, unless one line is longer: so its bytes and their index stay in the processor's cache.</summary>
-    private const int MaxBatch = 64 * 1024;
+    internal const int MaxBatch = 64 * 1024;
+
+    private const byte LineFeed = (byte)'\n';
 
     // The indexes of the line feeds of the batch, from the pool; null as long as nobody has asked for them or for their number.
     private int[] _ends = [];

@@ -52,7 +52,7 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
         return new ValueTask<bool>(true);
     }
 
-    public ValueTask DisposeAsync()
+    public virtual ValueTask DisposeAsync()
     {
         batches.Returned = _next;
         return batches.DisposeAsync();
@@ -61,7 +61,8 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     /// <summary>Begins a batch, and returns how many bytes at its beginning are not a part of its first line.</summary>
     /// <param name="batch">The batch.</param>
     /// <param name="offset">Its file offset.</param>
-    protected virtual int Begin(ReadOnlySpan<byte> batch, long offset) => 0;
+    /// <param name="lines">How many lines it has.</param>
+    protected virtual int Begin(ReadOnlySpan<byte> batch, long offset, int lines) => 0;
 
     private ValueTask<bool> MoveBeyondAsync()
     {
@@ -95,10 +96,10 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
             MemoryMarshal.TryGetArray(Memory, out ArraySegment<byte> array);
             Array = array.Array;
             ArrayStart = array.Offset;
-            start = Begin(Memory.Span, batches.Offset);
+            _ends = batches.Ends;
+            start = Begin(Memory.Span, batches.Offset, batches.Count);
         }
         while (start == batches.Length);
-        _ends = batches.Ends;
         _count = batches.Count;
         _limit = Math.Min(_count, LinesPerLook);
         End = start - 1;

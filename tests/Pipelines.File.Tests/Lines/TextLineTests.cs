@@ -50,6 +50,25 @@ public sealed class TextLineTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadTextLinesAsync_BatchesOfShortLinesOfLongOnesAndOfOtherCharacters_GivesTheLines()
+    {
+        // Each kind fills some batches: a batch of short ASCII lines is decoded at once, and the others are not.
+        string[][] kinds =
+        [
+            ["", "short", "a longer line of ASCII", "cr\r in it"],
+            [new string('l', 1000), "", new string('m', 3000)],
+            ["na\u00efve", "", "\ud83d\ude00"],
+        ];
+        List<string> lines = [.. Enumerable.Range(0, 6).SelectMany(
+            i => Enumerable.Repeat(kinds[i % 3], 300_000 / kinds[i % 3].Sum(line => line.Length + 1)).SelectMany(kind => kind))];
+        foreach (string end in (string[])["\n", "\r\n"])
+        {
+            string path = _folder.File("f", Encoding.UTF8.GetBytes(string.Join(end, lines)));
+            Assert.Equal(lines, await ReadAsync(FilePipeReader.Create(path), null));
+        }
+    }
+
+    [Fact]
     public async Task ReadTextLinesAsync_NoEncoding_IsUtf8()
     {
         string path = _folder.File("f", [.. "\u00e9\n"u8, 0xff, .. "\n"u8]);
