@@ -13,6 +13,8 @@ internal sealed class Station
 
     public void Add(int tenths) => Add(tenths, tenths, tenths, count: 1);
 
+    public void Add(Station other) => Add(other._minimum, other._maximum, other._sum, other.Count);
+
     public void Add(int minimum, int maximum, long sum, long count)
     {
         _minimum = Math.Min(_minimum, minimum);

@@ -27,8 +27,46 @@ public sealed class OneBillionRowsTests : IDisposable
     [InlineData("a;0.1\na;0.0\na;0.0\n", "a=0.0/0.0/0.1")]
     [InlineData("b;1.0\nB;2.0\n\u00e9;3.0\n\U0001F41D;4.0\n", "B=2.0/2.0/2.0, b=1.0/1.0/1.0, \u00e9=3.0/3.0/3.0, \U0001F41D=4.0/4.0/4.0")]
     [InlineData("a;1;2.0\n", "a;1=2.0/2.0/2.0")]
+    [InlineData("a;1.0\r\nb;-12.3\r\n", "a=1.0/1.0/1.0, b=-12.3/-12.3/-12.3")]
+    [InlineData("a name of thirty-one bytes, yes;1.0\na name of thirty-two bytes, yes!;2.0\n",
+        "a name of thirty-one bytes, yes=1.0/1.0/1.0, a name of thirty-two bytes, yes!=2.0/2.0/2.0")]
     public async Task Read_Rows_AreThoseOfTheChallenge(string rows, string expected)
-        => Assert.Equal(expected, await ReadAsync(rows));
+    {
+        Assert.Equal(expected, await ReadAsync(rows));
+
+        // The same rows many times: the quick way takes those that are not near the end of a segment.
+        string line = rows.Length == 0 || rows.EndsWith('\n') ? rows : rows + "\n";
+        Assert.Equal(expected, await ReadAsync(string.Concat(Enumerable.Repeat(line, 1000))));
+    }
+
+    [Fact]
+    public async Task Read_EveryTemperature_IsThatOfItsText()
+    {
+        string[] texts = [.. Enumerable.Range(-999, 1999).Select(tenths => string.Create(
+            CultureInfo.InvariantCulture, $"{tenths / 10m:0.0}"))];
+        string rows = string.Concat(texts.Select(text => $"station {text};{text}\n"));
+        string expected = string.Join(", ", texts.Select(text => $"station {text}={text}/{text}/{text}").Order(StringComparer.Ordinal));
+        Assert.Equal(expected, await ReadAsync(rows));
+    }
+
+    /// <summary>The test files of the challenge, which are not a part of this repository: a folder of pairs, X.txt and X.out.</summary>
+    [Fact]
+    public async Task Read_TheTestFilesOfTheChallenge_GivesTheirAnswers()
+    {
+        string? folder = Environment.GetEnvironmentVariable("PIPELINES_FILE_1BRC");
+        Assert.SkipWhen(folder is null, "PIPELINES_FILE_1BRC names no folder with the challenge's test files.");
+        string[] files = Directory.GetFiles(folder, "*.txt");
+        Assert.NotEmpty(files);
+        foreach (string file in files)
+        {
+            string answer = await File.ReadAllTextAsync(Path.ChangeExtension(file, "out"), TestContext.Current.CancellationToken);
+
+            // Two means of one file, -1.55 and -0.55, are rounded away from zero there, which is not the rule of the challenge.
+            answer = answer.Replace("euss=-6.0/-1.6/2.9", "euss=-6.0/-1.5/2.9", StringComparison.Ordinal)
+                .Replace("BerdianskWe=-1.6/-0.6/0.5", "BerdianskWe=-1.6/-0.5/0.5", StringComparison.Ordinal);
+            Assert.Equal(answer.Trim(), $"{{{await ReadFileAsync(file)}}}");
+        }
+    }
 
     [Fact]
     public async Task Read_NamesOfEveryLength_AreToldApart()
@@ -69,8 +107,19 @@ public sealed class OneBillionRowsTests : IDisposable
     [InlineData("")]
     [InlineData("station;123.4")]
     [InlineData("station;--1.0")]
+    [InlineData("station;-12.3.4")]
+    [InlineData("station;1.0 ")]
+    [InlineData("station;1,0")]
+    [InlineData("station;a1.0")]
+    [InlineData("a name that is much longer than thirty-one bytes;1.")]
     public async Task Read_WhatIsNoRow_Throws(string row)
-        => await Assert.ThrowsAsync<FormatException>(() => ReadAsync("good;1.0\n" + row + "\nlast;1.0\n"));
+    {
+        await Assert.ThrowsAsync<FormatException>(() => ReadAsync("good;1.0\n" + row + "\nlast;1.0\n"));
+
+        // Among many, so that the quick way meets it.
+        string good = string.Concat(Enumerable.Repeat("good;1.0\n", 100));
+        await Assert.ThrowsAsync<FormatException>(() => ReadAsync(good + row + "\n" + good));
+    }
 
     private static string Join(IEnumerable<KeyValuePair<string, Station>> stations)
         => string.Join(", ", stations.Select(station => $"{station.Key}={station.Value}"));
@@ -92,7 +141,11 @@ public sealed class OneBillionRowsTests : IDisposable
 
     private async Task<string> ReadAsync(string rows)
     {
-        string path = _folder.File("rows", Encoding.UTF8.GetBytes(rows));
+        return await ReadFileAsync(_folder.File("rows", Encoding.UTF8.GetBytes(rows)));
+    }
+
+    private static async Task<string> ReadFileAsync(string path)
+    {
         string one = Join(await StationTable.ReadAsync(path, threads: 1, _ => { }, TestContext.Current.CancellationToken));
         Assert.Equal(one, Join(await StationTable.ReadAsync(path, threads: 3, _ => { }, TestContext.Current.CancellationToken)));
         return one;
