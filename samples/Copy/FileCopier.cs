@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.IO.Pipelines;
 using System.Security.Cryptography;
 using Pipelines.File;
@@ -7,14 +8,25 @@ namespace CopySample;
 /// <summary>Copies one file: each byte is read once, into the writer's own memory, and hashed there on the way.</summary>
 internal sealed class FileCopier(Settings settings, Totals totals)
 {
+    /// <summary>
+    /// The length of a small file, bytes: it is copied on the current thread, because the way to another thread and back takes longer than
+    /// the calls that would wait there.
+    /// </summary>
+    private const int SmallLength = 256 * 1024;
+
     /// <summary>How long somebody has to write into a FIFO before it is passed over.</summary>
     private static readonly TimeSpan s_fifoPatience = TimeSpan.FromSeconds(1);
+
+    private FilePipeReaderOptions Reading => new() { FileOptions = FileOptions.SequentialScan, Caching = settings.Caching };
 
     /// <summary>Copies a regular file to a name, under which it appears whole. Returns its SHA-256 where that is asked for.</summary>
     /// <exception cref="IOException">It cannot be read or written, or is no regular file.</exception>
     internal async Task<string?> CopyAsync(FileInfo source, string destination, CancellationToken cancellationToken)
     {
-        await using FilePipeReader reader = await OpenAsync(source.FullName, cancellationToken);
+        // A FIFO and a device have the length 0.
+        bool isSmall = source.Length is > 0 and <= SmallLength && !settings.Durable;
+        await using FilePipeReader reader = isSmall ? FilePipeReader.Create(source.FullName, Reading)
+            : await OpenAsync(source.FullName, cancellationToken);
         if (reader.Length is not long length)
         {
             throw new IOException($"'{source.FullName}' is not a regular file, and is passed over.");
@@ -23,15 +35,23 @@ internal sealed class FileCopier(Settings settings, Totals totals)
         FilePipeWriterOptions options = new()
         {
             Replace = true,
-            PreallocationSize = length,
+            PreallocationSize = isSmall ? 0 : length,
             FlushGuarantee = settings.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
             Caching = settings.Caching,
         };
         await using FilePipeWriter writer = FilePipeWriter.Create(destination, options);
-        string? hash = await CopyAsync(reader, writer, cancellationToken);
+        string? hash = await CopyAsync(reader, writer, cancellationToken, isSmall ? SmallLength : 0);
 
         // Only now does the file appear; an exception before this leaves what was there.
-        await writer.CompleteAsync();
+        if (isSmall)
+        {
+            writer.Complete();
+        }
+        else
+        {
+            await writer.CompleteAsync();
+        }
+
         if (!OperatingSystem.IsWindows())
         {
             File.SetUnixFileMode(destination, source.UnixFileMode);
@@ -43,7 +63,12 @@ internal sealed class FileCopier(Settings settings, Totals totals)
     }
 
     /// <summary>Copies what is left of a reader into a writer, and completes neither.</summary>
-    internal async Task<string?> CopyAsync(FilePipeReader reader, FilePipeWriter writer, CancellationToken cancellationToken)
+    /// <param name="reader">Where the bytes come from.</param>
+    /// <param name="writer">Where they go.</param>
+    /// <param name="cancellationToken">Ends the copy between two reads.</param>
+    /// <param name="unflushed">So many bytes are copied without a flush: if there are no more, the completion writes them all.</param>
+    internal async Task<string?> CopyAsync(
+        FilePipeReader reader, FilePipeWriter writer, CancellationToken cancellationToken, int unflushed = 0)
     {
         using IncrementalHash? hash = settings.Hash ? IncrementalHash.CreateHash(HashAlgorithmName.SHA256) : null;
         PipeWriter counted = writer.Tap(bytes =>
@@ -51,7 +76,24 @@ internal sealed class FileCopier(Settings settings, Totals totals)
             hash?.AppendData(bytes);
             totals.AddBytes(bytes.Length);
         });
-        await reader.CopyToAsync(counted, cancellationToken);
+        bool isEnd = false;
+        if (unflushed > 0)
+        {
+            ReadResult read = await reader.ReadAtLeastAsync(unflushed + 1, cancellationToken);
+            foreach (ReadOnlyMemory<byte> memory in read.Buffer)
+            {
+                counted.Write(memory.Span);
+            }
+
+            reader.AdvanceTo(read.Buffer.End);
+            isEnd = read.IsCompleted;
+        }
+
+        if (!isEnd)
+        {
+            await reader.CopyToAsync(counted, cancellationToken);
+        }
+
         return hash is null ? null : Convert.ToHexStringLower(hash.GetHashAndReset());
     }
 
@@ -62,8 +104,7 @@ internal sealed class FileCopier(Settings settings, Totals totals)
         patience.CancelAfter(s_fifoPatience);
         try
         {
-            return await FilePipeReader.OpenAsync(
-                path, new FilePipeReaderOptions { FileOptions = FileOptions.SequentialScan, Caching = settings.Caching }, patience.Token);
+            return await FilePipeReader.OpenAsync(path, Reading, patience.Token);
         }
         catch (OperationCanceledException) when (!cancellationToken.IsCancellationRequested)
         {

@@ -66,7 +66,7 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
             "folder",
             12,
             new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
-            "**Folders.** samples/Copy gives each file its name when it is whole, with mode and time; File.Copy does not.",
+            "**Folders.** samples/Copy gives each file its name when it is whole; File.Copy writes under the name.",
             folder =>
             {
                 string source = folder.PathOf("source");
