@@ -37,7 +37,10 @@ internal static class RecordWays
     internal static IReadOnlyList<Candidate> Candidates(string path) =>
     [
         new("FileStream, 64 KiB, by hand", () => ValueTask.FromResult(ByHand(path))),
-        new("ReadRecordBatchesAsync", () => BatchesAsync(path)),
+        new("the same through a delegate, by hand", () => ValueTask.FromResult(ByHand(path, TryTake))),
+        new("ReadRecordBatchesAsync", () => BatchesAsync(path, TryTake)),
+        new("ReadRecordBatchesAsync, a lambda", () => BatchesAsync(
+            path, static (ReadOnlySpan<byte> bytes, out int consumed, out long record) => TryTake(bytes, out consumed, out record))),
         new("ReadRecordBatchesAsync, with offsets", () => OffsetsAsync(path)),
     ];
 
@@ -60,13 +63,35 @@ internal static class RecordWays
             left = rest.Length;
         }
 
-        return sum;
+        return left == 0 ? sum : throw new InvalidDataException("A record is damaged, cut off, or longer than the buffer.");
     }
 
-    private static async ValueTask<long> BatchesAsync(string path)
+    private static long ByHand(string path, RecordSpanParser<long> parser)
     {
         long sum = 0;
-        await foreach (RecordBatch<long> batch in FilePipeReader.Create(path).ReadRecordBatchesAsync<long>(TryTake))
+        byte[] buffer = new byte[BufferSize];
+        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+        int left = 0;
+        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
+        {
+            ReadOnlySpan<byte> rest = buffer.AsSpan(0, left + read);
+            while (parser(rest, out int length, out long record) == OperationStatus.Done)
+            {
+                sum += record;
+                rest = rest[length..];
+            }
+
+            rest.CopyTo(buffer);
+            left = rest.Length;
+        }
+
+        return left == 0 ? sum : throw new InvalidDataException("A record is damaged, cut off, or longer than the buffer.");
+    }
+
+    private static async ValueTask<long> BatchesAsync(string path, RecordSpanParser<long> parser)
+    {
+        long sum = 0;
+        await foreach (RecordBatch<long> batch in FilePipeReader.Create(path).ReadRecordBatchesAsync(parser))
         {
             foreach (long record in batch)
             {
