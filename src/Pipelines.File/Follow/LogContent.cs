@@ -31,8 +31,8 @@ internal static class LogContent
     /// <summary>The hash of the first bytes of a file, <see cref="MaxKnown"/> at most.</summary>
     internal static uint HashOfBeginning(ReadOnlySpan<byte> first) => (uint)HashOf(first[..Math.Min(first.Length, MaxKnown)]);
 
-    /// <summary>Whether a hash in a checkpoint is that of a file with this beginning.</summary>
-    internal static bool BeginsAs(ulong hash, uint beginning) => (uint)(hash >> 32) == beginning;
+    /// <summary>Whether two hashes are of files that begin with the same 1,024 bytes.</summary>
+    internal static bool HasSameBeginning(ulong hash, ulong other) => hash >> 32 == other >> 32;
 
     private static ulong HashOf(ReadOnlySpan<byte> last)
     {

@@ -112,15 +112,8 @@ internal sealed class LogFile : IDisposable
     /// Whether the file is a copy of what was read, but has less: more was written after the copy was made, and read.
     /// </summary>
     internal bool HoldsLess(long offset, ulong hash, CancellationToken cancellationToken)
-    {
-        if (offset < LogContent.MaxKnown || (!Name.IsCompressed && (Length < LogContent.MaxKnown || Length >= offset)))
-        {
-            return false;
-        }
-
-        HashAt(LogContent.MaxKnown, cancellationToken, out uint beginning);
-        return LogContent.BeginsAs(hash, beginning);
-    }
+        => offset >= LogContent.MaxKnown && (Name.IsCompressed || Length < offset)
+            && LogContent.HasSameBeginning(hash, HashAt(LogContent.MaxKnown, cancellationToken).Hash);
 
     /// <summary>
     /// Whether these first bytes are still those of the file, and those of <see cref="Beginning"/>, which is then <see langword="null"/>.
@@ -153,15 +146,17 @@ internal sealed class LogFile : IDisposable
     /// The hash is 0 if the file is shorter, unless <paramref name="offset"/> is <see cref="long.MaxValue"/>, or is damaged.
     /// </returns>
     internal (long Offset, ulong Hash) HashAt(long offset, CancellationToken cancellationToken)
-        => HashAt(offset, cancellationToken, out _);
-
-    private (long Offset, ulong Hash) HashAt(long offset, CancellationToken cancellationToken, out uint beginning)
     {
         Span<byte> last = stackalloc byte[LogContent.MaxKnown];
-        (long reached, int length) = (0, 0);
-        if (Name.IsCompressed)
+        long reached = Math.Min(offset, Length);
+        int length;
+        uint beginning;
+        if (!Name.IsCompressed)
         {
-            beginning = 0;
+            length = ReadBefore(reached, last, out beginning);
+        }
+        else
+        {
             try
             {
                 using Stream content = LogContent.Decompress(Handle);
@@ -171,11 +166,6 @@ internal sealed class LogFile : IDisposable
             {
                 return default;
             }
-        }
-        else
-        {
-            reached = Math.Min(offset, Length);
-            length = ReadBefore(reached, last, out beginning);
         }
 
         return (reached, offset is not long.MaxValue && reached < offset ? 0 : LogContent.Hash(last[..length], beginning));
@@ -187,24 +177,6 @@ internal sealed class LogFile : IDisposable
         int wanted = (int)Math.Min(offset, LogContent.MaxKnown);
         beginning = LogContent.HashOfBeginning(last[..LogContent.Read(Handle, 0, last[..wanted])]);
         return LogContent.Read(Handle, offset - wanted, last[..wanted]);
-    }
-
-    /// <summary>Whether all that this file holds is also the beginning of another one.</summary>
-    internal bool IsCopyOf(LogFile other, CancellationToken cancellationToken)
-    {
-        Span<byte> first = stackalloc byte[LogContent.MaxKnown];
-        Span<byte> otherFirst = stackalloc byte[LogContent.MaxKnown];
-        if (!Name.IsCompressed)
-        {
-            first = first[..LogContent.Read(Handle, 0, first)];
-            if (!first.SequenceEqual(otherFirst[..LogContent.Read(other.Handle, 0, otherFirst[..first.Length])]))
-            {
-                return false;
-            }
-        }
-
-        (long end, ulong hash) = HashAt(long.MaxValue, cancellationToken);
-        return end > 0 && hash != 0 && other.HashAt(end, cancellationToken).Hash == hash;
     }
 
     public void Dispose() => Handle.Dispose();

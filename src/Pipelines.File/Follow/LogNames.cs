@@ -314,39 +314,30 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
     private static LogFile? TryOpenCopy(LogName name, FileCheckpoint wanted, bool mayHaveLess, CancellationToken cancellationToken)
     {
-        LogFile file;
+        LogFile? file = null;
         try
         {
             file = LogFile.Open(name);
-        }
-        catch (UnauthorizedAccessException)
-        {
-            // Nobody can tell what it holds. If nothing is found, the next line says that there is a gap.
-            return null;
-        }
-
-        file.IsRead = mayHaveLess;
-        file.IsFinal = name.Pattern >= 0;
-        file.Offset = wanted.Offset;
-        bool isIt = false;
-        try
-        {
-            isIt = mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
-                : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken);
-        }
-        catch (IOException)
-        {
-            // As above: a rotated file that the device has lost does not hold up the log.
-        }
-        finally
-        {
-            if (!isIt)
+            if (mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
+                : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
             {
-                file.Dispose();
+                (file.IsRead, file.IsFinal, file.Offset) = (mayHaveLess, name.Pattern >= 0, wanted.Offset);
+                return file;
             }
         }
+        catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException && file is not null))
+        {
+            // Nobody can tell what it holds. A rotated file that the device has lost does not hold up the log. If nothing is found, the
+            // next line says that there is a gap.
+        }
+        catch
+        {
+            file?.Dispose();
+            throw;
+        }
 
-        return isIt ? file : null;
+        file?.Dispose();
+        return null;
     }
 
     /// <summary>Opens the files that had the log's name after another one, and the file that has it now.</summary>
@@ -422,13 +413,18 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private static bool IsBetween(LogName file, DateTime created, LogName? named)
         => file.LastWritten >= created && (named is not { Identity.Created: not 0 } newest || file.Age <= newest.Age);
 
-    /// <summary>Whether all that a file holds is also in the file before it, or at the beginning of another one that is longer.</summary>
+    /// <summary>
+    /// Whether all that a file holds was read to its end, or is the beginning of a file that is or will be read, or of another plain one
+    /// that is longer. The file before it is not enough: the one that is read may have been compressed when two others had the name.
+    /// </summary>
     private bool IsCopy(LogFile file, LogFile? previous, List<LogFile> opened, CancellationToken cancellationToken)
-        => previous is { Handle.IsClosed: true }
-            ? file.HashAt(long.MaxValue, cancellationToken) == (_position!.Value.Offset, _position.Value.ContentHash)
-            : (previous is not null && file.IsCopyOf(previous, cancellationToken))
-                || (!file.Name.IsCompressed && opened.Exists(other => other != file && !other.Name.IsCompressed
-                    && other.Length >= file.Length && file.IsCopyOf(other, cancellationToken)));
+    {
+        (long Offset, ulong Hash) whole = file.HashAt(long.MaxValue, cancellationToken);
+        IEnumerable<LogFile?> others = [previous, _current, .. _next, .. opened.Where(other => !file.Name.IsCompressed
+            && other != file && !other.Name.IsCompressed && other.Length >= file.Length)];
+        return whole.Offset > 0 && (whole == (_position?.Offset, _position?.ContentHash) || others.Any(
+            other => other is { Handle.IsClosed: false } && other.HashAt(whole.Offset, cancellationToken) == whole));
+    }
 
     private void Enqueue(List<LogFile> opened)
     {

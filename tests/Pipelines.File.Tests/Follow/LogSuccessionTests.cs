@@ -1,5 +1,6 @@
 using System.IO.Compression;
 using Pipelines.File;
+using Pipelines.File.Follow;
 
 namespace FilePipelinesTests;
 
@@ -166,6 +167,47 @@ public sealed class LogSuccessionTests : IDisposable
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
+    public void RotatedNames_TwiceCompressedBetweenTwoListings_TheFileThatIsOrWasReadIsNoSuccessor(bool isLeft)
+    {
+        LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
+        using GrowingFile file = new(_log, Lines(1, 4));
+        Update(names);
+        LogFile first = names.TryTake()!;
+        File.Move(_log, _log + ".1");
+        file.Reopen();
+        file.Append(Lines(5, 6));
+        DateTime second = LogName.TryLook(_log)!.Value.Age;
+        Update(names);
+        if (isLeft)
+        {
+            (long end, ulong hash) = first.HashAt(long.MaxValue, CancellationToken.None);
+            names.OnLeft(first, new FileCheckpoint(first.Identity, end) { ContentHash = hash });
+        }
+
+        // Its last write came in the tick in which the next file was created, or later, as with logrotate's create.
+        File.SetLastWriteTimeUtc(_log + ".1", second);
+        Compress(_log + ".1");
+        File.Move(_log + ".1.gz", _log + ".2.gz");
+        File.Move(_log, _log + ".1");
+        Compress(_log + ".1");
+        file.Reopen();
+        file.Append(Lines(7, 7));
+        Update(names);
+        List<string> next = [];
+        while (names.TryTake() is { } one)
+        {
+            next.Add(one.Name.Path);
+            Assert.Equal(next.Count == 1 ? 4 : 2, one.Length);
+            one.Dispose();
+        }
+
+        Assert.Equal([_log, _log], next);
+        first.Dispose();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
     public async Task Cut_WithWhatWasNotReadInACopy_ReadsTheCopyOn(bool isStopped)
     {
         using GrowingFile file = new(_log, Lines(1, 100));
@@ -237,6 +279,19 @@ public sealed class LogSuccessionTests : IDisposable
 
     private static string Lines(int first, int last)
         => string.Concat(Enumerable.Range(first, last - first + 1).Select(static i => $"{i}\n"));
+
+    /// <summary>Gives the names a listing of the folder, as the search does.</summary>
+    private void Update(LogNames names)
+    {
+        using FolderNames folder = new(_folder.Path, TimeProvider.System, static () => { });
+        names.Update(Take(), Take, CancellationToken.None);
+
+        LogListing Take()
+        {
+            folder.Look(isSure: true);
+            return LogListing.Take(_log, ["{name}.#", "{name}-#"], _ => folder);
+        }
+    }
 
     /// <summary>As mv(1): a new file with the old time, and the old one is gone.</summary>
     private static void MoveToAnotherVolume(string from, string to)
