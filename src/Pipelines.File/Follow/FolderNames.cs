@@ -20,6 +20,15 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
     /// <summary>The longest tick that a file system has for the time of a folder: 2 s of FAT.</summary>
     private static readonly TimeSpan s_longestTick = TimeSpan.FromSeconds(2.5);
 
+    /// <summary>
+    /// After a listing there is a pause of this many times its duration: listing a large folder that changes all the time takes 5 % of a
+    /// core.
+    /// </summary>
+    private const int PauseFactor = 20;
+
+    /// <summary>The longest pause: a listing may also take long because the device or a server does not answer.</summary>
+    private static readonly TimeSpan s_longestPause = TimeSpan.FromSeconds(10);
+
     private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = 0, IgnoreInaccessible = false };
 
     private (FileIdentity Identity, DateTime Changed) _version;
@@ -27,6 +36,13 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
     private TimeSpan _nextLook;
     private string[] _names = [];
     private bool _isListed;
+
+    // No change can have left no trace.
+    private bool _isCertain;
+
+    // When the last listing was over, and how long after that the next one begins at the earliest.
+    private long _listedAt;
+    private TimeSpan _pause;
 
     // Null: inotify does not report every change of the folder. And whether it had it when the folder was looked at.
     private FileWatch? _watch;
@@ -37,13 +53,13 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
     internal bool HasEvent => Volatile.Read(ref _hasEvent) != 0;
 
     /// <summary>Whether no look is needed until the next event.</summary>
-    internal bool IsSettled => _isWatched && _nextLook > s_longestTick;
+    internal bool IsSettled => _isWatched && _isCertain && time.GetElapsedTime(_listedAt) >= _pause;
 
     /// <summary>The names, in ordinal order.</summary>
     internal ReadOnlySpan<string> Names => _names;
 
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
-    /// <param name="isSure">Whether to list it also if a change may have left no trace.</param>
+    /// <param name="isSure">Whether to list it also if a change may have left no trace, and without a pause.</param>
     internal bool Look(bool isSure)
     {
         // The watch before the version, and that before the names: a change after any of them is reported, or seen by the next look.
@@ -59,13 +75,15 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
         }
 
         (FileIdentity, DateTime) version = (status.Identity, status.LastWritten);
+        long begun = time.GetTimestamp();
         if (version != _version || hasEvent || !_isListed)
         {
-            (_version, _changedAt, _nextLook) = (version, time.GetTimestamp(), TimeSpan.Zero);
+            (_version, _changedAt, _nextLook, _isCertain) = (version, begun, TimeSpan.Zero, false);
         }
 
-        TimeSpan age = time.GetElapsedTime(_changedAt);
-        if ((age < _nextLook && !isSure) || _nextLook > s_longestTick)
+        TimeSpan age = time.GetElapsedTime(_changedAt, begun);
+        TimeSpan pause = _pause - time.GetElapsedTime(_listedAt, begun);
+        if ((!isSure && (age < _nextLook || pause > TimeSpan.Zero)) || _isCertain)
         {
             return false;
         }
@@ -91,7 +109,12 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
         _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
-        _isListed = true;
+        (_isListed, _isCertain) = (true, age > s_longestTick);
+        _listedAt = time.GetTimestamp();
+
+        // Two listings in a row have two pauses.
+        pause = (pause > TimeSpan.Zero ? pause : TimeSpan.Zero) + (time.GetElapsedTime(begun, _listedAt) * PauseFactor);
+        _pause = pause < s_longestPause ? pause : s_longestPause;
         return true;
     }
 

@@ -90,7 +90,7 @@ public sealed class LogClockTests : IDisposable
                     }
                     else
                     {
-                        _clock.Advance(TimeSpan.FromSeconds(2));
+                        _clock.Advance(TimeSpan.FromSeconds(3));
                     }
 
                     foreach (string other in bad.Where(other => string.CompareOrdinal(other, path) > 0))

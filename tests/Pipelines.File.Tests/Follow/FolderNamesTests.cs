@@ -1,0 +1,85 @@
+using Pipelines.File.Follow;
+using Pipelines.File.Growing;
+
+namespace FilePipelinesTests;
+
+/// <summary>When the names in a folder are listed again. The clock says how long a listing takes.</summary>
+public sealed class FolderNamesTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly SteppingClock _clock = new();
+    private readonly FolderNames _names;
+
+    public FolderNamesTests() => _names = new FolderNames(_folder.Path, _clock, static () => { });
+
+    public void Dispose()
+    {
+        _names.Dispose();
+        _folder.Dispose();
+    }
+
+    [Fact]
+    public void Look_ListingTakesLong_TheNextOneComesAfterTwentyTimesThat()
+    {
+        Assert.True(Look(0, seconds: 0.1));
+        _folder.File("new.log", "1\n"u8.ToArray());
+        Assert.False(Look(2));
+        Assert.True(Look(2.1));
+        Assert.True(_names.Contains("new.log"));
+    }
+
+    [Fact]
+    public void Look_IsSure_ListsWithoutAPauseAndMakesItLonger()
+    {
+        Assert.True(Look(0, seconds: 0.1));
+        Assert.True(Look(0.1, isSure: true, seconds: 0.1));
+        Assert.False(Look(4.1));
+        Assert.True(Look(4.2));
+    }
+
+    [Fact]
+    public void Look_ListingTakesVeryLong_ThePauseIsTenSeconds()
+    {
+        Assert.True(Look(0, seconds: 60));
+        Assert.False(Look(69));
+        Assert.True(Look(70));
+    }
+
+    [Fact]
+    public void Look_AfterAChange_ListsUntilThatIsOlderThanTheLongestTick()
+    {
+        Assert.True(Look(0));
+        Assert.True(Look(1.3));
+
+        // A change after 1.9 s may have left no trace: the tick of FAT is 2 s.
+        Assert.True(Look(2.6, seconds: 0.1));
+        Assert.False(Look(4));
+        Assert.False(_names.IsSettled);
+        Assert.False(Look(60));
+        Assert.Equal(FileWatches.CanWatch(_folder.Path), _names.IsSettled);
+    }
+
+    /// <summary>Looks at that second. If the folder is listed, that takes so long.</summary>
+    private bool Look(double at, bool isSure = false, double seconds = 0)
+    {
+        (_clock.Now, _clock.Step) = (TimeSpan.FromSeconds(at), TimeSpan.FromSeconds(seconds));
+        return _names.Look(isSure);
+    }
+
+    /// <summary>Stands still, but for one step after the next question.</summary>
+    private sealed class SteppingClock : TimeProvider
+    {
+        public TimeSpan Now { get; set; }
+
+        public TimeSpan Step { get; set; }
+
+        public override long TimestampFrequency => TimeSpan.TicksPerSecond;
+
+        public override long GetTimestamp()
+        {
+            long now = Now.Ticks;
+            (Now, Step) = (Now + Step, TimeSpan.Zero);
+            return now;
+        }
+    }
+}
