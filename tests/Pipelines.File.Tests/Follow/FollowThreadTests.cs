@@ -70,7 +70,7 @@ public sealed class FollowThreadTests : IDisposable
     /// <summary>The names of the library's threads begin with the same word.</summary>
     private void CheckThread()
     {
-        if (Thread.CurrentThread.Name?.StartsWith("File ", StringComparison.Ordinal) == true)
+        if (Thread.CurrentThread.Name?.StartsWith("Pipelines.File", StringComparison.Ordinal) == true)
         {
             _offenders.Add($"{Thread.CurrentThread.Name}: {Environment.StackTrace}");
         }
