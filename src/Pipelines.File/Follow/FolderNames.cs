@@ -53,7 +53,10 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
     internal bool HasEvent => Volatile.Read(ref _hasEvent) != 0;
 
     /// <summary>Whether no look is needed until the next event.</summary>
-    internal bool IsSettled => _isWatched && _isCertain && time.GetElapsedTime(_listedAt) >= _pause;
+    internal bool IsSettled => !IsNews && _isWatched && _isCertain && time.GetElapsedTime(_listedAt) >= _pause;
+
+    /// <summary>Whether it was listed since a search has last set this back.</summary>
+    internal bool IsNews { get; set; }
 
     /// <summary>The names, in ordinal order.</summary>
     internal ReadOnlySpan<string> Names => _names;
@@ -109,7 +112,7 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
         _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
-        (_isListed, _isCertain) = (true, age > s_longestTick);
+        (_isListed, IsNews, _isCertain) = (true, true, age > s_longestTick);
         _listedAt = time.GetTimestamp();
 
         // Two listings in a row have two pauses.

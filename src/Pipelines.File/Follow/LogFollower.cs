@@ -66,7 +66,7 @@ public sealed class LogFollower
 
     /// <summary>What the follower has done so far, and how far it is behind. Any thread may call this at any time.</summary>
     /// <remarks>It asks each open file for its length.</remarks>
-    public LogFollowerStatistics GetStatistics() => _counts.Get(_set?.BytesBehind ?? 0);
+    public LogFollowerStatistics GetStatistics() => _counts.Get(_set);
 
     /// <summary>Returns the lines one after the other, and waits for more until it is canceled. The wait holds no thread.</summary>
     /// <remarks>
@@ -126,7 +126,7 @@ public sealed class LogFollower
     private async IAsyncEnumerable<FollowedBatch> EnumerateAsync(int maxLines, int maxBytes, TimeSpan maxDelay,
         [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        LogSet set = new(_paths, _options, _counts,
+        LogSet set = new(_paths, _options,
             (names, stop) => new LogTail(names, _options, _counts, maxLines, maxBytes, maxDelay, stop));
         await using ConfiguredAsyncDisposable disposing = set.ConfigureAwait(false);
         _set = set;

@@ -5,23 +5,18 @@ namespace Pipelines.File.Follow;
 /// <summary>Counts the events of one follower, and adds them to the counters of the process. Any thread may call its members.</summary>
 internal sealed class LogFollowerCounts
 {
-    private long _files;
     private long _lines;
     private long _rotations;
     private long _gaps;
 
-    internal long Files => Volatile.Read(ref _files);
-
-    internal LogFollowerStatistics Get(long bytesBehind) => new()
+    internal LogFollowerStatistics Get(LogSet? set) => new()
     {
-        Files = Files,
+        Files = set?.Files ?? 0,
         Lines = Volatile.Read(ref _lines),
         Rotations = Volatile.Read(ref _rotations),
         Gaps = Volatile.Read(ref _gaps),
-        BytesBehind = bytesBehind,
+        BytesBehind = set?.BytesBehind ?? 0,
     };
-
-    internal void AddFile(int number) => Interlocked.Add(ref _files, number);
 
     internal void AddLines(int number)
     {

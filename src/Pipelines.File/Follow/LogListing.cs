@@ -74,18 +74,13 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         int[] places = [.. Enumerable.Range(0, files.Length).Where(i => files[i].Pattern == pattern && files[i].Number.Length > 0)];
         LogName[] byNumber = [.. places.Select(i => files[i])
             .OrderBy(static file => file.Number.Length).ThenBy(static file => file.Number, StringComparer.Ordinal)];
-        int increasing = 0;
-        int decreasing = 0;
 
         // Not those that somebody has put there. The time of a compressed file is that of another event.
         LogName[] certain = [.. byNumber.Where(file => !file.HasOldTime && file.Age <= newest)];
-        for (int i = 1; i < certain.Length; i++)
-        {
-            bool isSameKind = certain[i - 1].IsCompressed == certain[i].IsCompressed;
-            increasing += isSameKind && certain[i - 1].Age < certain[i].Age ? 1 : 0;
-            decreasing += isSameKind && certain[i - 1].Age > certain[i].Age ? 1 : 0;
-        }
-
+        int[] directions = [.. certain.Zip(certain.Skip(1),
+            static (one, next) => one.IsCompressed == next.IsCompressed ? next.Age.CompareTo(one.Age) : 0)];
+        int increasing = directions.Count(static direction => direction > 0);
+        int decreasing = directions.Count(static direction => direction < 0);
         bool areDates = byNumber.Length > 0 && byNumber[^1].Number.Length >= DateLength;
         if (areDates && decreasing > 0 && decreasing >= increasing)
         {

@@ -26,6 +26,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private LogFile? _current;
     private LogFile? _newest;
     private bool _isNewestLeft;
+    private bool _isAsleep;
 
     // Up to where the log was read when a file was left or found truncated; at first, where to begin. Null: at the file that has the name.
     private FileCheckpoint? _position = checkpoint;
@@ -52,18 +53,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>The last listing. The search, which owns it, believes a listing that comes twice.</summary>
     internal LogListing? Listing { get; set; }
 
-    /// <summary>Whether a file waits to be read.</summary>
-    internal bool HasNext
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _next.Count > 0;
-            }
-        }
-    }
-
     /// <summary>The bytes of the files that wait to be read.</summary>
     internal long WaitingBytes
     {
@@ -88,12 +77,39 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
-    /// <summary>Takes the file that comes next. Returns <see langword="null"/> if there is none.</summary>
+    /// <summary>Whether the tail has found that there is no file to read, and does not run since.</summary>
+    internal bool IsAsleep
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return _isAsleep;
+            }
+        }
+    }
+
+    /// <summary>
+    /// Takes the file that comes next. Returns <see langword="null"/> if there is none: then the tail sleeps until
+    /// <see cref="TryAwake"/>.
+    /// </summary>
     internal LogFile? TryTake()
     {
         lock (_lock)
         {
-            return _next.TryDequeue(out _current) ? _current : null;
+            _isAsleep = !_next.TryDequeue(out _current);
+            return _current;
+        }
+    }
+
+    /// <summary>Whether the tail sleeps and there is a file for it. Then the caller runs it.</summary>
+    internal bool TryAwake()
+    {
+        lock (_lock)
+        {
+            bool isAwoken = _isAsleep && _next.Count > 0;
+            _isAsleep &= !isAwoken;
+            return isAwoken;
         }
     }
 

@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Collections.Frozen;
 using System.IO.Enumeration;
 using System.Runtime.ExceptionServices;
 using System.Threading.Channels;
@@ -33,7 +34,7 @@ internal sealed class LogSet : IAsyncDisposable
 
     private readonly IReadOnlyList<string> _paths;
     private readonly LogFollowerOptions _options;
-    private readonly LogFollowerCounts _counts;
+    private readonly IReadOnlyDictionary<string, FileCheckpoint> _checkpoints;
     private readonly Func<LogNames, CancellationToken, LogTail> _makeTail;
     private readonly CancellationTokenSource _stop = new();
     private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
@@ -57,28 +58,38 @@ internal sealed class LogSet : IAsyncDisposable
     // Owned by the search.
     private readonly Dictionary<string, FolderNames> _folders = [];
 
-    // Listed in the midst of a search: what is new in them is for the next one.
-    private readonly HashSet<FolderNames> _listedLate = [];
     private bool _isFirst = true;
 
     static LogSet()
     {
-        FilePipeMetrics.Observe(FilePipeMeter.FollowedFiles, static () => s_sets.Keys.Sum(static set => set._counts.Files));
+        FilePipeMetrics.Observe(FilePipeMeter.FollowedFiles, static () => s_sets.Keys.Sum(static set => set.Files));
         FilePipeMetrics.Observe(FilePipeMeter.FollowedBytesBehind, static () => s_sets.Keys.Sum(static set => set.BytesBehind));
     }
 
     /// <param name="paths">Full paths; the last part may be a pattern.</param>
     /// <param name="options">How to follow.</param>
-    /// <param name="counts">Counts what happens.</param>
     /// <param name="makeTail">Makes the tail of a log. The token ends it.</param>
-    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts,
-        Func<LogNames, CancellationToken, LogTail> makeTail)
+    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, Func<LogNames, CancellationToken, LogTail> makeTail)
     {
-        (_paths, _options, _counts, _makeTail) = (paths, options, counts, makeTail);
+        (_paths, _options, _makeTail) = (paths, options, makeTail);
+        _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
+            : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
         _idle = options.IdleTimeout is null ? null
             : options.TimeProvider.CreateTimer(static set => ((LogSet)set!)._ready.Writer.TryComplete(), this, Timeout.InfiniteTimeSpan,
                 Timeout.InfiniteTimeSpan);
         s_sets[this] = 0;
+    }
+
+    /// <summary>How many files are open.</summary>
+    internal long Files
+    {
+        get
+        {
+            lock (_logs)
+            {
+                return _logs.Values.Count(static tail => tail.IsOpen);
+            }
+        }
     }
 
     /// <summary>How many bytes were written and not returned yet.</summary>
@@ -245,13 +256,18 @@ internal sealed class LogSet : IAsyncDisposable
 
     /// <summary>Whether inotify reports what may change next.</summary>
     private bool IsSettled()
-        => _listedLate.Count == 0 && _folders.Values.All(static folder => folder.IsSettled)
+        => _folders.Values.All(static folder => folder.IsSettled)
             && _logs.Values.All(static tail => !tail.IsLink && tail.Signature != 0 && tail.FailingSince is null && tail.Names.IsSettled);
 
     private void Search()
     {
-        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => folder.Look(isSure: false)), .. _listedLate];
-        _listedLate.Clear();
+        // Those too that were listed in the midst of the last search.
+        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => folder.Look(isSure: false) || folder.IsNews)];
+        foreach (FolderNames folder in listed)
+        {
+            folder.IsNews = false;
+        }
+
         foreach (string path in _paths)
         {
             AddLogs(path, listed);
@@ -275,7 +291,7 @@ internal sealed class LogSet : IAsyncDisposable
             {
                 Run(tail);
             }
-            else if (tail.Sleeps && !tail.Names.HasFiles && !_paths.Contains(tail.Names.Path))
+            else if (tail.Names.IsAsleep && !tail.Names.HasFiles && !_paths.Contains(tail.Names.Path))
             {
                 gone.Add(tail);
             }
@@ -310,11 +326,7 @@ internal sealed class LogSet : IAsyncDisposable
     private FolderNames ListNow(string folder)
     {
         FolderNames names = NamesOf(folder);
-        if (names.Look(isSure: true))
-        {
-            _listedLate.Add(names);
-        }
-
+        names.Look(isSure: true);
         return names;
     }
 
@@ -325,7 +337,7 @@ internal sealed class LogSet : IAsyncDisposable
         {
             if (_isFirst)
             {
-                Add(path, _options.Checkpoint is { } only && only != default ? only : null);
+                Add(path);
             }
 
             return;
@@ -338,8 +350,8 @@ internal sealed class LogSet : IAsyncDisposable
             return;
         }
 
-        IEnumerable<string> checkpoints = _isFirst && _options.Checkpoints is { } known
-            ? known.Keys.Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key)) : [];
+        IEnumerable<string> checkpoints = _isFirst
+            ? _checkpoints.Keys.Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key)) : [];
         string pattern = Path.GetFileName(path);
         HashSet<string> logs = [.. names.Names.ToArray().Concat(checkpoints).Where(name => !LogName.IsCompressedName(name)
             && FileSystemName.MatchesSimpleExpression(pattern, name, ignoreCase: OperatingSystem.IsWindows()))];
@@ -363,25 +375,22 @@ internal sealed class LogSet : IAsyncDisposable
 
         foreach (string log in logs.Except(others).Order(StringComparer.Ordinal))
         {
-            Add(Path.Combine(folder, log), null);
+            Add(Path.Combine(folder, log));
         }
     }
 
-    private void Add(string path, FileCheckpoint? checkpoint)
+    private void Add(string path)
     {
         if (_logs.ContainsKey(path))
         {
             return;
         }
 
-        if (checkpoint is null && _isFirst && _options.Checkpoints?.TryGetValue(path, out FileCheckpoint known) == true && known != default)
-        {
-            checkpoint = known;
-        }
-
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
-        LogTail tail = _makeTail(new LogNames(path, _options, checkpoint, isLate: !_isFirst), _stop.Token);
+        FileCheckpoint checkpoint = _isFirst ? _checkpoints.GetValueOrDefault(path) : default;
+        LogTail tail = _makeTail(
+            new LogNames(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst), _stop.Token);
         lock (_logs)
         {
             _logs.Add(path, tail);

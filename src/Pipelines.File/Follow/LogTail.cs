@@ -36,9 +36,6 @@ internal sealed class LogTail : IDisposable
     private long _grownAt;
     private long? _firstAt;
 
-    // 1: no file is there to be read, and the tail does not run. Interlocked: whoever sets it back runs the tail.
-    private int _sleeps;
-
     internal LogTail(LogNames names, LogFollowerOptions options, LogFollowerCounts counts, int maxLines, int maxBytes, TimeSpan maxDelay,
         CancellationToken stop)
     {
@@ -63,8 +60,8 @@ internal sealed class LogTail : IDisposable
     /// <summary>Whether a file was opened.</summary>
     internal bool WasOpen { get; private set; }
 
-    /// <summary>Whether the log has no file, and nothing is to be read.</summary>
-    internal bool Sleeps => Volatile.Read(ref _sleeps) != 0;
+    /// <summary>Whether a file is open.</summary>
+    internal bool IsOpen => Volatile.Read(ref _file) is { Handle.IsClosed: false };
 
     /// <summary>How many bytes of the log were not returned yet. A compressed file counts as it is on the disk.</summary>
     internal long BytesBehind
@@ -89,18 +86,13 @@ internal sealed class LogTail : IDisposable
             {
                 await LeaveAsync().ConfigureAwait(false);
             }
-            else if (_file is null ? TryBegin() : await ReadAsync().ConfigureAwait(false))
+            else if (_file is not null)
             {
-                continue;
+                await ReadAsync().ConfigureAwait(false);
             }
-
-            if (_file is null && !_names.HasNext && _following is null)
+            else if (!TryBegin())
             {
-                Volatile.Write(ref _sleeps, 1);
-                if (!_names.HasNext || Interlocked.Exchange(ref _sleeps, 0) == 0)
-                {
-                    return false;
-                }
+                return false;
             }
         }
 
@@ -126,18 +118,13 @@ internal sealed class LogTail : IDisposable
     /// </summary>
     internal bool Look()
     {
-        if (Sleeps)
-        {
-            return _names.HasNext && Interlocked.Exchange(ref _sleeps, 0) != 0;
-        }
-
         if (Volatile.Read(ref _file) is { } file
             && (_names.IsOver(file, Volatile.Read(ref _grownAt)) || _names.IsSuspect(file, isTaken: false)))
         {
             Wake();
         }
 
-        return false;
+        return _names.TryAwake();
     }
 
     /// <summary>Ends the wait of the run: it looks whether it is over, or is to stop.</summary>
@@ -151,7 +138,6 @@ internal sealed class LogTail : IDisposable
     /// <summary>Closes what is open. The tail does not run any more.</summary>
     public void Dispose()
     {
-        _counts.AddFile(_file is null ? 0 : -1);
         _timer?.Dispose();
         _reader?.Complete();
         _file?.Dispose();
@@ -212,7 +198,6 @@ internal sealed class LogTail : IDisposable
         Interlocked.MemoryBarrier();
         _following = null;
         WasOpen = true;
-        _counts.AddFile(1);
         return true;
     }
 
@@ -242,8 +227,8 @@ internal sealed class LogTail : IDisposable
         }
     }
 
-    /// <summary>Reads more, or finds that the file is over. Always returns <see langword="true"/>.</summary>
-    private async ValueTask<bool> ReadAsync()
+    /// <summary>Reads more, or finds that the file is over.</summary>
+    private async ValueTask ReadAsync()
     {
         LogFile file = _file!;
         ReadResult result;
@@ -254,7 +239,7 @@ internal sealed class LogTail : IDisposable
         catch (InvalidDataException)
         {
             _isOver = _isDamaged = true;
-            return true;
+            return;
         }
 
         ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
@@ -281,8 +266,6 @@ internal sealed class LogTail : IDisposable
         {
             _isOver = isEnded ? isRead : _names.IsOver(file, _grownAt) && file.Length <= _buffer.End;
         }
-
-        return true;
     }
 
     /// <summary>Whether the file does not hold any more what was read, or nothing was read of it since it was truncated.</summary>
@@ -306,7 +289,6 @@ internal sealed class LogTail : IDisposable
             _counts.AddRotation();
         }
 
-        _counts.AddFile(-1);
         _isOver = false;
     }
 }

@@ -56,6 +56,7 @@ public sealed class FolderNamesTests : IDisposable
         Assert.False(Look(4));
         Assert.False(_names.IsSettled);
         Assert.False(Look(60));
+        _names.IsNews = false;
         Assert.Equal(FileWatches.CanWatch(_folder.Path), _names.IsSettled);
     }
 

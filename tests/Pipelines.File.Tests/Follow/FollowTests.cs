@@ -621,12 +621,11 @@ public sealed class FollowTests : IDisposable
         {
             using GrowingFile file = new(_folder.File($"log{round}"), "one\n");
             FilePipeReader[] readers = [.. Enumerable.Range(0, 5).Select(_ => file.Follow())];
-            foreach (FilePipeReader reader in readers)
+            await Task.WhenAll(readers.Select(static async reader =>
             {
                 await GrowingFile.ExpectAsync(reader, "one\n");
                 _ = await GrowingFile.WaitAtEndAsync(reader);
-            }
-
+            }));
             Assert.Equal(1, OpenHandles.Instances());
             foreach (FilePipeReader reader in readers)
             {
