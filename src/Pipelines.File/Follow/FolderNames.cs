@@ -22,7 +22,7 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
 
     /// <summary>
     /// After a listing there is a pause of this many times its duration: listing a large folder that changes all the time takes 5 % of a
-    /// core.
+    /// core, or twice that if the changes are new logs, which need a second listing.
     /// </summary>
     private const int PauseFactor = 20;
 
@@ -85,8 +85,7 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
         }
 
         TimeSpan age = time.GetElapsedTime(_changedAt, begun);
-        TimeSpan pause = _pause - time.GetElapsedTime(_listedAt, begun);
-        if ((!isSure && (age < _nextLook || pause > TimeSpan.Zero)) || _isCertain)
+        if ((!isSure && (age < _nextLook || time.GetElapsedTime(_listedAt, begun) < _pause)) || _isCertain)
         {
             return false;
         }
@@ -114,9 +113,7 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
         _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
         (_isListed, IsNews, _isCertain) = (true, true, age > s_longestTick);
         _listedAt = time.GetTimestamp();
-
-        // Two listings in a row have two pauses.
-        pause = (pause > TimeSpan.Zero ? pause : TimeSpan.Zero) + (time.GetElapsedTime(begun, _listedAt) * PauseFactor);
+        TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;
         _pause = pause < s_longestPause ? pause : s_longestPause;
         return true;
     }

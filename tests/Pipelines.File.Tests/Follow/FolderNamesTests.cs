@@ -29,12 +29,12 @@ public sealed class FolderNamesTests : IDisposable
     }
 
     [Fact]
-    public void Look_IsSure_ListsWithoutAPauseAndMakesItLonger()
+    public void Look_IsSure_ListsWithoutAPauseBeforeIt()
     {
         Assert.True(Look(0, seconds: 0.1));
         Assert.True(Look(0.1, isSure: true, seconds: 0.1));
-        Assert.False(Look(4.1));
-        Assert.True(Look(4.2));
+        Assert.False(Look(2.1));
+        Assert.True(Look(2.2));
     }
 
     [Fact]
