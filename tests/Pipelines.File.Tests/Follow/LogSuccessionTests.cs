@@ -169,6 +169,7 @@ public sealed class LogSuccessionTests : IDisposable
     [InlineData(true)]
     public void RotatedNames_TwiceCompressedBetweenTwoListings_TheFileThatIsOrWasReadIsNoSuccessor(bool isLeft)
     {
+        Assert.SkipWhen(OperatingSystem.IsWindows() && !isLeft, "Wine 8 keeps the name of a deleted file while it is open.");
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, Lines(1, 4));
         Update(names);
