@@ -238,24 +238,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
     {
         await StartAsync();
         Uri upload = await Server.CreateAsync(10);
-        NetworkStream first = null!;
-
-        // The second one has an offset that is wrong, so it writes nothing if it comes first. But then the first may be the one that is
-        // refused, and is sent again.
-        await Eventually.TrueAsync(async () =>
-        {
-            first = await SendPartAsync(upload, 0, 10, "abc"u8.ToArray(), "");
-            while (!first.DataAvailable)
-            {
-                if ((await Server.PatchAsync(upload, 11, [])).Status == 423)
-                {
-                    return true;
-                }
-            }
-
-            await first.DisposeAsync();
-            return false;
-        });
+        NetworkStream first = await SendUntilHeldAsync(upload);
         Assert.Equal(423, (await Server.SendAsync("DELETE", upload, null)).Status);
         Assert.Equal(200, (await Server.HeadAsync(upload)).Status);
         await first.DisposeAsync();
@@ -368,8 +351,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
 
         // One that is being sent stays, and so does what is no upload.
         Uri another = await Server.CreateAsync(10);
-        await using NetworkStream sending = await SendPartAsync(another, 0, 10, "abc"u8.ToArray(), "");
-        await Eventually.TrueAsync(async () => (await Server.PatchAsync(another, 0, [1])).Status == 423);
+        await using NetworkStream sending = await SendUntilHeldAsync(another);
         _time.Advance(TimeSpan.FromDays(2));
         string foreign = Path.Combine(Folder, "notes.txt");
         await File.WriteAllTextAsync(foreign, "mine", _stop);
@@ -545,6 +527,30 @@ public sealed class ResumableUploadTests : UploadsInAFolder
 
     private static ValueTask WriteAsync(NetworkStream connection, string text)
         => connection.WriteAsync(Encoding.ASCII.GetBytes(text), TestContext.Current.CancellationToken);
+
+    /// <summary>Sends the first 3 of 10 bytes, until that request has the upload.</summary>
+    private async Task<NetworkStream> SendUntilHeldAsync(Uri upload)
+    {
+        NetworkStream first = null!;
+
+        // The second request has an offset that is wrong, so it writes nothing if it comes first. But then the first may be the one that is
+        // refused, and is sent again.
+        await Eventually.TrueAsync(async () =>
+        {
+            first = await SendPartAsync(upload, 0, 10, "abc"u8.ToArray(), "");
+            while (!first.DataAvailable)
+            {
+                if ((await Server.PatchAsync(upload, 11, [])).Status == 423)
+                {
+                    return true;
+                }
+            }
+
+            await first.DisposeAsync();
+            return false;
+        });
+        return first;
+    }
 
     /// <summary>Sends the head of a PATCH and a part of its body.</summary>
     private async Task<NetworkStream> SendPartAsync(Uri upload, long offset, long length, byte[] part, string headers)
