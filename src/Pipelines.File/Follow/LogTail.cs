@@ -61,7 +61,7 @@ internal sealed class LogTail : IDisposable
     internal bool WasOpen { get; private set; }
 
     /// <summary>Whether a file is open.</summary>
-    internal bool IsOpen => Volatile.Read(ref _file) is { Handle.IsClosed: false };
+    internal bool IsOpen => Volatile.Read(ref _file) is not null;
 
     /// <summary>How many bytes of the log were not returned yet. A compressed file counts as it is on the disk.</summary>
     internal long BytesBehind
@@ -140,7 +140,7 @@ internal sealed class LogTail : IDisposable
     {
         _timer?.Dispose();
         _reader?.Complete();
-        _file?.Dispose();
+        Interlocked.Exchange(ref _file, null)?.Dispose();
         _following?.Dispose();
         _names.Close();
         _buffer.Return();

@@ -133,14 +133,17 @@ public sealed class SegmentTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadAsync_ThatCannotBeGivenUp_GetsNoMemoryOfACallers()
+    public async Task ReadAsync_ThatCannotBeGivenUp_KeepsItsMemoryUntilItIsOver()
     {
         using Fifo fifo = Fifo.Create(_folder);
         CheckedPool pool = new();
         FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Backend = FilePipeBackend.Portable, Pool = pool });
         ValueTask<ReadResult> pending = reader.ReadAsync(_stop);
         await reader.CompleteAsync();
-        Assert.Equal(0, pool.Rented);
+        Assert.Equal(1, pool.Rented);
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await pending);
+        fifo.Write(Pattern.Bytes(1));
+        await Eventually.TrueAsync(() => pool.Rented == 0);
+        Assert.Equal((0, 0), (pool.ReturnedTwice, pool.ReturnedPinned));
     }
 }
