@@ -240,14 +240,17 @@ internal sealed class WriterFile
         }
     }
 
-    /// <summary>Frees the room that was reserved behind the end, unless others have appended there.</summary>
+    /// <summary>
+    /// Frees the room that was reserved behind the end, unless others have appended there. The length stays: others may have cut the file.
+    /// </summary>
     private void Trim(long end)
     {
         try
         {
-            if (RandomAccess.GetLength(Opened.Handle) <= end)
+            long length = RandomAccess.GetLength(Opened.Handle);
+            if (length <= end)
             {
-                RandomAccess.SetLength(Opened.Handle, end);
+                RandomAccess.SetLength(Opened.Handle, length);
             }
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)

@@ -365,6 +365,25 @@ public sealed class DurableTests : IDisposable
     }
 
     [Theory]
+    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task CompleteAsync_PreallocatedAndCutByOthers_DoesNotMakeItLongerAgain(FlushGuarantee guarantee)
+    {
+        string path = _folder.File("f");
+        FilePipeWriterOptions options = new() { FlushGuarantee = guarantee, PreallocationSize = 10_000_000, Share = FileShare.ReadWrite };
+        FilePipeWriter writer = FilePipeWriter.Create(path, options);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        using (SafeFileHandle other = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
+        {
+            // As logrotate's copytruncate does.
+            RandomAccess.SetLength(other, 4);
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(4), await File.ReadAllBytesAsync(path, _stop));
+    }
+
+    [Theory]
     [InlineData(false, 1)]
     [InlineData(true, 0)]
     public async Task Durable_ByPath_SyncsTheFolderIfItHasMadeTheFile(bool isThere, int folderSyncs)
