@@ -193,12 +193,12 @@ internal sealed class WriterFile
         => length <= ShortFile && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(length);
 
     /// <summary>
-    /// Whether closing the file may wait: for a server, or for the device if more than <see cref="ShortFile"/> bytes were written to a file
-    /// that was emptied (ext4(5), auto_da_alloc).
+    /// Whether closing the file may wait: for a server, for the device if more than <see cref="ShortFile"/> bytes were written to a file
+    /// that was emptied (ext4(5), auto_da_alloc), or for the room that is freed, also if nothing was written.
     /// </summary>
     internal bool MayWaitToClose(long written)
-        => !_leaveOpen && Opened.CanSeek && written > 0
-            && !((Opened.IsNew || written <= ShortFile) && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(written));
+        => HasPreallocatedRest(written) || (!_leaveOpen && Opened.CanSeek && written > 0
+            && !((Opened.IsNew || written <= ShortFile) && WritesToMemory && !IsUnfinished));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);

@@ -4,6 +4,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
+using Pipelines.File.Writing;
 
 namespace FilePipelinesTests;
 
@@ -381,6 +382,19 @@ public sealed class DurableTests : IDisposable
 
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(4), await File.ReadAllBytesAsync(path, _stop));
+    }
+
+    /// <summary>Freeing gigabytes takes time, which no caller of CompleteAsync or Abort is to spend.</summary>
+    [Theory]
+    [InlineData(0, true)]
+    [InlineData(100_000, true)]
+    [InlineData(200_000, false)]
+    public void MayWaitToClose_WhileRoomIsReserved(long written, bool expected)
+    {
+        WriterFile file = WriterFile.Open(_folder.File("f"), new() { PreallocationSize = 200_000 });
+        Assert.SkipUnless(file.WritesToMemory, "The temporary folder is on a file server, or another file system that is not known.");
+        Assert.Equal(expected, file.MayWaitToClose(written));
+        file.Close(written, takesName: false);
     }
 
     [Theory]
