@@ -83,8 +83,15 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             return base.Sync();
         }
 
-        RandomAccess.FlushToDisk(Handle);
-        return null;
+        try
+        {
+            RandomAccess.FlushToDisk(Handle);
+            return null;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            return FileErrors.WithPath(e, Path);
+        }
     }
 
     private void Begin(ValueTask<int> read) => _read = read.GetAwaiter();
