@@ -351,24 +351,18 @@ public sealed class DurableTests : IDisposable
     [InlineData(FlushGuarantee.Written)]
     [InlineData(FlushGuarantee.Durable)]
     public async Task CompleteAsync_Preallocated_WhatOthersAppendBehindTheEndStays(FlushGuarantee guarantee)
-    {
-        string path = _folder.File("f");
-        FilePipeWriterOptions options = new() { FlushGuarantee = guarantee, PreallocationSize = 100_000, Share = FileShare.ReadWrite };
-        FilePipeWriter writer = FilePipeWriter.Create(path, options);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        using (SafeFileHandle other = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
-        {
-            RandomAccess.Write(other, Pattern.Bytes(5, 10), 10);
-        }
+        => Assert.Equal(Pattern.Bytes(15),
+            await CompletePreallocatedAsync(guarantee, static other => RandomAccess.Write(other, Pattern.Bytes(5, 10), 10)));
 
-        await writer.CompleteAsync();
-        Assert.Equal(Pattern.Bytes(15), await File.ReadAllBytesAsync(path, _stop));
-    }
-
+    // As logrotate's copytruncate cuts it.
     [Theory]
     [InlineData(FlushGuarantee.Written)]
     [InlineData(FlushGuarantee.Durable)]
     public async Task CompleteAsync_PreallocatedAndCutByOthers_DoesNotMakeItLongerAgain(FlushGuarantee guarantee)
+        => Assert.Equal(Pattern.Bytes(4), await CompletePreallocatedAsync(guarantee, static other => RandomAccess.SetLength(other, 4)));
+
+    // The content of a preallocated file of 10 bytes that others change before it is completed.
+    private async Task<byte[]> CompletePreallocatedAsync(FlushGuarantee guarantee, Action<SafeFileHandle> change)
     {
         string path = _folder.File("f");
         FilePipeWriterOptions options = new() { FlushGuarantee = guarantee, PreallocationSize = 10_000_000, Share = FileShare.ReadWrite };
@@ -376,12 +370,11 @@ public sealed class DurableTests : IDisposable
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
         using (SafeFileHandle other = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
         {
-            // As logrotate's copytruncate does.
-            RandomAccess.SetLength(other, 4);
+            change(other);
         }
 
         await writer.CompleteAsync();
-        Assert.Equal(Pattern.Bytes(4), await File.ReadAllBytesAsync(path, _stop));
+        return await File.ReadAllBytesAsync(path, _stop);
     }
 
     /// <summary>Freeing gigabytes takes time, which no caller of CompleteAsync or Abort is to spend.</summary>
