@@ -48,7 +48,11 @@ public sealed partial class FilePipeReader
             SequencePosition consumed = read.Buffer.Start;
             try
             {
-                ThrowIfCanceled(read);
+                if (read.IsCanceled)
+                {
+                    throw CanceledException();
+                }
+
                 for (SequencePosition next = consumed; read.Buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory);)
                 {
                     cancellationToken.ThrowIfCancellationRequested();
@@ -71,11 +75,7 @@ public sealed partial class FilePipeReader
         file?.BeginCopy();
         try
         {
-            if (await CopyBufferedAsync(destination, cancellationToken).ConfigureAwait(false))
-            {
-                await PumpAsync(destination, cancellationToken).ConfigureAwait(false);
-            }
-
+            await CopyToEndAsync(destination, cancellationToken).ConfigureAwait(false);
             if (file is not null && Position > start)
             {
                 _ = FilePump.GoesOn(await file.FlushAsync(cancellationToken).ConfigureAwait(false));
@@ -88,108 +88,123 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Copies what is buffered and what a running read adds to the buffer. Returns <see langword="true"/> if <see cref="_pump"/> is set up
-    /// to copy the rest, <see langword="false"/> if the copy is over.
+    /// Flushes a step of a copy. A <see cref="FilePipeWriter"/> is flushed without its guarantee, which holds at the end of the copy: one
+    /// sync instead of one for each step.
     /// </summary>
-    private async ValueTask<bool> CopyBufferedAsync(PipeWriter destination, CancellationToken cancellationToken)
-    {
-        bool isOver = false;
-        while (!TryBeginPump(out ReadResult read))
-        {
-            if (read.Buffer.IsEmpty && !isOver)
-            {
-                read = await ReadAsync(cancellationToken).ConfigureAwait(false);
-                ThrowIfCanceled(read);
-                isOver = read.IsCompleted;
-            }
-
-            if (read.Buffer.IsEmpty)
-            {
-                return false;
-            }
-
-            // Bytes that the destination was advanced over count as consumed, even if the flush fails.
-            SequencePosition consumed = read.Buffer.Start;
-            try
-            {
-                ThrowIfCanceled(read);
-                consumed = read.Buffer.GetPosition(FilePump.Write(destination, read.Buffer.FirstSpan));
-            }
-            finally
-            {
-                AdvanceTo(consumed);
-            }
-
-            if (!FilePump.GoesOn(await FilePump.FlushStepAsync(destination, cancellationToken).ConfigureAwait(false)))
-            {
-                return false;
-            }
-        }
-
-        return true;
-    }
+    private static ValueTask<FlushResult> FlushStepAsync(PipeWriter destination, CancellationToken cancellationToken)
+        => destination is FilePipeWriter file ? file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken)
+            : destination.FlushAsync(cancellationToken);
 
     /// <summary>
-    /// Sets <see cref="_pump"/> up, if the reader itself has nothing left to deal with: no buffered bytes, error, cancellation or running
-    /// call, and if every read ends. Otherwise it returns <see langword="false"/> and the buffered bytes.
+    /// Copies with a flush after every step: first what is buffered, and what a running read adds to the buffer, then by a pump.
     /// </summary>
-    private bool TryBeginPump(out ReadResult buffered)
+    private async ValueTask CopyToEndAsync(PipeWriter destination, CancellationToken cancellationToken)
     {
-        lock (_buffer)
-        {
-            ThrowIfNotReadableLocked();
-
-            buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
-            if (_stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null
-                || !OpenedFile.EndsReads)
-            {
-                return false;
-            }
-
-            // First, because it allocates: a stage without a pump would never end.
-            Probe.Allocating();
-            _pump = new FilePump(OpenedFile, _buffer.NextOffset, _buffer.Left);
-            _stage = Stage.Pumping;
-            return true;
-        }
-    }
-
-    private async ValueTask PumpAsync(PipeWriter destination, CancellationToken cancellationToken)
-    {
-        FilePump pump = _pump!;
+        FilePump? pump = null;
+        CancellationTokenRegistration registration = default;
+        bool isOver = false;
+        int copied = 0;
         try
         {
-            _ = await pump.CopyToAsync(destination, cancellationToken).ConfigureAwait(false);
+            do
+            {
+                ReadResult read = default;
+                if (pump is null && (pump = TryBeginPump(out read)) is not null)
+                {
+                    registration = pump.EndWith(cancellationToken);
+                }
+
+                if (pump is not null)
+                {
+                    int step = NextStep(copied);
+                    copied = step == 0 ? 0 : await pump.ReadAsync(destination, _buffer.NextOffset, step).ConfigureAwait(false);
+                    EndStep(copied);
+                }
+                else
+                {
+                    if (read.Buffer.IsEmpty && !isOver)
+                    {
+                        read = await ReadAsync(cancellationToken).ConfigureAwait(false);
+                        isOver = read.IsCompleted;
+                    }
+
+                    copied = FilePump.Copy(this, read, destination);
+                }
+            }
+            while (copied > 0 && FilePump.GoesOn(await FlushStepAsync(destination, cancellationToken).ConfigureAwait(false)));
         }
         finally
         {
-            FileSegment? freed;
-            bool releases;
-            lock (_buffer)
+            registration.Unregister();
+            if (pump is not null)
             {
-                freed = _buffer.EndPumpLocked(pump);
-                _pump = null;
-                _stage = Stage.Idle;
-                releases = _isCompleted;
+                EndPump(pump);
             }
-
-            pump.Dispose();
-            _ = SegmentPool.Shared.Return(freed);
-            ReleaseIf(releases);
         }
 
         // A cancellation that came too late to end a call is reported here. Otherwise it would be lost.
-        if (pump.Canceled is { } canceled)
+        if (pump?.Canceled is { } canceled)
         {
             ExceptionDispatchInfo.Throw(canceled);
         }
     }
 
-    private static void ThrowIfCanceled(ReadResult read)
+    /// <summary>
+    /// Begins a pump, if the reader itself has nothing left to deal with: no buffered bytes, error, cancellation or running call, and if
+    /// every read ends. Otherwise it returns <see langword="null"/> and the buffered bytes.
+    /// </summary>
+    private FilePump? TryBeginPump(out ReadResult buffered)
     {
-        if (read.IsCanceled)
+        lock (_buffer)
         {
-            throw CanceledException();
+            ThrowIfNotReadableLocked();
+            buffered = _buffer.Length > 0 ? _buffer.TakeResultLocked() : default;
+            if (_stage != Stage.Idle || !buffered.Buffer.IsEmpty || _buffer.IsCancelRequested || _buffer.Error is not null
+                || !OpenedFile.EndsReads)
+            {
+                return null;
+            }
+
+            // First, because it allocates: a stage without a pump would never end.
+            Probe.Allocating();
+            _pump = new FilePump(OpenedFile);
+            _stage = Stage.Pumping;
+            return _pump;
         }
+    }
+
+    /// <summary>The number of bytes that the next step asks for; 0 if no more may be read.</summary>
+    private int NextStep(int copied)
+    {
+        long length = OpenedFile.Properties.Length;
+        long known = length - _buffer.NextOffset;
+        long step = known > 0 ? Math.Min(known, FilePump.MaxStep)
+            : length == 0 || copied >= FilePump.LastStep ? FilePump.MaxStep : FilePump.LastStep;
+        return (int)Math.Min(step, _buffer.Left ?? long.MaxValue);
+    }
+
+    private void EndStep(int copied)
+    {
+        FileSegment? freed;
+        lock (_buffer)
+        {
+            freed = _buffer.SkipLocked(copied);
+        }
+
+        _ = SegmentPool.Shared.Return(freed);
+    }
+
+    private void EndPump(FilePump pump)
+    {
+        bool releases;
+        lock (_buffer)
+        {
+            _buffer.EndCopyLocked(pump.Error);
+            _pump = null;
+            _stage = Stage.Idle;
+            releases = _isCompleted;
+        }
+
+        ReleaseIf(releases);
     }
 }

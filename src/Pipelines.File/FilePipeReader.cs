@@ -56,7 +56,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         /// <summary>The loop of WaitingReads owns the request.</summary>
         Waiting,
 
-        /// <summary>A FilePump reads the file for CopyToAsync, with a request of its own.</summary>
+        /// <summary>A FilePump reads the file for CopyToAsync, with requests of its own.</summary>
         Pumping,
     }
 
@@ -72,7 +72,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             lock (_buffer)
             {
-                return _buffer.Position + (_pump?.Copied ?? 0);
+                return _buffer.Position;
             }
         }
     }

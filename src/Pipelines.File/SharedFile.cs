@@ -37,9 +37,6 @@ public sealed class SharedFile : IDisposable
     // The full path in UTF-8 with a 0 byte at the end; empty if the version is unknown.
     private readonly byte[] _name;
 
-    // Taken with Interlocked.Exchange, so that a read allocates nothing unless others read at the same moment.
-    private FilePump? _pump;
-
     // Interlocked: 1 when it is disposed.
     private int _isDisposed;
 
@@ -146,27 +143,7 @@ public sealed class SharedFile : IDisposable
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
         ArgumentOutOfRangeException.ThrowIfNegativeOrZero(count);
         ObjectDisposedException.ThrowIf(Volatile.Read(ref _isDisposed) != 0, this);
-        FilePump pump = Interlocked.Exchange(ref _pump, null) ?? new FilePump(_file, offset);
-        pump.Reuse(_file, offset);
-        ValueTask<int> read;
-        try
-        {
-            read = pump.ReadAsync(destination, count);
-        }
-        catch
-        {
-            pump.Dispose();
-            throw;
-        }
-
-        if (!read.IsCompletedSuccessfully)
-        {
-            return EndReadAsync(read, pump);
-        }
-
-        int bytes = read.Result;
-        Recycle(pump);
-        return new ValueTask<int>(bytes);
+        return FilePump.ReadAsync(_file, destination, offset, count);
     }
 
     /// <summary>
@@ -188,25 +165,6 @@ public sealed class SharedFile : IDisposable
         {
             WaitingThreads.Shared.Queue(new Closing(_file));
         }
-    }
-
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<int> EndReadAsync(ValueTask<int> read, FilePump pump)
-    {
-        try
-        {
-            return await read.ConfigureAwait(false);
-        }
-        finally
-        {
-            Recycle(pump);
-        }
-    }
-
-    private void Recycle(FilePump pump)
-    {
-        pump.Dispose();
-        Volatile.Write(ref _pump, pump);
     }
 
     private static NotSupportedException NotSuitable(string path)

@@ -5,40 +5,22 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Reading;
 
 /// <summary>
-/// Copies an open file from an offset on, straight into the memory of a <see cref="PipeWriter"/>, whose members it calls on threads of the
-/// application. One caller uses it at a time, and awaits every step; any thread may call <see cref="Cancel"/>. It closes neither the file
-/// nor the destination.
+/// Reads an open file straight into the memory of a <see cref="PipeWriter"/>, whose members are called on threads of the application. One
+/// caller uses the object at a time, and awaits every read; any thread may call <see cref="Cancel"/>.
 /// </summary>
-internal sealed class FilePump : IDisposable
+internal sealed class FilePump(OpenedFile source)
 {
-    /// <summary>The maximum number of bytes of one step.</summary>
-    private const int MaxStep = 64 * 1024;
+    /// <summary>The maximum number of bytes of one step of a copy.</summary>
+    internal const int MaxStep = 64 * 1024;
 
     /// <summary>The number of bytes that a step asks for if it will probably find the end of the file.</summary>
-    private const int LastStep = 4 * 1024;
+    internal const int LastStep = 4 * 1024;
 
-    private OpenedFile _source;
-    private long _offset;
-    private long _length;
-
-    // Owned by the caller, and by the file while it performs a read.
-    private FileRequest? _request;
-    private long _copied;
-
-    // The last step was full although it began at the length at opening or after it: the file has grown.
-    private bool _hasGrown;
-
-    // Guarded by this object: whether the file has the request, and the reason of the first Cancel.
-    private bool _isRunning;
+    // Guarded by this object: the request while the file has it, and the reason of the first Cancel.
+    private FileRequest? _running;
     private Exception? _canceled;
 
-    /// <param name="source">The file.</param>
-    /// <param name="offset">The file offset of the first byte, bytes.</param>
-    /// <param name="length">The maximum number of bytes; <see langword="null"/>: to the end of the file.</param>
-    internal FilePump(OpenedFile source, long offset, long? length = null) => Reuse(source, offset, length);
-
-    /// <summary>The number of bytes that the destination was advanced over. Any thread may read it.</summary>
-    internal long Copied => Volatile.Read(ref _copied);
+    private OpenedFile Source { get; } = source;
 
     /// <summary>The error of reading the file, or <see langword="null"/>.</summary>
     internal Exception? Error { get; private set; }
@@ -52,29 +34,41 @@ internal sealed class FilePump : IDisposable
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
 
     /// <summary>
-    /// Flushes a step of a copy. A <see cref="FilePipeWriter"/> is flushed without its guarantee, which holds at the end of the copy: one
-    /// sync instead of one for each step.
+    /// Copies as many of the first bytes of a read as fit into the destination's memory. The destination is advanced over them, and the
+    /// reader, even if the destination throws then, so that a second copy repeats nothing. Returns their number.
     /// </summary>
-    internal static ValueTask<FlushResult> FlushStepAsync(PipeWriter destination, CancellationToken cancellationToken)
-        => destination is FilePipeWriter file ? file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken)
-            : destination.FlushAsync(cancellationToken);
-
-    /// <summary>
-    /// Copies as many of the first <paramref name="bytes"/> as fit into the destination's memory, advances over them, and returns their
-    /// number.
-    /// </summary>
-    internal static int Write(PipeWriter destination, ReadOnlySpan<byte> bytes)
+    /// <exception cref="OperationCanceledException">The read was canceled.</exception>
+    internal static int Copy(PipeReader reader, in ReadResult read, PipeWriter destination)
     {
-        Span<byte> room = destination.GetSpan(Math.Min(bytes.Length, MaxStep));
-        ThrowIfEmpty(room.Length);
-        bytes = bytes[..Math.Min(bytes.Length, room.Length)];
-        bytes.CopyTo(room);
-        destination.Advance(bytes.Length);
-        return bytes.Length;
+        int copied = 0;
+        try
+        {
+            if (read.IsCanceled)
+            {
+                throw new OperationCanceledException("The read was canceled.");
+            }
+
+            if (!read.Buffer.IsEmpty)
+            {
+                ReadOnlySpan<byte> bytes = read.Buffer.FirstSpan;
+                Span<byte> room = destination.GetSpan(Math.Min(bytes.Length, MaxStep));
+                ThrowIfEmpty(room.Length);
+                int length = Math.Min(bytes.Length, room.Length);
+                bytes[..length].CopyTo(room);
+                destination.Advance(length);
+                copied = length;
+            }
+
+            return copied;
+        }
+        finally
+        {
+            reader.AdvanceTo(read.Buffer.GetPosition(copied));
+        }
     }
 
     /// <summary>
-    /// Makes the running step, or else the next one, throw <paramref name="reason"/>, as soon as the system does not use the destination's
+    /// Makes the running read, or else the next one, throw <paramref name="reason"/>, as soon as the system does not use the destination's
     /// memory any more. The caller requests the returned cancellation, without a lock.
     /// </summary>
     internal Cancellation Cancel(Exception reason)
@@ -82,150 +76,99 @@ internal sealed class FilePump : IDisposable
         lock (this)
         {
             _canceled ??= reason;
-            return _isRunning ? new Cancellation(_request!) : default;
+            return _running is null ? default : new Cancellation(_running);
         }
     }
 
-    /// <summary>
-    /// Copies to the end, with a flush after every step. Returns <see langword="false"/> if the destination takes no more.
-    /// </summary>
-    internal async ValueTask<bool> CopyToAsync(PipeWriter destination, CancellationToken cancellationToken)
-    {
-        CancellationTokenRegistration registration = cancellationToken.UnsafeRegister(
-            static (state, token) => ((FilePump)state!).OnTokenCanceled(token), this);
-        try
+    /// <summary>Makes a cancellation of the token cancel the pump, until the registration is disposed of.</summary>
+    internal CancellationTokenRegistration EndWith(CancellationToken cancellationToken)
+        => cancellationToken.UnsafeRegister(static (state, token) =>
         {
-            while (Copied < _length)
-            {
-                if (await ReadAsync(destination, NextStep()).ConfigureAwait(false) == 0)
-                {
-                    return true;
-                }
+            FilePump pump = (FilePump)state!;
+            pump.Cancel(new OperationCanceledException(token)).Request(pump.Source);
+        }, this);
 
-                if (!GoesOn(await FlushStepAsync(destination, cancellationToken).ConfigureAwait(false)))
-                {
-                    return false;
-                }
-            }
-
-            return true;
-        }
-        finally
-        {
-            registration.Unregister();
-        }
-    }
-
-    /// <summary>
-    /// Prepares the pump for another copy. Called after <see cref="Dispose"/>, when nobody can call <see cref="Cancel"/> any more.
-    /// </summary>
-    [MemberNotNull(nameof(_source))]
-    internal void Reuse(OpenedFile source, long offset, long? length = null)
-    {
-        _source = source;
-        _offset = offset;
-        _length = length ?? long.MaxValue - offset;
-        _copied = 0;
-        _hasGrown = false;
-        _canceled = null;
-        Error = null;
-    }
-
-    /// <summary>Returns the request to its pool. Called when no step is running.</summary>
-    public void Dispose()
-    {
-        if (_request is not null)
-        {
-            _source.Return(_request);
-            _request = null;
-        }
-    }
+    /// <inheritdoc cref="ReadAsync(OpenedFile, PipeWriter, long, int, FilePump?)"/>
+    internal ValueTask<int> ReadAsync(PipeWriter destination, long offset, int count)
+        => ReadAsync(Source, destination, offset, count, this);
 
     /// <summary>
     /// Reads once, at most <paramref name="count"/> bytes, and advances the destination over them. Returns their number; 0 at the end of
-    /// the file.
+    /// the file. Completes when the system does not use the memory any more, canceled or not.
     /// </summary>
-    internal ValueTask<int> ReadAsync(PipeWriter destination, int count)
+    /// <param name="source">The file.</param>
+    /// <param name="destination">The destination.</param>
+    /// <param name="offset">The file offset of the first byte, bytes.</param>
+    /// <param name="count">The maximum number of bytes, at least 1.</param>
+    /// <param name="pump">What cancels the read; <see langword="null"/>: nothing does.</param>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    internal static async ValueTask<int> ReadAsync(OpenedFile source, PipeWriter destination, long offset, int count, FilePump? pump = null)
     {
-        if (Canceled is { } canceled)
+        if (pump?.Canceled is { } canceled)
         {
-            return ValueTask.FromException<int>(canceled);
+            ExceptionDispatchInfo.Throw(canceled);
         }
 
-        if (_request is null)
-        {
-            _request = _source.Rent();
-            _request.ResumesOnPool = true;
-        }
-
-        // FilePipeWriter returns all the room of its segment, however small the hint: short reads then share a segment.
-        Memory<byte> memory = destination.GetMemory(destination is FilePipeWriter ? Math.Min(count, LastStep) : count);
-        ThrowIfEmpty(memory.Length);
-        _request.Begin(FileRequestKind.Read, _offset + _copied);
-        _request.Add(memory[..(int)Math.Min(Math.Min(memory.Length, count), _length - _copied)], address: 0);
+        FileRequest request = source.Rent();
         try
         {
-            _request.Pin();
+            // FilePipeWriter returns all the room of its segment, however small the hint: short reads then share a segment.
+            Memory<byte> memory = destination.GetMemory(destination is FilePipeWriter ? Math.Min(count, LastStep) : count);
+            ThrowIfEmpty(memory.Length);
+            request.ResumesOnPool = true;
+            request.Begin(FileRequestKind.Read, offset);
+            request.Add(memory[..Math.Min(memory.Length, count)], address: 0);
+            request.Pin();
+            if (source.Try(request) == Attempt.Done && !request.IsCanceled)
+            {
+                FilePipeMetrics.ReadsInline.Add();
+            }
+            else
+            {
+                do
+                {
+                    Cancellation cancellation = pump?.SetRunning(request) ?? default;
+                    ValueTask run = source.RunAsync(request);
+                    cancellation.Request(source);
+                    await run.WithoutBox();
+                    _ = pump?.SetRunning(null);
+                }
+                while (request.IsCanceled && pump?.Canceled is null); // Nobody has canceled it: repeat it.
+            }
+
+            pump?.Error = request.Error;
+            if ((request.IsCanceled ? pump!.Canceled : request.Error) is { } failure)
+            {
+                ExceptionDispatchInfo.Throw(failure);
+            }
+
+            int read = (int)request.Transferred;
+            request.Clear();
+
+            // Also for 0 bytes: it ends the use of the destination's memory.
+            destination.Advance(read);
+            return read;
         }
-        catch
+        catch when (destination is FilePipeWriter)
         {
-            _request.Clear();
-            EndMemoryUse(destination);
+            // Ends the use of its memory, so that the writer returns it to its pool when it is completed.
+            request.Clear();
+            destination.Advance(0);
             throw;
         }
-
-        if (_source.Try(_request) != Attempt.Done || _request.IsCanceled)
+        finally
         {
-            return ReadLaterAsync(destination, _request);
+            source.Return(request);
         }
-
-        FilePipeMetrics.ReadsInline.Add();
-        return new ValueTask<int>(EndRead(destination, _request));
     }
 
-    /// <summary>Has another thread perform the read. Completes when the system does not use the memory any more, canceled or not.</summary>
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<int> ReadLaterAsync(PipeWriter destination, FileRequest request)
+    private Cancellation SetRunning(FileRequest? request)
     {
-        do
+        lock (this)
         {
-            Cancellation cancellation;
-            lock (this)
-            {
-                _isRunning = true;
-                cancellation = _canceled is null ? default : new Cancellation(request);
-            }
-
-            ValueTask run = _source.RunAsync(request);
-            cancellation.Request(_source);
-            await run.WithoutBox();
-            lock (this)
-            {
-                _isRunning = false;
-            }
+            _running = request;
+            return request is null || _canceled is null ? default : new Cancellation(request);
         }
-        while (request.IsCanceled && Canceled is null); // Nobody has canceled it: repeat it.
-
-        return EndRead(destination, request);
-    }
-
-    private int EndRead(PipeWriter destination, FileRequest request)
-    {
-        int read = (int)request.Transferred;
-        request.Clear();
-        if (request.Error is not null || request.IsCanceled)
-        {
-            EndMemoryUse(destination);
-            Error = request.Error;
-            ExceptionDispatchInfo.Throw(request.Error ?? _canceled!);
-        }
-
-        _hasGrown = read >= LastStep && _offset + _copied >= _source.Properties.Length;
-
-        // Also for 0 bytes: it ends the use of the destination's memory.
-        destination.Advance(read);
-        Volatile.Write(ref _copied, _copied + read);
-        return read;
     }
 
     /// <summary>Refuses empty memory: a read of 0 bytes would look like the end of the file.</summary>
@@ -235,20 +178,5 @@ internal sealed class FilePump : IDisposable
         {
             throw new InvalidOperationException("The destination returned empty memory.");
         }
-    }
-
-    /// <summary>
-    /// Ends the use of the destination's memory after a failure, so that a <see cref="FilePipeWriter"/> returns it to its pool when it is
-    /// completed.
-    /// </summary>
-    private static void EndMemoryUse(PipeWriter destination) => (destination as FilePipeWriter)?.Advance(0);
-
-    private void OnTokenCanceled(CancellationToken token) => Cancel(new OperationCanceledException(token)).Request(_source);
-
-    /// <summary>The number of bytes to ask for; at least 1.</summary>
-    private int NextStep()
-    {
-        long known = _source.Properties.Length - (_offset + _copied);
-        return known > 0 ? (int)Math.Min(known, MaxStep) : _source.Properties.Length > 0 && !_hasGrown ? LastStep : MaxStep;
     }
 }

@@ -316,26 +316,24 @@ internal sealed class ReadBuffer
         return first;
     }
 
-    /// <summary>
-    /// Records the result of a pump that began at <see cref="NextOffset"/>: the bytes that it copied count as read and consumed. Nothing is
-    /// buffered. Returns the segments.
-    /// </summary>
-    internal FileSegment? EndPumpLocked(FilePump pump)
+    /// <summary>Counts bytes from <see cref="NextOffset"/> on, which a copy has read by itself, as read and consumed.</summary>
+    internal FileSegment? SkipLocked(int count)
     {
         AssertLocked();
         Debug.Assert(Length == 0 && _readOfTail == 0);
-        Error ??= pump.Error;
-        _endOfFile = EndOfFile.Unknown;
-        if (pump.Copied == 0)
-        {
-            return null;
-        }
-
-        _readEnd += pump.Copied;
+        _readEnd += count;
         _start = _readEnd;
         FileSegment? dropped = _head;
         _head = _tail = null;
         return dropped;
+    }
+
+    /// <summary>Ends a copy, with its error. The next read asks for the end again.</summary>
+    internal void EndCopyLocked(Exception? error)
+    {
+        AssertLocked();
+        Error ??= error;
+        _endOfFile = EndOfFile.Unknown;
     }
 
     /// <summary>

@@ -8,9 +8,6 @@ namespace Pipelines.File.Taps;
 /// </summary>
 internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<byte>> append) : PipeReader
 {
-    /// <summary>The maximum number of bytes that a copy writes before it flushes.</summary>
-    private const int MaxStep = 64 * 1024;
-
     // The buffer of the last read, until AdvanceTo. Owned by the caller of the reader: one at a time.
     private ReadOnlySequence<byte>? _buffer;
 
@@ -78,32 +75,16 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     public override async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);
-        for (bool goesOn = true; goesOn;)
+        bool goesOn;
+        do
         {
-            ReadResult result = await ReadAsync(cancellationToken).ConfigureAwait(false);
-            ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, result.IsCanceled ? 0 : Math.Min(result.Buffer.Length, MaxStep));
-            goesOn = !result.IsCompleted || bytes.Length < result.Buffer.Length;
-            long written = 0;
-            try
-            {
-                foreach (ReadOnlyMemory<byte> memory in bytes)
-                {
-                    destination.Write(memory.Span);
-                    written += memory.Length;
-                }
-            }
-            finally
-            {
-                AdvanceTo(bytes.GetPosition(written));
-            }
-
-            if (result.IsCanceled)
-            {
-                throw new OperationCanceledException("The read was canceled.");
-            }
-
-            goesOn &= written == 0 || FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+            ReadResult read = await ReadAsync(cancellationToken).ConfigureAwait(false);
+            long length = read.Buffer.Length;
+            int copied = FilePump.Copy(this, read, destination);
+            goesOn = copied < length || !read.IsCompleted;
+            goesOn &= copied == 0 || FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
         }
+        while (goesOn);
     }
 
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)

@@ -496,7 +496,7 @@ internal sealed class ReaderOrder : Order
                 return !wait.MustEnd;
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
-                return (PumpOf(_reader) is { } pump ? IsRunning(pump) : PendingOf(_reader) is not null)
+                return (PumpOf(_reader) is { } pump ? RunningOf(pump) is not null : PendingOf(_reader) is not null)
                     && Backend.IsAwaited && !Backend.IsBusy
                     && (!(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked);
             default:
@@ -660,8 +660,8 @@ internal sealed class ReaderOrder : Order
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
     private static extern ref PendingResult<ReadResult>? WaitOf(WaitingReads waiting);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_isRunning")]
-    private static extern ref bool IsRunning(FilePump pump);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_running")]
+    private static extern ref FileRequest? RunningOf(FilePump pump);
 
     private enum WaitKind
     {
