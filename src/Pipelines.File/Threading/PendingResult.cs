@@ -9,47 +9,35 @@ namespace Pipelines.File.Threading;
 /// <remarks>
 /// Before the object can serve the next wait, two calls must be over: the one that sets the result (and may run the continuation), and
 /// GetResult. They may end in either order and on two threads: a continuation calls GetResult while the result is still being set, and a
-/// caller that polls may do so, too. <see cref="_state"/> has a bit for each, and whoever sets the second one returns the object to its
-/// pool.
+/// caller that polls may do so, too. The one that ends last returns the object to its pool.
 /// </remarks>
 internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
 {
-    private const int ResultIsSet = 1;
-    private const int ResultIsTaken = 2;
-
-    /// <summary>GetResult has been called; only one call may take the result.</summary>
-    private const int IsBeingTaken = 4;
-
-    /// <summary>
-    /// The token is registered. The registration ends with the wait: whoever sets the second of this bit and <see cref="IsOver"/>
-    /// unregisters it.
-    /// </summary>
-    private const int IsRegistered = 8;
-    private const int IsOver = 16;
-
-    /// <summary>
-    /// The bits from here on hold the version of the wait, so that a second GetResult for one wait does not take the result of the next.
-    /// </summary>
-    private const int VersionShift = 16;
+    /// <summary>The value of <see cref="_untaken"/> when the result is being taken, or was.</summary>
+    private const int Taken = int.MinValue;
 
     // The next object in a list of its owner, guarded by the owner's lock, or in the pool's list.
     internal PendingResult<TResult>? Next;
 
     private readonly PendingResultPool<TResult> _pool;
-    private ManualResetValueTaskSourceCore<bool> _core;
+    private ManualResetValueTaskSourceCore<TResult> _core;
 
-    // Owned by the thread that completes the wait, then by the one that takes the result.
+    // Owned by the thread that completes the wait.
     private TResult _result = default!;
     private Exception? _error;
+
+    // Owned by the caller, who gets the task when it is registered, and unregisters it with the result.
     private CancellationTokenRegistration _registration;
 
-    // Interlocked: the bits and the version above.
-    private int _state;
+    // Interlocked: the version of the wait whose result may be taken, so that of several GetResults for one wait one takes it, and none
+    // that of the next wait; and how many of the two calls of the remarks are not over.
+    private int _untaken;
+    private int _calls = 2;
 
     internal PendingResult(PendingResultPool<TResult> pool)
     {
         _pool = pool;
-        _state = _core.Version << VersionShift;
+        _untaken = _core.Version;
     }
 
     /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
@@ -70,14 +58,20 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// </summary>
     internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
-        ValueTask<TResult> task = Task;
-        if (cancellationToken.CanBeCanceled && TryRegister(onCanceled, owner, cancellationToken)
-            && (Interlocked.Or(ref _state, IsRegistered) & IsOver) != 0)
+        if (cancellationToken.CanBeCanceled)
         {
-            _registration.Unregister();
+            try
+            {
+                Probe.Allocating();
+                _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
+            }
+            catch (OutOfMemoryException)
+            {
+                // The result ends the wait.
+            }
         }
 
-        return task;
+        return Task;
     }
 
     /// <summary>
@@ -86,7 +80,7 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
-        End(result, error);
+        (_result, _error) = (result, error);
 
         // A thread of the pool executes it next.
         PoolItem.Queue(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
@@ -98,11 +92,16 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// </summary>
     internal void CompleteNow(TResult result, Exception? error)
     {
-        End(result, error);
-        SetResult(runContinuationsAsynchronously: true);
+        (_result, _error) = (result, error);
+        _core.RunContinuationsAsynchronously = true;
+        SetResult();
     }
 
-    void IThreadPoolWorkItem.Execute() => SetResult(runContinuationsAsynchronously: false);
+    void IThreadPoolWorkItem.Execute()
+    {
+        _core.RunContinuationsAsynchronously = false;
+        SetResult();
+    }
 
     ValueTaskSourceStatus IValueTaskSource<TResult>.GetStatus(short token) => _core.GetStatus(token);
 
@@ -112,97 +111,53 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
 
     TResult IValueTaskSource<TResult>.GetResult(short token)
     {
-        if (_core.GetStatus(token) == ValueTaskSourceStatus.Pending)
+        if (_core.GetStatus(token) == ValueTaskSourceStatus.Pending
+            || Interlocked.CompareExchange(ref _untaken, Taken, token) != token)
         {
-            throw new InvalidOperationException("The operation has not completed.");
+            throw new InvalidOperationException("The operation has not completed, or its result has been taken already.");
         }
 
-        int state = Volatile.Read(ref _state);
-        while ((short)(state >> VersionShift) == token && (state & IsBeingTaken) == 0)
-        {
-            int seen = Interlocked.CompareExchange(ref _state, state | IsBeingTaken, state);
-            if (seen == state)
-            {
-                return TakeResult(token);
-            }
-
-            state = seen;
-        }
-
-        throw new InvalidOperationException("The result of this operation has been taken already.");
-    }
-
-    private bool TryRegister(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
-    {
         try
         {
-            Probe.Allocating();
-            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
-            return true;
-        }
-        catch (OutOfMemoryException)
-        {
-            return false;
-        }
-    }
-
-    private TResult TakeResult(short token)
-    {
-        try
-        {
-            _ = _core.GetResult(token);
-            return _result;
+            return _core.GetResult(token);
         }
         finally
         {
-            // Last: from here on the object may serve another wait.
-            if ((Interlocked.Or(ref _state, ResultIsTaken) & ResultIsSet) != 0)
+            _registration.Unregister();
+            _registration = default;
+            EndCall();
+        }
+    }
+
+    private void SetResult()
+    {
+        try
+        {
+            if (_error is null)
             {
-                GiveBack();
+                _core.SetResult(_result);
+            }
+            else
+            {
+                _core.SetException(_error);
             }
         }
-    }
-
-    private void End(TResult result, Exception? error)
-    {
-        _result = result;
-        _error = error;
-        int state = Interlocked.Or(ref _state, IsOver);
-        Debug.Assert((state & (IsOver | ResultIsSet)) == 0 && Next is null);
-        if ((state & IsRegistered) != 0)
+        finally
         {
-            _registration.Unregister();
+            EndCall();
         }
     }
 
-    private void SetResult(bool runContinuationsAsynchronously)
+    /// <summary>From the second call on, the object may serve another wait.</summary>
+    private void EndCall()
     {
-        _core.RunContinuationsAsynchronously = runContinuationsAsynchronously;
-        if (_error is null)
+        if (Interlocked.Decrement(ref _calls) == 0)
         {
-            _core.SetResult(true);
+            (_result, _error, _calls) = (default!, null, 2);
+            CancellationToken = default;
+            _core.Reset();
+            Volatile.Write(ref _untaken, _core.Version);
+            _pool.Return(this);
         }
-        else
-        {
-            _core.SetException(_error);
-        }
-
-        int state = Interlocked.Or(ref _state, ResultIsSet);
-        Debug.Assert((state & (ResultIsSet | IsOver)) == IsOver);
-        if ((state & ResultIsTaken) != 0)
-        {
-            GiveBack();
-        }
-    }
-
-    private void GiveBack()
-    {
-        _result = default!;
-        _error = null;
-        CancellationToken = default;
-        _registration = default;
-        _core.Reset();
-        Volatile.Write(ref _state, _core.Version << VersionShift);
-        _pool.Return(this);
     }
 }
