@@ -23,7 +23,7 @@ public sealed partial class FilePipeReader
             {
                 cancellation = _pump.Cancel(CanceledException());
             }
-            else if ((wait = _waiting?.TakeLocked()) is not null)
+            else if ((wait = TakeWaitLocked()) is not null)
             {
                 result = _buffer.TakeResultLocked();
                 cancellation = CancellationOfReadLocked();
@@ -56,7 +56,7 @@ public sealed partial class FilePipeReader
             }
 
             _isCompleted = true;
-            wait = _waiting?.TakeLocked();
+            wait = TakeWaitLocked();
             cancellation = _pump?.Cancel(CompletedMeanwhileException()) ?? CancellationOfReadLocked();
 
             // In the other stages the owner of the request, or the copy, releases everything when its call is over.
@@ -85,7 +85,7 @@ public sealed partial class FilePipeReader
         {
             // Also while it is tried: its owner then hands it over, after Complete, too.
             bool mayNeverEnd = _stage != Stage.Idle && !OpenedFile.EndsReads;
-            release = _isReleased || mayNeverEnd ? Task.CompletedTask : Waiting.AddReleaseLocked();
+            release = _isReleased || mayNeverEnd ? Task.CompletedTask : Loop.AddReleaseLocked();
         }
 
         await release.ConfigureAwait(false);
@@ -103,7 +103,8 @@ public sealed partial class FilePipeReader
         PendingResult<ReadResult>? wait;
         lock (_buffer)
         {
-            wait = _waiting?.TakeLocked(token);
+            // A late cancellation may meet a later wait: if that has the same token, it ends, too.
+            wait = _wait?.CancellationToken == token ? TakeWaitLocked() : null;
             cancellation = wait is null ? default : CancellationOfReadLocked();
         }
 
@@ -146,7 +147,7 @@ public sealed partial class FilePipeReader
         lock (_buffer)
         {
             _isReleased = true;
-            _waiting?.EndReleaseLocked();
+            _loop?.EndReleaseLocked();
         }
 
         return poolError;

@@ -27,7 +27,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private readonly bool _leaveOpen;
 
     // The request of the reader's own reads; null before the first one. Its owner is the thread of the call while _stage is Trying, the
-    // loop of WaitingReads while it is Waiting, and whoever holds the lock while it is Idle.
+    // loop while it is Waiting, and whoever holds the lock while it is Idle.
     private FileRequest? _request;
     private Stage _stage;
     private bool _isCompleted;
@@ -36,8 +36,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     // Reads the file for a copy; null unless _stage is Pumping.
     private FilePump? _pump;
 
-    // Null until a read has to wait, a read-ahead begins, or CompleteAsync has to wait for the release.
-    private WaitingReads? _waiting;
+    // The ReadAsync that waits, and the minimum size that the pending one has asked for, bytes.
+    private PendingResult<ReadResult>? _wait;
+    private int _minimumSize;
+
+    // Null until a read has to wait, a read-ahead begins, or CompleteAsync has to wait for the release: many files are read without it.
+    private ReadLoop? _loop;
 
     private FilePipeReader(ReadBuffer buffer, bool leaveOpen)
     {
@@ -53,7 +57,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         /// <summary>The thread that called ReadAsync performs the request, which does not wait.</summary>
         Trying,
 
-        /// <summary>The loop of WaitingReads owns the request.</summary>
+        /// <summary>The loop owns the request.</summary>
         Waiting,
 
         /// <summary>A FilePump reads the file for CopyToAsync, with requests of its own.</summary>
@@ -98,19 +102,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     internal OpenedFile OpenedFile => _buffer.File;
 
     /// <summary>Created on first use. Used under the lock only.</summary>
-    private WaitingReads Waiting
-    {
-        get
-        {
-            if (_waiting is null)
-            {
-                Probe.Allocating();
-                _waiting = new WaitingReads(this, _buffer);
-            }
-
-            return _waiting;
-        }
-    }
+    private ReadLoop Loop => _loop ??= ReadLoop.Of(this);
 
     /// <summary>
     /// Reads more of the file. The result holds all bytes that are not consumed, with at least one byte that was not examined before, or
@@ -150,7 +142,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
         FileSegment? freed;
-        WaitingReads? begun = null;
+        bool readsAhead = false;
         bool isCompleted;
         lock (_buffer)
         {
@@ -172,12 +164,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             else
             {
                 freed = _buffer.AdvanceToLocked(consumed, examined);
-                begun = TryBeginReadAheadLocked();
+                readsAhead = TryBeginReadAheadLocked();
             }
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        begun?.Wake();
+        WakeIf(readsAhead);
         if (isCompleted)
         {
             throw CompletedException();
@@ -192,6 +184,8 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private ValueTask<ReadResult> ReadCoreAsync(int minimumSize, CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;
+        ReadResult result;
+        Exception? error;
         lock (_buffer)
         {
             ThrowIfNotReadableLocked();
@@ -200,7 +194,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 return ValueTask.FromCanceled<ReadResult>(cancellationToken);
             }
 
-            if (TryAnswerLocked(minimumSize, out ReadResult result, out Exception? error))
+            if (TryAnswerLocked(minimumSize, out result, out error))
             {
                 return _buffer.Answer(result, error);
             }
@@ -208,86 +202,58 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             if (_stage == Stage.Waiting)
             {
                 // A read is running already: a read-ahead, or one whose wait was canceled.
-                wait = Waiting.AddLocked(minimumSize, cancellationToken);
+                _wait = wait = PendingResult<ReadResult>.Rent(cancellationToken);
             }
             else
             {
                 BeginReadLocked(minimumSize, Stage.Trying);
             }
+
+            _minimumSize = minimumSize;
         }
 
-        return wait is null ? TryReadAsync(minimumSize, cancellationToken) : wait.EndWith(s_onTokenCanceled, this, cancellationToken);
-    }
-
-    /// <summary>Performs reads on the caller's thread until the result is complete or a read has to wait.</summary>
-    private ValueTask<ReadResult> TryReadAsync(int minimumSize, CancellationToken cancellationToken)
-    {
-        while (true)
+        if (wait is not null)
         {
-            if (TryRent() is { } poolError)
-            {
-                return ValueTask.FromException<ReadResult>(poolError);
-            }
-
-            if (OpenedFile.Try(_request!) != Attempt.Done)
-            {
-                return StartReadAsync(minimumSize, cancellationToken);
-            }
-
-            _buffer.ReturnUnfilled(_request!);
-            FilePipeMetrics.ReadsInline.Add();
-            WaitingReads? begun = null;
-            bool releases;
-            bool isAnswered;
-            bool isCanceled;
-            ReadResult result;
-            Exception? error;
-            lock (_buffer)
-            {
-                releases = EndReadLocked();
-                isAnswered = TryAnswerLocked(minimumSize, out result, out error);
-                isCanceled = !isAnswered && cancellationToken.IsCancellationRequested;
-                if (isAnswered)
-                {
-                    begun = TryBeginReadAheadLocked();
-                }
-                else if (!isCanceled)
-                {
-                    BeginReadLocked(minimumSize, Stage.Trying);
-                }
-            }
-
-            ReleaseIf(releases);
-            begun?.Wake();
-            if (isAnswered || isCanceled)
-            {
-                return isAnswered ? _buffer.Answer(result, error) : ValueTask.FromCanceled<ReadResult>(cancellationToken);
-            }
+            return wait.EndWith(s_onTokenCanceled, this, cancellationToken);
         }
+
+        do
+        {
+            error = TryRent();
+            if (error is null && OpenedFile.Try(_request!) != Attempt.Done
+                && TryHandOver(cancellationToken, out ValueTask<ReadResult> later, ref error))
+            {
+                return later;
+            }
+
+            FilePipeMetrics.ReadsInline.Add(error is null ? 1 : 0);
+        }
+        while (EndRead(Stage.Trying, error, cancellationToken, out result, out error));
+        return error is OperationCanceledException && cancellationToken.IsCancellationRequested
+            ? ValueTask.FromCanceled<ReadResult>(cancellationToken) : _buffer.Answer(result, error);
     }
 
     /// <summary>
-    /// Hands a read that has to wait to <see cref="WaitingReads"/>. After Complete, too: the system may have its memory already, and the
-    /// end of the read releases everything. If a cancellation or Complete came meanwhile, this call returns at once, and nobody waits for
-    /// the read. Where memory is out, nobody does either.
+    /// Hands a read that has to wait to the loop. After Complete, too: the system may have its memory already, and the end of the read
+    /// releases everything. If a cancellation or Complete came meanwhile, the task is over, and nobody waits for the read. Where memory is
+    /// out, nobody does either; without a loop the read is not handed over.
     /// </summary>
-    private ValueTask<ReadResult> StartReadAsync(int minimumSize, CancellationToken cancellationToken)
+    private bool TryHandOver(CancellationToken cancellationToken, out ValueTask<ReadResult> later, ref Exception? error)
     {
         PendingResult<ReadResult>? wait = null;
         Cancellation cancellation;
-        WaitingReads? waiting = null;
+        ReadLoop? loop = null;
         ReadResult result = default;
-        Exception? error;
         lock (_buffer)
         {
             try
             {
                 // First, because it allocates: a stage without a loop would never end.
-                waiting = Waiting;
+                loop = Loop;
                 _stage = Stage.Waiting;
-                if (!TryAnswerLocked(minimumSize, out result, out error))
+                if (!TryAnswerLocked(_minimumSize, out result, out error))
                 {
-                    wait = waiting.AddLocked(minimumSize, cancellationToken);
+                    _wait = wait = PendingResult<ReadResult>.Rent(cancellationToken);
                 }
             }
             catch (OutOfMemoryException e)
@@ -298,65 +264,72 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             cancellation = wait is null ? CancellationOfReadLocked() : default;
         }
 
-        if (waiting is null)
+        loop?.Wake();
+        cancellation.Request(OpenedFile);
+        later = wait?.EndWith(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
+        return loop is not null;
+    }
+
+    /// <summary>
+    /// Records the result of the read that the current thread has performed. Sets the next one up if the pending ReadAsync needs more, or
+    /// to read ahead. Returns whether this thread performs that, too; otherwise the pending ReadAsync is over.
+    /// </summary>
+    /// <param name="stage">
+    /// <see cref="Stage.Trying"/>: within ReadAsync, which returns the result. <see cref="Stage.Waiting"/>: in the loop.
+    /// </param>
+    /// <param name="failure">What a caller's memory pool has thrown, or that memory is out, so that the read was not performed.</param>
+    /// <param name="cancellationToken">The token of a ReadAsync that is trying.</param>
+    /// <param name="result">The result of the pending ReadAsync, if it is over.</param>
+    /// <param name="error">Its error.</param>
+    private bool EndRead(Stage stage, Exception? failure, CancellationToken cancellationToken, out ReadResult result, out Exception? error)
+    {
+        PendingResult<ReadResult>? wait = null;
+        bool asksAgain = false;
+        bool readsAhead = false;
+        bool releases;
+        (result, error) = (default, failure);
+        if (failure is not null)
         {
             _request!.FinishCanceled();
-            _ = EndWaitingRead(error);
-            return ValueTask.FromException<ReadResult>(error!);
         }
 
-        waiting.Wake();
-        cancellation.Request(OpenedFile);
-        return wait is null ? _buffer.Answer(result, error) : wait.EndWith(s_onTokenCanceled, this, cancellationToken);
-    }
-
-    /// <summary>
-    /// Runs the read that is set up. Returns <see langword="false"/> if a caller's memory pool has thrown, which has ended the read. Called
-    /// by the loop of <see cref="WaitingReads"/>.
-    /// </summary>
-    internal bool TryRunRead(out ValueTask run)
-    {
-        bool isRented = TryRent() is null;
-        run = isRented ? OpenedFile.RunAsync(_request!) : default;
-        return isRented;
-    }
-
-    /// <summary>
-    /// Records the result of that read, and completes the pending ReadAsync unless it needs another read. Called by the loop of
-    /// <see cref="WaitingReads"/>, without the lock. Returns <see langword="true"/> if the next read is set up.
-    /// </summary>
-    /// <param name="poolError">What a caller's memory pool has thrown, or that memory is out, so that the read was not performed.</param>
-    internal bool EndWaitingRead(Exception? poolError = null)
-    {
-        PendingResult<ReadResult>? wait;
-        ReadResult result = default;
-        Exception? error = null;
-        bool releases;
-        bool goesOn;
         _buffer.ReturnUnfilled(_request!);
         lock (_buffer)
         {
-            releases = EndReadLocked();
-            goesOn = poolError is null && Waiting.HasWait && !TryAnswerLocked(Waiting.MinimumSize, out result, out error);
-            wait = goesOn ? null : _waiting?.TakeLocked();
-            if (goesOn)
+            _stage = Stage.Idle;
+            _buffer.EndReadLocked(_request!);
+            releases = _isCompleted;
+            if (failure is null && (stage == Stage.Trying || _wait is not null) && !TryAnswerLocked(_minimumSize, out result, out error))
             {
-                BeginReadLocked(Waiting.MinimumSize, Stage.Waiting);
+                asksAgain = !cancellationToken.IsCancellationRequested;
+                error = asksAgain ? null : new OperationCanceledException(cancellationToken);
+            }
+
+            if (asksAgain)
+            {
+                BeginReadLocked(_minimumSize, stage);
             }
             else
             {
-                goesOn = poolError is null && TryBeginReadAheadLocked() is not null;
+                wait = TakeWaitLocked();
+                readsAhead = failure is null && TryBeginReadAheadLocked();
             }
         }
 
         ReleaseIf(releases);
-        wait?.CompleteOnPool(result, poolError ?? error);
-        return goesOn;
+        if (stage == Stage.Trying)
+        {
+            WakeIf(readsAhead);
+            return asksAgain;
+        }
+
+        wait?.CompleteOnPool(result, error);
+        return asksAgain || readsAhead;
     }
 
     /// <summary>
-    /// Rents and pins the memory of the read. Called without the lock by the owner of the request. If a caller's memory pool throws, the
-    /// read is not performed, the pending ReadAsync fails with that error, and the error is returned.
+    /// Rents and pins the memory of the read. Called without the lock by the owner of the request. Returns what a caller's memory pool
+    /// throws: then the read is not performed, and the pending ReadAsync fails with that error.
     /// </summary>
     private Exception? TryRent()
     {
@@ -367,8 +340,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
         catch (Exception e)
         {
-            _request!.FinishCanceled();
-            _ = EndWaitingRead(e);
             return e;
         }
     }
@@ -381,7 +352,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             if (Backend == FilePipeBackend.Overlapped)
             {
                 // Now, because it allocates: when such a read is known to wait, the system has it already.
-                _ = Waiting;
+                _ = Loop;
             }
 
             _request = OpenedFile.Rent();
@@ -392,33 +363,41 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         _stage = next;
     }
 
-    /// <summary>Sets a read-ahead up if one is wanted. Returns the loop that is to be woken for it, or <see langword="null"/>.</summary>
-    private WaitingReads? TryBeginReadAheadLocked()
+    /// <summary>Sets a read-ahead up if one is wanted. Then the loop is to be woken for it.</summary>
+    private bool TryBeginReadAheadLocked()
     {
         if (!_buffer.ReadsAhead || _stage != Stage.Idle || _isCompleted || !_buffer.WantsReadAheadLocked())
         {
-            return null;
+            return false;
         }
 
         try
         {
-            WaitingReads waiting = Waiting;
+            _ = Loop;
             BeginReadLocked(0, Stage.Waiting);
-            return waiting;
+            return true;
         }
         catch (OutOfMemoryException)
         {
             // Nothing is read ahead this time.
-            return null;
+            return false;
         }
     }
 
-    /// <summary>Records the result of a read. Returns whether memory and handle are to be released.</summary>
-    private bool EndReadLocked()
+    private void WakeIf(bool isSetUp)
     {
-        _stage = Stage.Idle;
-        _buffer.EndReadLocked(_request!);
-        return _isCompleted;
+        if (isSetUp)
+        {
+            _loop!.Wake();
+        }
+    }
+
+    /// <summary>Takes the pending ReadAsync out. Whoever gets it completes it afterwards, without the lock.</summary>
+    private PendingResult<ReadResult>? TakeWaitLocked()
+    {
+        PendingResult<ReadResult>? wait = _wait;
+        _wait = null;
+        return wait;
     }
 
     private bool TryAnswerLocked(int minimumSize, out ReadResult result, out Exception? error)
@@ -441,7 +420,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             throw CompletedException();
         }
 
-        if (_waiting is { HasWait: true } || _stage is Stage.Trying or Stage.Pumping)
+        if (_wait is not null || _stage is Stage.Trying or Stage.Pumping)
         {
             throw PendingException();
         }
@@ -454,4 +433,35 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private static InvalidOperationException CompletedMeanwhileException() => new("The reader was completed while this read was pending.");
 
     private static InvalidOperationException PendingException() => new("Another read is pending: a reader serves one at a time.");
+
+    /// <summary>
+    /// Performs the reads that have to wait, and those that read ahead. Runs as long as the reader lives, and sleeps when no read is set
+    /// up. After a read it continues on the thread that performed the call, which then performs the next one; with a caller's memory pool,
+    /// it continues on the application's pool.
+    /// </summary>
+    private sealed class ReadLoop(FilePipeReader reader) : LibraryLoop
+    {
+        internal static ReadLoop Of(FilePipeReader reader)
+        {
+            Probe.Allocating();
+            return new ReadLoop(reader);
+        }
+
+        protected override async Task RunAsync()
+        {
+            while (true)
+            {
+                Exception? failure = reader.TryRent();
+                if (failure is null)
+                {
+                    await reader.OpenedFile.RunAsync(reader._request!).WithoutBox();
+                }
+
+                if (!reader.EndRead(Stage.Waiting, failure, default, out _, out _))
+                {
+                    await SleepAsync();
+                }
+            }
+        }
+    }
 }

@@ -36,7 +36,7 @@ internal sealed class PendingOpen<T>(FifoOpening? fifo, Func<OpenedFile?, T> ope
         }
 
         PendingOpen<T> started = new(fifo, open, close, cancellationToken);
-        PendingResult<T> pending = new PendingResultPool<T>().Rent();
+        PendingResult<T> pending = PendingResult<T>.Rent(cancellationToken);
         started._pending = pending;
         ValueTask<T> task = pending.EndWith(static (pending, _) => ((PendingOpen<T>)pending!).Cancel(), started, cancellationToken);
         WaitingThreads.Shared.Queue(started);

@@ -9,17 +9,24 @@ namespace Pipelines.File.Threading;
 /// <remarks>
 /// Before the object can serve the next wait, two calls must be over: the one that sets the result (and may run the continuation), and
 /// GetResult. They may end in either order and on two threads: a continuation calls GetResult while the result is still being set, and a
-/// caller that polls may do so, too. The one that ends last returns the object to its pool.
+/// caller that polls may do so, too. The one that ends last returns the object to the pool.
 /// </remarks>
 internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
 {
+    /// <summary>The maximum number of unused objects that are kept for the next waits.</summary>
+    private const int MaxFree = 4096;
+
     /// <summary>The value of <see cref="_untaken"/> when the result is being taken, or was.</summary>
     private const int Taken = int.MinValue;
 
-    // The next object in a list of its owner, guarded by the owner's lock, or in the pool's list.
+    // The next object in a list of its owner, guarded by the owner's lock, or of the unused ones.
     internal PendingResult<TResult>? Next;
 
-    private readonly PendingResultPool<TResult> _pool;
+    // The unused objects, and their number. Guarded by s_gate.
+    private static readonly Lock s_gate = new();
+    private static PendingResult<TResult>? s_free;
+    private static int s_freeCount;
+
     private ManualResetValueTaskSourceCore<TResult> _core;
 
     // Owned by the thread that completes the wait.
@@ -34,14 +41,14 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     private int _untaken;
     private int _calls = 2;
 
-    internal PendingResult(PendingResultPool<TResult> pool)
+    private PendingResult()
     {
-        _pool = pool;
+        Probe.Allocating();
         _untaken = _core.Version;
     }
 
     /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
-    internal CancellationToken CancellationToken { get; set; }
+    internal CancellationToken CancellationToken { get; private set; }
 
     /// <summary>A writer: the byte count that completes this wait. Guarded by the writer's lock.</summary>
     internal long Target { get; set; }
@@ -50,6 +57,22 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     internal bool WaitsForSync { get; set; }
 
     internal ValueTask<TResult> Task => new(this, _core.Version);
+
+    internal static PendingResult<TResult> Rent(CancellationToken cancellationToken)
+    {
+        PendingResult<TResult>? pending;
+        lock (s_gate)
+        {
+            pending = s_free;
+            s_free = pending?.Next;
+            s_freeCount -= pending is null ? 0 : 1;
+        }
+
+        pending ??= new PendingResult<TResult>();
+        pending.Next = null;
+        pending.CancellationToken = cancellationToken;
+        return pending;
+    }
 
     /// <summary>
     /// Registers the token, and returns the task of the wait. <paramref name="onCanceled"/> removes the wait from the owner, if it is still
@@ -157,7 +180,15 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             CancellationToken = default;
             _core.Reset();
             Volatile.Write(ref _untaken, _core.Version);
-            _pool.Return(this);
+            lock (s_gate)
+            {
+                Debug.Assert(Next is null);
+                if (s_freeCount < MaxFree)
+                {
+                    (Next, s_free) = (s_free, this);
+                    s_freeCount++;
+                }
+            }
         }
     }
 }

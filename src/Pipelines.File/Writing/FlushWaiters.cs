@@ -8,7 +8,6 @@ namespace Pipelines.File.Writing;
 /// </summary>
 internal sealed class FlushWaiters
 {
-    private readonly PendingResultPool<FlushResult> _pool = new();
     private PendingResult<FlushResult>? _first;
     private PendingResult<FlushResult>? _last;
     private int _count;
@@ -35,7 +34,7 @@ internal sealed class FlushWaiters
     /// </summary>
     internal PendingResult<FlushResult> Add(long target, bool waitsForSync, CancellationToken cancellationToken)
     {
-        PendingResult<FlushResult> flush = Rent(cancellationToken);
+        PendingResult<FlushResult> flush = PendingResult<FlushResult>.Rent(cancellationToken);
         Debug.Assert(flush.Next is null && (_first is null) == (_last is null) && (_count == 0) == (_first is null));
         flush.Target = target;
         flush.WaitsForSync = waitsForSync;
@@ -51,14 +50,6 @@ internal sealed class FlushWaiters
         _last = flush;
         _count++;
         return flush;
-    }
-
-    /// <summary>Rents a wait that is not among the flushes: for borrowed memory.</summary>
-    internal PendingResult<FlushResult> Rent(CancellationToken cancellationToken)
-    {
-        PendingResult<FlushResult> wait = _pool.Rent();
-        wait.CancellationToken = cancellationToken;
-        return wait;
     }
 
     /// <summary>Takes out the flushes that have reached their target; all of them after a failure.</summary>

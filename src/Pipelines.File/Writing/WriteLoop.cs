@@ -100,7 +100,7 @@ internal sealed partial class WriteLoop(
         Debug.Assert(_borrowWait is null && _revoked is null && !_isClosing);
 
         // First, because it allocates: memory without a wait would be borrowed for ever.
-        PendingResult<FlushResult> wait = flushes.Rent(cancellationToken);
+        PendingResult<FlushResult> wait = PendingResult<FlushResult>.Rent(cancellationToken);
         _flushesInQueue++;
         queue.BorrowLocked(memory, pin);
         _borrowWait = wait;

@@ -26,7 +26,6 @@ public sealed class PendingResultTests
 
     private static int CountStolenWaits()
     {
-        PendingResultPool<int> pool = new();
         ValueTask<int> shared = default;
         int round = 0;
         Thread[] others = [.. Enumerable.Range(0, 2).Select(_ => new Thread(() =>
@@ -47,14 +46,14 @@ public sealed class PendingResultTests
         long end = Environment.TickCount64 + 1500;
         for (int i = 1; Environment.TickCount64 < end; i++)
         {
-            PendingResult<int> pending = pool.Rent();
+            PendingResult<int> pending = PendingResult<int>.Rent(CancellationToken.None);
             shared = pending.Task;
             pending.CompleteNow(i, null);
             Volatile.Write(ref round, i);
             _ = TryTake(pending.Task);
 
             // This wait is nobody else's.
-            PendingResult<int> next = pool.Rent();
+            PendingResult<int> next = PendingResult<int>.Rent(CancellationToken.None);
             ValueTask<int> task = next.Task;
             next.CompleteNow(-i, null);
             stolen += TryTake(task) == -i ? 0 : 1;
@@ -79,7 +78,6 @@ public sealed class PendingResultTests
 
     private static async Task PlayAsync(CancellationToken stop)
     {
-        PendingResultPool<int> pool = new();
         PendingResult<int>? pending = null;
         int begun = 0;
         bool isDone = false;
@@ -113,7 +111,7 @@ public sealed class PendingResultTests
             long end = Environment.TickCount64 + 1500;
             for (int i = 1; Environment.TickCount64 < end && !stop.IsCancellationRequested; i++)
             {
-                pending = pool.Rent();
+                pending = PendingResult<int>.Rent(CancellationToken.None);
                 ValueTask<int> task = pending.Task;
                 Volatile.Write(ref begun, i);
                 for (int spins = 1; i % 8 != 0 && !task.IsCompleted; spins++)

@@ -652,13 +652,8 @@ internal sealed class ReaderOrder : Order
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_pump")]
     private static extern ref FilePump? PumpOf(FilePipeReader reader);
 
-    private static PendingResult<ReadResult>? PendingOf(FilePipeReader reader) => WaitingOf(reader) is { } waiting ? WaitOf(waiting) : null;
-
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_waiting")]
-    private static extern ref WaitingReads? WaitingOf(FilePipeReader reader);
-
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
-    private static extern ref PendingResult<ReadResult>? WaitOf(WaitingReads waiting);
+    private static extern ref PendingResult<ReadResult>? PendingOf(FilePipeReader reader);
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_running")]
     private static extern ref FileRequest? RunningOf(FilePump pump);
