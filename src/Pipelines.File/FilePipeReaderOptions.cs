@@ -156,32 +156,21 @@ public sealed class FilePipeReaderOptions
     /// <exception cref="ArgumentException">A value is out of range, or two options do not fit together.</exception>
     internal void Validate()
     {
-        Option.RequireWithin(BufferSize, 1, MaxBufferSize, nameof(BufferSize));
-        Option.RequireNotNegative(Offset, nameof(Offset));
-        Option.RequireNotNegative(Length, nameof(Length));
-        Option.RequireNotNegative(PauseReadAheadThreshold, nameof(PauseReadAheadThreshold));
-        Option.RequireNotNegative(ResumeReadAheadThreshold, nameof(ResumeReadAheadThreshold));
-        Option.RequireWithin(FollowInterval, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1), nameof(FollowInterval));
-        Option.RequireKnown(Share, nameof(Share));
-        Option.RequireKnown(FileOptions, nameof(FileOptions));
-        Option.RequireDefined(Caching, nameof(Caching));
-        Option.RequireDefined(Backend, nameof(Backend));
-        if (Length > long.MaxValue - Offset)
-        {
-            throw new ArgumentOutOfRangeException(nameof(Length), Length,
-                "The sum of Offset and Length is larger than the longest file that is possible.");
-        }
-
+        Option.RequireWithin(BufferSize, 1, MaxBufferSize);
+        ArgumentOutOfRangeException.ThrowIfNegative(Offset);
+        Option.RequireWithin(Length ?? 0, 0, long.MaxValue - Offset, nameof(Length));
+        ArgumentOutOfRangeException.ThrowIfNegative(PauseReadAheadThreshold);
+        ArgumentOutOfRangeException.ThrowIfNegative(ResumeReadAheadThreshold);
+        Option.RequireWithin(FollowInterval, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1));
+        Option.RequireKnown(Share, (Share & ~Option.AnyShare) == 0);
+        Option.RequireKnown(FileOptions, (FileOptions & ~Option.AnyOption) == 0);
+        Option.RequireDefined(Caching);
+        Option.RequireDefined(Backend);
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
         {
-            throw new ArgumentOutOfRangeException(
-                nameof(ResumeReadAheadThreshold),
-                ResumeReadAheadThreshold,
-                PauseReadAheadThreshold == 0
-                    ? $"{nameof(PauseReadAheadThreshold)} is not set, so the reader does not read ahead. Set it to the number of bytes "
-                        + "that may be read ahead."
-                    : $"Reading ahead pauses at {nameof(PauseReadAheadThreshold)} ({PauseReadAheadThreshold} bytes), so it cannot resume "
-                        + "at more bytes than that.");
+            throw new ArgumentOutOfRangeException(nameof(ResumeReadAheadThreshold), ResumeReadAheadThreshold, PauseReadAheadThreshold == 0
+                ? "PauseReadAheadThreshold is not set, so the reader does not read ahead. Set it to the bytes that may be read ahead."
+                : $"Reading ahead pauses at PauseReadAheadThreshold ({PauseReadAheadThreshold} bytes), so it cannot resume at more bytes.");
         }
     }
 

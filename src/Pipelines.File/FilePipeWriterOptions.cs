@@ -177,45 +177,40 @@ public sealed class FilePipeWriterOptions
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeWriterThreshold == 0 ? PauseWriterThreshold / 2 : ResumeWriterThreshold;
 
+    private UnixFileMode CreateMode => UnixCreateMode.GetValueOrDefault();
+
     private void ValidateBoth()
     {
-        Option.RequireDefined(Mode, nameof(Mode));
-        Option.RequireKnown(Share, nameof(Share));
-        Option.RequireKnown(FileOptions, nameof(FileOptions));
-        Option.RequireNotNegative(PreallocationSize, nameof(PreallocationSize));
-        Option.RequireNotNegative(Offset, nameof(Offset));
-        Option.RequireKnown(UnixCreateMode, nameof(UnixCreateMode));
-        Option.RequireWithin(MinimumBufferSize, 1, MaxMinimumBufferSize, nameof(MinimumBufferSize));
-        Option.RequireNotNegative(PauseWriterThreshold, nameof(PauseWriterThreshold));
-        Option.RequireNotNegative(ResumeWriterThreshold, nameof(ResumeWriterThreshold));
-        Option.RequireDefined(FlushGuarantee, nameof(FlushGuarantee));
-        Option.RequireDefined(Caching, nameof(Caching));
-        Option.RequireDefined(Backend, nameof(Backend));
-        if (ResumeWriterThreshold > PauseWriterThreshold)
+        Option.RequireDefined(Mode);
+        Option.RequireKnown(Share, (Share & ~Option.AnyShare) == 0);
+        Option.RequireKnown(FileOptions, (FileOptions & ~Option.AnyOption) == 0);
+        ArgumentOutOfRangeException.ThrowIfNegative(PreallocationSize);
+        Option.RequireWithin(Offset ?? 0, 0, long.MaxValue, nameof(Offset));
+        Option.RequireKnown(CreateMode, (CreateMode & ~Option.AnyMode) == 0, nameof(UnixCreateMode));
+        Option.RequireWithin(MinimumBufferSize, 1, MaxMinimumBufferSize);
+        ArgumentOutOfRangeException.ThrowIfNegative(PauseWriterThreshold);
+        ArgumentOutOfRangeException.ThrowIfNegative(ResumeWriterThreshold);
+        Option.RequireDefined(FlushGuarantee);
+        Option.RequireDefined(Caching);
+        Option.RequireDefined(Backend);
+        if (UnixCreateMode is not null && OperatingSystem.IsWindows())
         {
-            throw new ArgumentOutOfRangeException(
-                nameof(ResumeWriterThreshold),
-                ResumeWriterThreshold,
-                $"{nameof(ResumeWriterThreshold)} ({ResumeWriterThreshold}) must not exceed "
-                + $"{nameof(PauseWriterThreshold)} ({PauseWriterThreshold}).");
+            throw new PlatformNotSupportedException("Windows has no Unix permissions.");
         }
 
-        bool appends = Mode == FileMode.Append;
-        Option.Require(
-            !Replace || Mode is FileMode.Create or FileMode.CreateNew,
-            $"{nameof(Replace)} makes a whole new file, so {nameof(Mode)} has to be "
-            + $"{nameof(FileMode.Create)} or {nameof(FileMode.CreateNew)}.",
-            nameof(Mode));
-        Option.Require(!Replace || Offset is null or 0, $"{nameof(Replace)} makes a whole new file, so {nameof(Offset)} has to be 0.",
-            nameof(Offset));
-        Option.Require(
-            !Replace || (FileOptions & FileOptions.DeleteOnClose) == 0,
-            $"{nameof(Replace)} makes a file that is to stay, so {nameof(FileOptions.DeleteOnClose)} cannot be set.",
-            nameof(FileOptions));
-        Option.Require(
-            !appends || Offset is null,
-            $"{nameof(FileMode)}.{nameof(FileMode.Append)} writes to the end of the file, so {nameof(Offset)} cannot be set.",
-            nameof(Offset));
+        if (ResumeWriterThreshold > PauseWriterThreshold)
+        {
+            throw new ArgumentOutOfRangeException(nameof(ResumeWriterThreshold), ResumeWriterThreshold,
+                $"ResumeWriterThreshold ({ResumeWriterThreshold}) must not exceed PauseWriterThreshold ({PauseWriterThreshold}).");
+        }
+
+        Option.Require(!Replace || Mode is FileMode.Create or FileMode.CreateNew,
+            "Replace makes a whole new file, so Mode has to be Create or CreateNew.", nameof(Mode));
+        Option.Require(!Replace || Offset is null or 0, "Replace makes a whole new file, so Offset has to be 0.", nameof(Offset));
+        Option.Require(!Replace || (FileOptions & FileOptions.DeleteOnClose) == 0,
+            "Replace makes a file that is to stay, so DeleteOnClose cannot be set.", nameof(FileOptions));
+        Option.Require(Mode != FileMode.Append || Offset is null,
+            "FileMode.Append writes to the end of the file, so Offset cannot be set.", nameof(Offset));
     }
 
     /// <exception cref="ArgumentException">Two options contradict each other.</exception>
@@ -224,22 +219,14 @@ public sealed class FilePipeWriterOptions
         ValidateBoth();
         if (Offset is not (null or 0) && Mode is FileMode.Create or FileMode.Truncate)
         {
-            throw new ArgumentException(
-                $"{nameof(FileMode)}.{Mode} empties the file before anything is written at {nameof(Offset)} {Offset}: "
-                + $"use {nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}, which keep it, or {nameof(FileMode.CreateNew)}.",
-                nameof(Mode));
+            throw new ArgumentException($"FileMode.{Mode} empties the file before anything is written at Offset {Offset}: "
+                + "use Open or OpenOrCreate, which keep it, or CreateNew.", nameof(Mode));
         }
 
-        Option.Require(
-            !Truncate || Mode is FileMode.Open or FileMode.OpenOrCreate,
-            $"{nameof(Truncate)} cuts an existing file, so {nameof(Mode)} has to be "
-            + $"{nameof(FileMode.Open)} or {nameof(FileMode.OpenOrCreate)}.",
-            nameof(Truncate));
-        if (UnixCreateMode is not null && Mode is (FileMode.Open or FileMode.Truncate))
-        {
-            throw new ArgumentException($"{nameof(FileMode)}.{Mode} does not create a file, so {nameof(UnixCreateMode)} cannot be set.",
-                nameof(UnixCreateMode));
-        }
+        Option.Require(!Truncate || Mode is FileMode.Open or FileMode.OpenOrCreate,
+            "Truncate cuts an existing file, so Mode has to be Open or OpenOrCreate.", nameof(Truncate));
+        Option.Require(UnixCreateMode is null || Mode is not (FileMode.Open or FileMode.Truncate),
+            "FileMode.Open and FileMode.Truncate do not create a file, so UnixCreateMode cannot be set.", nameof(UnixCreateMode));
     }
 
     /// <exception cref="ArgumentException">Two options contradict each other, or one is for a file that is opened by path.</exception>
