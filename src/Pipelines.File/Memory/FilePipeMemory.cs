@@ -13,7 +13,7 @@ public static class FilePipeMemory
 {
     /// <summary>
     /// The maximum amount of unused memory that the library keeps, in bytes; 0 keeps none. The default is a quarter of the memory that this
-    /// process may use, at most 1 GiB. In addition, each thread that uses the pool keeps up to 4,096 bytes.
+    /// process may use, at most 1 GiB.
     /// </summary>
     /// <remarks>Memory beyond that is left to the garbage collector. A lower value has an effect at once.</remarks>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
@@ -28,8 +28,7 @@ public static class FilePipeMemory
     }
 
     /// <summary>
-    /// The amount of unused memory that the library keeps now, in bytes, without the memory that threads keep. The counter
-    /// pipelines.file.pool.retained shows the same.
+    /// The amount of unused memory that the library keeps now, in bytes. The counter pipelines.file.pool.retained shows the same.
     /// </summary>
     public static long RetainedBytes => SegmentPool.Shared.RetainedBytes;
 }

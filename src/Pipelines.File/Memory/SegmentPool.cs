@@ -12,12 +12,6 @@ internal sealed class SegmentPool
     internal const int MinSize = 256;
     internal const int MaxSize = 1024 * 1024;
 
-    /// <summary>
-    /// Every thread keeps one segment of this size for itself, bytes. So a small stream needs no interlocked operation, which would take
-    /// most of its time.
-    /// </summary>
-    internal const int ThreadSize = 4096;
-
     /// <summary>By default <see cref="Shared"/> keeps at most this many bytes.</summary>
     private const long DefaultMaxRetainedBytes = 1L << 30;
 
@@ -35,54 +29,40 @@ internal sealed class SegmentPool
     /// </summary>
     private static readonly bool s_isPoisoned = Environment.GetEnvironmentVariable("PIPELINES_FILE_POISON") == "1";
 
-    // The segment of the shared pool that the current thread keeps. No other thread sees it.
-    [ThreadStatic]
-    private static FileSegment? s_threadSegment;
+    // Guards the fields below.
+    private readonly Lock _gate = new();
 
-    // One for each size. The last bucket has segments without memory, for memory of callers' pools.
-    private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 2];
-
-    // Interlocked: bytes in all buckets together.
+    // One for each size. The first one has segments without memory, for memory of callers' pools.
+    private readonly Bucket[] _buckets = new Bucket[BucketOf(MaxSize) + 1];
     private long _retainedBytes;
-
-    // Volatile: set by the application at any time.
     private long _maxRetainedBytes;
-
-    // Written by Trim only. If two threads trim at once, the memory that was idle is dropped once or twice.
     private long _idleSince = Environment.TickCount64;
 
     // Set by the finalizer after a garbage collection: the next Rent looks whether memory is short, because that look allocates.
     private bool _wasCollected;
 
-    internal SegmentPool(long maxRetainedBytes)
-    {
-        _maxRetainedBytes = maxRetainedBytes;
-        for (int i = 0; i < _buckets.Length; i++)
-        {
-            _buckets[i] = new Bucket();
-        }
-    }
+    internal SegmentPool(long maxRetainedBytes) => _maxRetainedBytes = maxRetainedBytes;
 
     internal static SegmentPool Shared { get; } = MakeShared();
 
-    /// <summary>The number of unused bytes that the pool keeps, without the one segment of each thread.</summary>
+    /// <summary>The number of unused bytes that the pool keeps.</summary>
     internal long RetainedBytes => Volatile.Read(ref _retainedBytes);
 
-    /// <summary>
-    /// The maximum number of unused bytes that the pool keeps, without the one segment of each thread. A lower value drops the excess at
-    /// once.
-    /// </summary>
+    /// <summary>The maximum number of unused bytes that the pool keeps. A lower value drops the excess at once.</summary>
     internal long MaxRetainedBytes
     {
         get => Volatile.Read(ref _maxRetainedBytes);
         set
         {
-            Volatile.Write(ref _maxRetainedBytes, value);
-            for (int i = _buckets.Length - 1; i >= 0; i--)
+            lock (_gate)
             {
-                while (RetainedBytes > value && _buckets[i].Pop() is { } segment)
+                _maxRetainedBytes = value;
+                for (int i = _buckets.Length - 1; i >= 0; i--)
                 {
-                    Drop(segment);
+                    while (_retainedBytes > value && PopLocked(ref _buckets[i]) is { } segment)
+                    {
+                        FilePipeMetrics.PoolReleased.Add(segment.PooledSize);
+                    }
                 }
             }
         }
@@ -102,21 +82,7 @@ internal sealed class SegmentPool
             DropIfMemoryIsShort();
         }
 
-        FileSegment? segment = null;
-        if (size == ThreadSize && this == Shared && s_threadSegment is not null)
-        {
-            segment = s_threadSegment;
-            s_threadSegment = null;
-        }
-        else if (size <= MaxSize)
-        {
-            segment = _buckets[BucketOf(size)].Pop();
-            if (segment is not null)
-            {
-                Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
-            }
-        }
-
+        FileSegment? segment = size <= MaxSize ? Pop(size) : null;
         if (segment is null)
         {
             segment = Allocate(size);
@@ -139,7 +105,7 @@ internal sealed class SegmentPool
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
         try
         {
-            FileSegment segment = _buckets[^1].Pop() ?? new FileSegment();
+            FileSegment segment = Pop(0) ?? new FileSegment();
             segment.Rent(owner, size);
             return segment;
         }
@@ -163,21 +129,18 @@ internal sealed class SegmentPool
             list = segment.NextSegment;
             segment.Chain = null;
             segment.NextSegment = null;
-            if (segment.PooledSize == 0)
+            try
             {
-                try
+                if (segment.PooledSize == 0)
                 {
                     segment.ReleaseOwner();
-                    _buckets[^1].Push(segment);
                 }
-                catch (Exception e)
-                {
-                    error ??= e;
-                }
+
+                Push(segment);
             }
-            else if (segment.PooledSize <= MaxSize)
+            catch (Exception e)
             {
-                Keep(segment);
+                error ??= e;
             }
         }
 
@@ -190,16 +153,19 @@ internal sealed class SegmentPool
     /// </summary>
     internal void Trim(long now, bool isMemoryShort)
     {
-        bool isTime = now - _idleSince >= (long)IdleTime.TotalMilliseconds;
-        _idleSince = isTime ? now : _idleSince;
-        if (isTime || isMemoryShort)
+        lock (_gate)
         {
-            foreach (Bucket bucket in _buckets)
+            bool isTime = now - _idleSince >= (long)IdleTime.TotalMilliseconds;
+            _idleSince = isTime ? now : _idleSince;
+            for (int i = 0; i < _buckets.Length && (isTime || isMemoryShort); i++)
             {
-                for (int idle = bucket.BeginInterval(); (isMemoryShort || idle > 0) && bucket.Pop() is { } segment; idle--)
+                ref Bucket bucket = ref _buckets[i];
+                for (int left = isMemoryShort ? bucket.Count : bucket.Idle; left > 0; left--)
                 {
-                    Drop(segment);
+                    FilePipeMetrics.PoolReleased.Add(PopLocked(ref bucket)!.PooledSize);
                 }
+
+                bucket.Idle = bucket.Count;
             }
         }
     }
@@ -215,7 +181,7 @@ internal sealed class SegmentPool
 
     internal static int SizeOf(int size) => (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, MinSize));
 
-    private static int BucketOf(int size) => BitOperations.Log2((uint)SizeOf(size)) - BitOperations.Log2(MinSize);
+    private static int BucketOf(int size) => size == 0 ? 0 : 1 + BitOperations.Log2((uint)SizeOf(size)) - BitOperations.Log2(MinSize);
 
     private static FileSegment Allocate(int size)
     {
@@ -232,84 +198,63 @@ internal sealed class SegmentPool
         return pool;
     }
 
-    private void Keep(FileSegment segment)
+    private FileSegment? Pop(int size)
+    {
+        lock (_gate)
+        {
+            return PopLocked(ref _buckets[BucketOf(size)]);
+        }
+    }
+
+    private FileSegment? PopLocked(ref Bucket bucket)
+    {
+        FileSegment? segment = bucket.First;
+        if (segment is not null)
+        {
+            bucket.First = segment.NextSegment;
+            segment.NextSegment = null;
+            bucket.Idle = Math.Min(bucket.Idle, --bucket.Count);
+            _retainedBytes -= segment.PooledSize;
+        }
+
+        return segment;
+    }
+
+    private void Push(FileSegment segment)
     {
         int size = segment.PooledSize;
-        if (s_isPoisoned)
+        if (s_isPoisoned && size > 0)
         {
             segment.Poison();
         }
 
-        if (size == ThreadSize && this == Shared && s_threadSegment is null && MaxRetainedBytes > 0)
+        lock (_gate)
         {
-            s_threadSegment = segment;
+            if (size <= MaxSize && _retainedBytes + size <= _maxRetainedBytes)
+            {
+                ref Bucket bucket = ref _buckets[BucketOf(size)];
+                segment.NextSegment = bucket.First;
+                bucket.First = segment;
+                bucket.Count++;
+                _retainedBytes += size;
+                return;
+            }
         }
-        else if (Interlocked.Add(ref _retainedBytes, size) <= MaxRetainedBytes)
-        {
-            _buckets[BucketOf(size)].Push(segment);
-        }
-        else
-        {
-            Drop(segment);
-        }
-    }
 
-    private void Drop(FileSegment segment)
-    {
-        Interlocked.Add(ref _retainedBytes, -segment.PooledSize);
-        FilePipeMetrics.PoolReleased.Add(segment.PooledSize);
+        FilePipeMetrics.PoolReleased.Add(size);
     }
 
     /// <summary>
     /// Segments of one size, last in, first out, because the memory of the last one is probably in the processor's caches. They are linked,
     /// so that giving one back allocates nothing: flushes and completions come after it.
     /// </summary>
-    private sealed class Bucket
+    private struct Bucket
     {
-        // Guards the fields below.
-        private readonly Lock _gate = new();
-        private FileSegment? _first;
-        private int _count;
+        internal FileSegment? First;
+        internal int Count;
 
-        // The smallest number of segments since the last BeginInterval: nobody has needed that many.
-        private int _idle;
-
-        internal FileSegment? Pop()
-        {
-            lock (_gate)
-            {
-                FileSegment? segment = _first;
-                if (segment is not null)
-                {
-                    _first = segment.NextSegment;
-                    segment.NextSegment = null;
-                    _idle = Math.Min(_idle, --_count);
-                }
-
-                return segment;
-            }
-        }
-
-        internal void Push(FileSegment segment)
-        {
-            lock (_gate)
-            {
-                segment.NextSegment = _first;
-                _first = segment;
-                _count++;
-            }
-        }
-
-        /// <summary>Begins an interval. Returns how many segments nobody has needed in the last one.</summary>
-        internal int BeginInterval()
-        {
-            lock (_gate)
-            {
-                int idle = _idle;
-                _idle = _count;
-                return idle;
-            }
-        }
+        /// <summary>The smallest count since the last interval began: nobody has needed that many.</summary>
+        internal int Idle;
     }
 
     /// <summary>
