@@ -196,18 +196,10 @@ internal static class FileOpening
     /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>
     internal static void ThrowIfNotSupported(FilePipeBackend requested)
     {
-        switch (requested)
+        if ((requested == FilePipeBackend.ThreadPool && !IsLinux)
+            || (requested == FilePipeBackend.Overlapped && !OperatingSystem.IsWindows()))
         {
-            case FilePipeBackend.Auto:
-            case FilePipeBackend.Portable:
-            case FilePipeBackend.ThreadPool when IsLinux:
-            case FilePipeBackend.Overlapped when OperatingSystem.IsWindows():
-                return;
-            case FilePipeBackend.ThreadPool:
-            case FilePipeBackend.Overlapped:
-                throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");
-            default:
-                throw new ArgumentOutOfRangeException(nameof(requested), requested, "Not a FilePipeBackend.");
+            throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");
         }
     }
 }

@@ -146,7 +146,10 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// The operation. It is left alone if its generation is another one: operations are reused, and this call may come late.
     /// </param>
     /// <param name="generation">Its <see cref="FileRun.Generation"/> when the owner decided to cancel it.</param>
-    internal abstract void Cancel(FileRequest operation, int generation);
+    internal virtual void Cancel(FileRequest operation, int generation)
+    {
+        // A blocking call of .NET's cannot be canceled.
+    }
 
     /// <summary>
     /// Performs a sync, on a thread that may block. The first one of a new file also syncs its folder, without which the name may be lost.

@@ -1,18 +1,19 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only a read
-/// of an overlapped handle (Windows) is asynchronous, by the runtime, which allocates less.
+/// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only for a
+/// read of an overlapped handle (Windows) it waits by itself, because the runtime's waiting allocates at each call.
 /// </summary>
+[SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable",
+    Justification = "The event has no handle, because nobody asks for its WaitHandle.")]
 internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
     : OpenedFile(handle, path, properties)
 {
     private readonly UnixCalls _calls = calls ?? UnixCalls.Default;
     private readonly bool _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
 
-    // The running asynchronous read, whose task source the runtime pools. Owned as the file's one request is.
-    private ValueTaskAwaiter<int> _read;
-    private FileRequest? _reading;
+    // Set when a read of an overlapped handle is over. Owned as the file's one request is.
+    private ManualResetEventSlim? _isRead;
     private Action? _onRead;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
@@ -21,22 +22,13 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     private protected override UnixCalls Calls => _calls;
 
-    // NotReady: an asynchronous read is pending, and OnRead completes the request.
     internal override Attempt Try(FileRequest request, bool mayWait)
-        => !mayWait ? Attempt.WouldBlock : TryFinish(request) ? Attempt.Done : Attempt.NotReady;
-
-    internal override void WaitUntilReady(FileRequest request) => _read.UnsafeOnCompleted(_onRead ??= OnRead);
-
-    internal override void Cancel(FileRequest operation, int generation)
     {
-        // RandomAccess cannot cancel a call.
-    }
+        if (!mayWait)
+        {
+            return Attempt.WouldBlock;
+        }
 
-    /// <summary>
-    /// Performs the request. Returns <see langword="false"/> if an asynchronous read is pending.
-    /// </summary>
-    private bool TryFinish(FileRequest request)
-    {
         try
         {
             switch (request.Kind)
@@ -44,18 +36,11 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
                 case FileRequestKind.Step:
                     request.PerformStep();
                     break;
-                case FileRequestKind.Read when _isOverlapped:
-                    _reading = request;
-                    Begin(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset));
-                    if (!_read.IsCompleted)
-                    {
-                        return false;
-                    }
-
-                    FinishRead(request, _read.GetResult());
-                    break;
                 case FileRequestKind.Read:
-                    FinishRead(request, RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));
+                    request.IsShortAtEnd = true;
+                    request.Finish(_isOverlapped
+                        ? Wait(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset))
+                        : RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));
                     break;
                 case FileRequestKind.Write:
                     RandomAccess.Write(Handle, request.PinnedBytes, request.Offset);
@@ -72,7 +57,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             request.Finish(FileErrors.WithPath(e, Path));
         }
 
-        return true;
+        return Attempt.Done;
     }
 
     // RandomAccess.FlushToDisk ignores EROFS, EINVAL and ENOTSUP on Unix.
@@ -94,27 +79,17 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         }
     }
 
-    private void Begin(ValueTask<int> read) => _read = read.GetAwaiter();
-
-    private static void FinishRead(FileRequest request, int read)
+    private int Wait(ValueTask<int> read)
     {
-        request.IsShortAtEnd = true;
-        request.Finish(read);
-    }
-
-    /// <summary>Called by the runtime on a thread of its pool when the asynchronous read is over.</summary>
-    private void OnRead()
-    {
-        FileRequest request = _reading!;
-        try
+        ValueTaskAwaiter<int> awaiter = read.GetAwaiter();
+        if (!awaiter.IsCompleted)
         {
-            FinishRead(request, _read.GetResult());
-        }
-        catch (Exception e)
-        {
-            request.Finish(FileErrors.WithPath(e, Path));
+            _isRead ??= new ManualResetEventSlim();
+            _isRead.Reset();
+            awaiter.UnsafeOnCompleted(_onRead ??= _isRead.Set);
+            _isRead.Wait();
         }
 
-        request.Complete();
+        return awaiter.GetResult();
     }
 }

@@ -82,11 +82,6 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         request.Complete();
     }
 
-    internal override void Cancel(FileRequest operation, int generation)
-    {
-        // A blocking call of .NET's cannot be canceled.
-    }
-
     internal override void Release(bool closeHandle)
     {
         lock (_gate)
