@@ -294,26 +294,16 @@ internal sealed class ReadBuffer
         _start = consumedIndex;
         _hasUnexamined = _readEnd > Math.Max(consumedIndex, examinedIndex);
         FileSegment? first = _head;
-        if (_start == _readEnd && _readOfTail == 0)
-        {
-            _head = _tail = null;
-            return first;
-        }
-
         FileSegment? last = null;
-        while (_start >= _head!.RunningIndex + _head.End && _head != _tail)
+        while (_head is not null && _start >= _head.RunningIndex + _head.End && (_head != _tail || _readOfTail == 0))
         {
             last = _head;
             _head = _head.NextSegment;
         }
 
-        if (last is null)
-        {
-            return null;
-        }
-
-        last.NextSegment = null;
-        return first;
+        _tail = _head is null ? null : _tail;
+        last?.NextSegment = null;
+        return last is null ? null : first;
     }
 
     /// <summary>Counts bytes from <see cref="NextOffset"/> on, which a copy has read by itself, as read and consumed.</summary>
@@ -427,24 +417,16 @@ internal sealed class ReadBuffer
         _readOfTail = 0;
         _readEnd += ofTail;
         filled -= ofTail;
-        if (_filling is not null)
+        for (; _filling is { } segment; _filling = segment.NextSegment)
         {
-            _head = _tail is null ? _filling : _head;
-            _tail?.NextSegment = _filling;
-            for (_tail = _filling; ; _tail = _tail.NextSegment!)
-            {
-                int length = (int)Math.Min(filled, _tail.Capacity);
-                _tail.SetRunningIndex(_readEnd);
-                _tail.SetEnd(length);
-                _readEnd += length;
-                filled -= length;
-                if (_tail.NextSegment is null)
-                {
-                    break;
-                }
-            }
-
-            _filling = null;
+            int length = (int)Math.Min(filled, segment.Capacity);
+            segment.SetRunningIndex(_readEnd);
+            segment.SetEnd(length);
+            _readEnd += length;
+            filled -= length;
+            _head ??= segment;
+            _tail?.NextSegment = segment;
+            _tail = segment;
         }
     }
 
