@@ -11,7 +11,14 @@ internal static class ByteOrderMark
     /// </summary>
     internal static byte[] Of(Encoding encoding)
     {
-        byte[] bytes = encoding.GetBytes(Character);
-        return encoding.GetString(bytes) == Character ? bytes : [];
+        try
+        {
+            byte[] bytes = encoding.GetBytes(Character);
+            return encoding.GetString(bytes) == Character ? bytes : [];
+        }
+        catch (EncoderFallbackException)
+        {
+            return [];
+        }
     }
 }

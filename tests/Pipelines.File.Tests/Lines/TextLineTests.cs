@@ -77,6 +77,15 @@ public sealed class TextLineTests : IDisposable
             () => ReadAsync(FilePipeReader.Create(path), new UTF8Encoding(false, throwOnInvalidBytes: true)));
     }
 
+    [Theory]
+    [InlineData("us-ascii")]
+    [InlineData("iso-8859-1")]
+    public async Task ReadTextLinesAsync_StrictEncodingWithoutAMark_GivesTheLines(string name)
+    {
+        Encoding strict = Encoding.GetEncoding(name, EncoderFallback.ExceptionFallback, DecoderFallback.ExceptionFallback);
+        Assert.Equal(["a", "b"], await ReadAsync(FilePipeReader.Create(_folder.File("f", "a\r\nb"u8.ToArray())), strict));
+    }
+
     [Fact]
     public async Task ReadTextLinesAsync_MarkInTheMiddleOfAFile_IsText()
     {
