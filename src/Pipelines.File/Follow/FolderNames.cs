@@ -90,6 +90,7 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
             return false;
         }
 
+        bool isDenied = false;
         try
         {
             _names = [.. new FileSystemEnumerable<string>(path, static (ref entry) => entry.FileName.ToString(), s_everything)
@@ -99,8 +100,9 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
         }
         catch (Exception e) when (e is DirectoryNotFoundException or UnauthorizedAccessException)
         {
-            // It holds nothing that could be found.
+            // It holds nothing that could be found. Getting a permission leaves no trace in its version.
             _names = [];
+            isDenied = e is UnauthorizedAccessException;
         }
         catch (IOException)
         {
@@ -110,8 +112,8 @@ internal sealed class FolderNames(string path, TimeProvider time, Action onChang
         }
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
-        _nextLook = TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
-        (_isListed, IsNews, _isCertain) = (true, true, age > s_longestTick);
+        _nextLook = isDenied ? TimeSpan.Zero : TimeSpan.FromMilliseconds(Math.Max(50, age.TotalMilliseconds * 2));
+        (_isListed, IsNews, _isCertain) = (true, true, !isDenied && age > s_longestTick);
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;
         _pause = pause < s_longestPause ? pause : s_longestPause;

@@ -60,6 +60,39 @@ public sealed class FolderNamesTests : IDisposable
         Assert.Equal(FileWatches.CanWatch(_folder.Path), _names.IsSettled);
     }
 
+    [Fact]
+    public void Look_FolderMayNotBeListedForATime_IsListedWhenItMay()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The permissions of a thread are those of Linux.");
+        _folder.File("log", []);
+        File.SetUnixFileMode(_folder.Path, UnixFileMode.UserExecute | UnixFileMode.GroupExecute | UnixFileMode.OtherExecute);
+        AsNobody(() => Assert.True(Look(0)));
+
+        // By now a change of the folder would be older than any tick.
+        AsNobody(() => Assert.True(Look(60)));
+        Assert.False(_names.Contains("log"));
+        File.SetUnixFileMode(_folder.Path, (UnixFileMode)0b111_111_111);
+        AsNobody(() => Assert.True(Look(120)));
+        Assert.True(_names.Contains("log"));
+    }
+
+    /// <summary>On a thread that has the permissions of a user who owns nothing: setfsuid(2).</summary>
+    private static void AsNobody(Action action)
+    {
+        Exception? error = null;
+        Thread thread = new(() =>
+        {
+            setfsuid(65534);
+            error = Record.Exception(action);
+        });
+        thread.Start();
+        thread.Join();
+        Assert.Null(error);
+
+        [System.Runtime.InteropServices.DllImport("libc")]
+        static extern int setfsuid(uint user);
+    }
+
     /// <summary>Looks at that second. If the folder is listed, that takes so long.</summary>
     private bool Look(double at, bool isSure = false, double seconds = 0)
     {
