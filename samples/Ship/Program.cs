@@ -13,7 +13,10 @@ builder.Services.AddSingleton(settings);
 builder.Services.AddSingleton<Shipper>();
 builder.Services.AddHostedService(static services => services.GetRequiredService<Shipper>());
 builder.Services.AddHealthChecks().AddCheck<ShipperHealth>("shipper");
-builder.Services.AddHttpClient(nameof(Shipper), static client => client.Timeout = TimeSpan.FromSeconds(10));
+
+// A redirected POST becomes a GET without its lines, so a redirection is a failure: the address is to be corrected.
+builder.Services.AddHttpClient(nameof(Shipper), static client => client.Timeout = TimeSpan.FromSeconds(10))
+    .ConfigurePrimaryHttpMessageHandler(static () => new SocketsHttpHandler { AllowAutoRedirect = false });
 WebApplication app = builder.Build();
 app.MapHealthChecks("/health");
 Shipper shipper = app.Services.GetRequiredService<Shipper>();
