@@ -19,6 +19,7 @@ internal sealed class StationTable
 {
     private const byte LineFeed = (byte)'\n';
     private const int MaxRow = 1 << 20;
+    private const int MaxShown = 200;
 
     /// <summary>How many bytes the quick way looks at: a name with its semicolon, and a temperature.</summary>
     private const int Window = 32 + 1 + sizeof(ulong);
@@ -38,7 +39,7 @@ internal sealed class StationTable
         string path, int threads, Action<long> progress, CancellationToken cancellationToken)
     {
         SortedDictionary<string, Station> all = new(StringComparer.Ordinal);
-        await FilePipeReader.ForEachPartitionAsync(
+        Task reading = FilePipeReader.ForEachPartitionAsync(
             path,
             async (reader, stop) =>
             {
@@ -69,7 +70,15 @@ internal sealed class StationTable
             },
             threads,
             cancellationToken: cancellationToken);
-        return all;
+        try
+        {
+            await reading;
+            return all;
+        }
+        catch (FormatException e)
+        {
+            throw new FormatException($"'{path}': {e.Message}", e);
+        }
     }
 
     /// <summary>The text of each temperature with its line feed, in the last bytes of a word.</summary>
@@ -181,7 +190,7 @@ internal sealed class StationTable
         if (semicolon <= 0 || text.Length is < 3 or > 4 || text[^2] != '.'
             || text[..^2].ContainsAnyExceptInRange((byte)'0', (byte)'9') || !char.IsAsciiDigit((char)text[^1]))
         {
-            throw new FormatException($"Not a row: '{Encoding.UTF8.GetString(row)}'");
+            throw new FormatException($"Not a row: '{Encoding.UTF8.GetString(row[..Math.Min(row.Length, MaxShown)])}'");
         }
 
         int tenths = ((text.Length == 4 ? text[^4] - '0' : 0) * 100) + ((text[^3] - '0') * 10) + text[^1] - '0';

@@ -114,11 +114,22 @@ public sealed class OneBillionRowsTests : IDisposable
     [InlineData("a name that is much longer than thirty-one bytes;1.")]
     public async Task Read_WhatIsNoRow_Throws(string row)
     {
-        await Assert.ThrowsAsync<FormatException>(() => ReadAsync("good;1.0\n" + row + "\nlast;1.0\n"));
+        FormatException e = await Assert.ThrowsAsync<FormatException>(() => ReadAsync("good;1.0\n" + row + "\nlast;1.0\n"));
+        Assert.Contains(_folder.File("rows"), e.Message, StringComparison.Ordinal);
 
         // Among many, so that the quick way meets it.
         string good = string.Concat(Enumerable.Repeat("good;1.0\n", 100));
         await Assert.ThrowsAsync<FormatException>(() => ReadAsync(good + row + "\n" + good));
+    }
+
+    [Theory]
+    [InlineData(100_000)]
+    [InlineData(3_000_000)]
+    public async Task Read_RowOverManySegments_Throws(int length)
+    {
+        FormatException e = await Assert.ThrowsAsync<FormatException>(
+            () => ReadAsync("good;1.0\n" + new string('x', length) + "\nlast;1.0\n"));
+        Assert.InRange(e.Message.Length, 1, 1000);
     }
 
     private static string Join(IEnumerable<KeyValuePair<string, Station>> stations)
