@@ -17,13 +17,16 @@ internal sealed class FileCopier(Settings settings, Totals totals)
     /// <summary>How long somebody has to write into a FIFO before it is passed over.</summary>
     private static readonly TimeSpan s_fifoPatience = TimeSpan.FromSeconds(1);
 
+    private static readonly UnixFileMode s_permissions = (UnixFileMode)0b111_111_111;
+
     private FilePipeReaderOptions Reading => new() { FileOptions = FileOptions.SequentialScan, Caching = settings.Caching };
 
     /// <summary>Copies a regular file to a name, under which it appears whole. Returns its SHA-256 where that is asked for.</summary>
     /// <exception cref="IOException">It cannot be read or written, or is no regular file.</exception>
     internal async Task<string?> CopyAsync(FileInfo source, string destination, CancellationToken cancellationToken)
     {
-        // A FIFO and a device have the length 0.
+        // What a link leads to has the length, the mode and the time. A FIFO and a device have the length 0.
+        source = source.ResolveLinkTarget(returnFinalTarget: true) as FileInfo ?? source;
         bool isSmall = source.Length is > 0 and <= SmallLength && !settings.Durable;
         await using FilePipeReader reader = isSmall ? FilePipeReader.Create(source.FullName, Reading)
             : await OpenAsync(source.FullName, cancellationToken);
@@ -38,6 +41,9 @@ internal sealed class FileCopier(Settings settings, Totals totals)
             PreallocationSize = isSmall ? 0 : length,
             FlushGuarantee = settings.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
             Caching = settings.Caching,
+
+            // From the first byte on nobody may read the copy who may not read the source.
+            UnixCreateMode = OperatingSystem.IsWindows() ? null : source.UnixFileMode & s_permissions,
         };
         await using FilePipeWriter writer = FilePipeWriter.Create(destination, options);
         string? hash = await CopyAsync(reader, writer, cancellationToken, isSmall ? SmallLength : 0);

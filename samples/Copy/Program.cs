@@ -45,6 +45,7 @@ try
     {
         FileInfo source = new(settings.Source);
         string name = Directory.Exists(settings.Destination) ? Path.Join(settings.Destination, source.Name) : settings.Destination;
+        ThrowIfSame(settings.Source, name);
         Task<string?> copy = new FileCopier(settings, totals).CopyAsync(source, name, interrupted.Token);
         await ShowAsync(source.Exists ? source.Length : 0, copy);
         if (await copy is { } hash)

@@ -9,7 +9,7 @@ namespace CopySample;
 internal sealed class TreeCopier(Settings settings, Totals totals)
 {
     private static readonly EnumerationOptions s_everything =
-        new() { RecurseSubdirectories = true, AttributesToSkip = FileAttributes.None, IgnoreInaccessible = false };
+        new() { AttributesToSkip = FileAttributes.None, IgnoreInaccessible = false };
 
     private readonly FileCopier _copier = new(settings, totals);
     private readonly ConcurrentBag<(string Name, string Hash)> _hashes = [];
@@ -23,24 +23,27 @@ internal sealed class TreeCopier(Settings settings, Totals totals)
     internal async Task CopyAsync(Action<string> tell, CancellationToken cancellationToken)
     {
         DirectoryInfo root = new(settings.Source);
+        root = root.ResolveLinkTarget(returnFinalTarget: true) as DirectoryInfo ?? root;
         List<(DirectoryInfo Source, string Destination)> folders = [(root, settings.Destination)];
         List<(FileSystemInfo Source, string Destination)> files = [];
-        foreach (FileSystemInfo entry in root.EnumerateFileSystemInfos("*", s_everything))
+        for (int i = 0; i < folders.Count; i++)
         {
-            string destination = Path.Join(settings.Destination, Path.GetRelativePath(settings.Source, entry.FullName));
-            if (entry is DirectoryInfo folder && folder.LinkTarget is null)
+            (DirectoryInfo source, string destination) = folders[i];
+            Try(() =>
             {
-                folders.Add((folder, destination));
-            }
-            else
-            {
-                files.Add((entry, destination));
-            }
-        }
-
-        foreach ((_, string destination) in folders)
-        {
-            Directory.CreateDirectory(destination);
+                MakeFolder(source, destination);
+                foreach (FileSystemInfo entry in source.EnumerateFileSystemInfos("*", s_everything))
+                {
+                    if (entry is DirectoryInfo { LinkTarget: null } folder)
+                    {
+                        folders.Add((folder, Path.Join(destination, entry.Name)));
+                    }
+                    else
+                    {
+                        files.Add((entry, Path.Join(destination, entry.Name)));
+                    }
+                }
+            });
         }
 
         ParallelOptions options = new() { MaxDegreeOfParallelism = settings.Jobs, CancellationToken = cancellationToken };
@@ -52,20 +55,53 @@ internal sealed class TreeCopier(Settings settings, Totals totals)
             }
             catch (Exception e) when (e is IOException or UnauthorizedAccessException)
             {
-                totals.AddFailed();
-                tell(e.Message);
+                Fail(e);
             }
         });
 
         // The inner ones first: what is made in a folder changes its time.
         foreach ((DirectoryInfo source, string destination) in Enumerable.Reverse(folders))
         {
-            if (!OperatingSystem.IsWindows())
+            Try(() =>
             {
-                File.SetUnixFileMode(destination, source.UnixFileMode);
-            }
+                if (!OperatingSystem.IsWindows())
+                {
+                    File.SetUnixFileMode(destination, source.UnixFileMode);
+                }
 
-            Directory.SetLastWriteTimeUtc(destination, source.LastWriteTimeUtc);
+                Directory.SetLastWriteTimeUtc(destination, source.LastWriteTimeUtc);
+            });
+        }
+
+        void Try(Action step)
+        {
+            try
+            {
+                step();
+            }
+            catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+            {
+                Fail(e);
+            }
+        }
+
+        void Fail(Exception e)
+        {
+            totals.AddFailed();
+            tell(e.Message);
+        }
+    }
+
+    /// <summary>Makes a folder that nobody may enter who may not enter the source; files can be made in it.</summary>
+    private static void MakeFolder(DirectoryInfo source, string destination)
+    {
+        if (OperatingSystem.IsWindows())
+        {
+            Directory.CreateDirectory(destination);
+        }
+        else
+        {
+            Directory.CreateDirectory(destination, source.UnixFileMode | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
         }
     }
 
