@@ -73,7 +73,9 @@ internal sealed class LogFile : IDisposable
     internal bool IsIt(LogName name) => name.Identity == Name.Identity || (name.Identity != default && name.Identity == Now.Identity);
 
     /// <summary>Opens a file.</summary>
-    /// <exception cref="FileNotFoundException">The path leads to no file or to another one by now.</exception>
+    /// <exception cref="FileNotFoundException">
+    /// The path leads to no file or to another one by now, or it could not be looked at: then this may be any file.
+    /// </exception>
     /// <exception cref="IOException">It cannot be opened.</exception>
     /// <exception cref="UnauthorizedAccessException">You may not read it, or it is a folder.</exception>
     /// <exception cref="NotSupportedException">It is no regular file.</exception>
@@ -83,7 +85,7 @@ internal sealed class LogFile : IDisposable
         try
         {
             _ = LineSearch.LengthOf(handle, name.Path);
-            return name.Identity == default || !FileStatus.TryOf(handle, out FileStatus status) || status.Identity == name.Identity
+            return !FileStatus.TryOf(handle, out FileStatus status) || status.Identity == name.Identity
                 ? new LogFile(handle, name)
                 : throw new FileNotFoundException("The file was renamed.", name.Path);
         }

@@ -206,6 +206,21 @@ public sealed class LogSuccessionTests : IDisposable
         first.Dispose();
     }
 
+    [Fact]
+    public void Update_LogCouldNotBeLookedAtAndIsOpenedAMomentLater_IsNoOtherFile()
+    {
+        LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
+        using GrowingFile file = new(_log, Lines(1, 4));
+        Update(names);
+        using LogFile first = names.TryTake()!;
+
+        // EACCES, EIO or ESTALE: somebody has changed permissions, or a server has stumbled.
+        LogListing listing = new(new LogName(_log, Identity: default, Length: 0, LastWritten: default, Pattern: -1, Number: ""), []);
+        Assert.Throws<FileNotFoundException>(() => names.Update(listing, () => listing, CancellationToken.None));
+        Update(names);
+        Assert.Null(names.TryTake());
+    }
+
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
