@@ -56,9 +56,6 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
     internal static string FolderOf(string path, string pattern)
         => Path.GetFullPath(Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern));
 
-    internal static IEnumerable<string> FoldersOf(string path, IReadOnlyList<string> patterns)
-        => patterns.Select(pattern => FolderOf(path, pattern)).Distinct();
-
     /// <summary>Whether both have the same files under the same names.</summary>
     internal bool HasSameNames(LogListing? other)
         => other is not null && Named?.Identity == other.Named?.Identity

@@ -81,28 +81,10 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     /// <summary>How many files are open.</summary>
-    internal long Files
-    {
-        get
-        {
-            lock (_logs)
-            {
-                return _logs.Values.Count(static tail => tail.IsOpen);
-            }
-        }
-    }
+    internal long Files => SumOf(static tail => tail.IsOpen ? 1 : 0);
 
     /// <summary>How many bytes were written and not returned yet.</summary>
-    internal long BytesBehind
-    {
-        get
-        {
-            lock (_logs)
-            {
-                return _logs.Values.Sum(static tail => tail.BytesBehind);
-            }
-        }
-    }
+    internal long BytesBehind => SumOf(static tail => tail.BytesBehind);
 
     /// <summary>Whether nothing is expected until a folder changes. For tests.</summary>
     internal bool IsCalm => Volatile.Read(ref _isCalm) != 0;
@@ -178,6 +160,14 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
+
+    private long SumOf(Func<LogTail, long> number)
+    {
+        lock (_logs)
+        {
+            return _logs.Values.Sum(number);
+        }
+    }
 
     private async Task RunAsync(LogTail tail)
     {
@@ -278,7 +268,8 @@ internal sealed class LogSet : IAsyncDisposable
         for (int i = 0; i < MaxListings && changed.Count > 0; i++)
         {
             changed.RemoveAll(tail => IsUpdated(tail, isLast: i == MaxListings - 1));
-            foreach (string folder in changed.SelectMany(tail => LogListing.FoldersOf(tail.Names.Path, _options.RotatedNames)).Distinct())
+            foreach (string folder in changed.SelectMany(
+                tail => _options.RotatedNames.Select(pattern => LogListing.FolderOf(tail.Names.Path, pattern))).Distinct())
             {
                 ListNow(folder);
             }
