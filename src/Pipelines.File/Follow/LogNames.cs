@@ -331,29 +331,28 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private static LogFile? TryOpenCopy(LogName name, FileCheckpoint wanted, bool mayHaveLess, CancellationToken cancellationToken)
     {
         LogFile? file = null;
+        bool isCopy = false;
         try
         {
             file = LogFile.Open(name);
-            if (mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
-                : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
-            {
-                (file.IsRead, file.IsFinal, file.Offset) = (mayHaveLess, name.Pattern >= 0, wanted.Offset);
-                return file;
-            }
+            (file.IsRead, file.IsFinal, file.Offset) = (mayHaveLess, name.Pattern >= 0, wanted.Offset);
+            isCopy = mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
+                : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken);
         }
         catch (Exception e) when (e is UnauthorizedAccessException || (e is IOException && file is not null))
         {
             // Nobody can tell what it holds. A rotated file that the device has lost does not hold up the log. If nothing is found, the
             // next line says that there is a gap.
         }
-        catch
+        finally
         {
-            file?.Dispose();
-            throw;
+            if (!isCopy)
+            {
+                file?.Dispose();
+            }
         }
 
-        file?.Dispose();
-        return null;
+        return isCopy ? file : null;
     }
 
     /// <summary>Opens the files that had the log's name after another one, and the file that has it now.</summary>
