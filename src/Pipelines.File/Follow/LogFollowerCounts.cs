@@ -18,21 +18,15 @@ internal sealed class LogFollowerCounts
         BytesBehind = set?.BytesBehind ?? 0,
     };
 
-    internal void AddLines(int number)
-    {
-        Interlocked.Add(ref _lines, number);
-        FilePipeMetrics.FollowedLines.Add(number);
-    }
+    internal void AddLines(int number) => Add(ref _lines, FilePipeMetrics.FollowedLines, number);
 
-    internal void AddRotation()
-    {
-        Interlocked.Increment(ref _rotations);
-        FilePipeMetrics.FollowedRotations.Add();
-    }
+    internal void AddRotation() => Add(ref _rotations, FilePipeMetrics.FollowedRotations, 1);
 
-    internal void AddGap()
+    internal void AddGap() => Add(ref _gaps, FilePipeMetrics.FollowedGaps, 1);
+
+    private static void Add(ref long own, FilePipeMetrics.Count all, int number)
     {
-        Interlocked.Increment(ref _gaps);
-        FilePipeMetrics.FollowedGaps.Add();
+        Interlocked.Add(ref own, number);
+        all.Add(number);
     }
 }

@@ -10,7 +10,6 @@ internal sealed class LogTail : IDisposable
 {
     private static readonly TimeSpan s_tick = TimeSpan.FromMilliseconds(1);
 
-    private readonly LogNames _names;
     private readonly LogFollowerOptions _options;
     private readonly LogFollowerCounts _counts;
     private readonly TimeSpan _maxDelay;
@@ -39,14 +38,14 @@ internal sealed class LogTail : IDisposable
     internal LogTail(LogNames names, LogFollowerOptions options, LogFollowerCounts counts, int maxLines, int maxBytes, TimeSpan maxDelay,
         CancellationToken stop)
     {
-        (_names, _options, _counts, _maxDelay, _stop) = (names, options, counts, maxDelay, stop);
+        (Names, _options, _counts, _maxDelay, _stop) = (names, options, counts, maxDelay, stop);
         _buffer = new LineBuffer(names.Path, options.MaxLineLength, maxLines, maxBytes);
         _timer = maxDelay == TimeSpan.Zero ? null
             : options.TimeProvider.CreateTimer(static tail => ((LogTail)tail!).Wake(), this, Timeout.InfiniteTimeSpan,
                 Timeout.InfiniteTimeSpan);
     }
 
-    internal LogNames Names => _names;
+    internal LogNames Names { get; }
 
     /// <summary>Since when the next file cannot be opened, as a timestamp. Owned by the search, as are the next two.</summary>
     internal long? FailingSince { get; set; }
@@ -65,7 +64,7 @@ internal sealed class LogTail : IDisposable
 
     /// <summary>How many bytes of the log were not returned yet. A compressed file counts as it is on the disk.</summary>
     internal long BytesBehind
-        => _names.WaitingBytes + (Volatile.Read(ref _file) is { } file ? Math.Max(0, file.Length - _buffer.Offset) : 0);
+        => Names.WaitingBytes + (Volatile.Read(ref _file) is { } file ? Math.Max(0, file.Length - _buffer.Offset) : 0);
 
     /// <summary>Runs until there is a batch: <see langword="true"/>; or until the log has no file, or the tail is stopped.</summary>
     internal async Task<bool> RunAsync()
@@ -119,12 +118,12 @@ internal sealed class LogTail : IDisposable
     internal bool Look()
     {
         if (Volatile.Read(ref _file) is { } file
-            && (_names.IsOver(file, Volatile.Read(ref _grownAt)) || _names.IsSuspect(file, isTaken: false)))
+            && (Names.IsOver(file, Volatile.Read(ref _grownAt)) || Names.IsSuspect(file, isTaken: false)))
         {
             Wake();
         }
 
-        return _names.TryAwake();
+        return Names.TryAwake();
     }
 
     /// <summary>Ends the wait of the run: it looks whether it is over, or is to stop.</summary>
@@ -142,7 +141,7 @@ internal sealed class LogTail : IDisposable
         _reader?.Complete();
         Interlocked.Exchange(ref _file, null)?.Dispose();
         _following?.Dispose();
-        _names.Close();
+        Names.Close();
         _buffer.Return();
     }
 
@@ -168,7 +167,7 @@ internal sealed class LogTail : IDisposable
     /// <summary>Opens the next file. Returns <see langword="false"/> if there is none.</summary>
     private bool TryBegin()
     {
-        _following ??= _names.TryTake();
+        _following ??= Names.TryTake();
         if (_following is not { } file)
         {
             return false;
@@ -246,7 +245,7 @@ internal sealed class LogTail : IDisposable
         bool isRead = bytes.IsEmpty && result.IsCompleted;
         bool isEnded = file.IsFinal || file.Name.IsCompressed;
         bool isCut = !file.Name.IsCompressed && (
-            bytes.IsEmpty ? (isRead && !isEnded) || (_names.IsSuspect(file, isTaken: true) && HasOtherBytes(file))
+            bytes.IsEmpty ? (isRead && !isEnded) || (Names.IsSuspect(file, isTaken: true) && HasOtherBytes(file))
             : _buffer.End == 0 ? !file.BeginsAs(bytes) : HasOtherBytes(file));
         if (!isCut && !bytes.IsEmpty)
         {
@@ -264,7 +263,7 @@ internal sealed class LogTail : IDisposable
         }
         else
         {
-            _isOver = isEnded ? isRead : _names.IsOver(file, _grownAt) && file.Length <= _buffer.End;
+            _isOver = isEnded ? isRead : Names.IsOver(file, _grownAt) && file.Length <= _buffer.End;
         }
     }
 
@@ -281,11 +280,11 @@ internal sealed class LogTail : IDisposable
         FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = _buffer.HashAtEnd };
         if (_isCut)
         {
-            _names.OnCut(file, _buffer.End > 0 ? end : null);
+            Names.OnCut(file, _buffer.End > 0 ? end : null);
         }
         else
         {
-            _names.OnLeft(file, end);
+            Names.OnLeft(file, end);
             _counts.AddRotation();
         }
 
