@@ -70,16 +70,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <remarks>
     /// A loop over <c>ReadLinesAsync</c> or <c>ReadLineBatchesAsync</c> advances it once for each read, not for each line.
     /// </remarks>
-    public long Position
-    {
-        get
-        {
-            lock (_buffer)
-            {
-                return _buffer.Position;
-            }
-        }
-    }
+    public long Position => _buffer.Position;
 
     /// <summary>
     /// The length of the whole file, in bytes, at the moment when it was opened; for example to show a percentage.

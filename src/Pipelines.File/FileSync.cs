@@ -53,13 +53,6 @@ public static class FileSync
     public static void FlushFolder(string path)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
-        if (OperatingSystem.IsWindows())
-        {
-            _ = WindowsCalls.Default.SyncFolder(path);
-            return;
-        }
-
-        using SafeFileHandle handle = FolderSync.Open(UnixCalls.Default, path);
-        FolderSync.Sync(UnixCalls.Default, handle, path);
+        FolderSync.Sync(UnixCalls.Default, path);
     }
 }

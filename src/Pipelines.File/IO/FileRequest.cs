@@ -95,6 +95,7 @@ internal sealed class FileRequest : FileRun
         NeedsOwnThread = false;
         IsAwaited = false;
         IsShortAtEnd = false;
+        Step = null;
     }
 
     /// <summary>Prepares the request for a call on a thread that may block. Called by the owner.</summary>
@@ -105,21 +106,6 @@ internal sealed class FileRequest : FileRun
     {
         Begin(FileRequestKind.Step, offset: 0);
         Step = step;
-    }
-
-    /// <summary>Performs the step. Called by a back end, on a thread that may block.</summary>
-    internal void PerformStep()
-    {
-        try
-        {
-            Step!();
-            Finish(0);
-        }
-        catch (Exception e)
-        {
-            // Every exception is reported as the result: one that leaves a waiting thread would end the process.
-            Finish(e);
-        }
     }
 
     /// <summary>

@@ -17,21 +17,26 @@ internal static class FolderSync
         {
             Sync(calls, opened, folder ?? "");
         }
-        else if (folder is null)
+        else if (folder is not null)
         {
-            return;
+            Sync(calls, folder);
         }
-        else if (OperatingSystem.IsWindows())
+    }
+
+    /// <summary>Opens a folder and syncs it.</summary>
+    /// <exception cref="IOException">The sync failed.</exception>
+    internal static void Sync(UnixCalls calls, string folder)
+    {
+        if (OperatingSystem.IsWindows())
         {
             // NTFS and others write their journal when the file itself is flushed, and an ordinary user may not flush a folder, so errors
             // are ignored.
             _ = WindowsCalls.Default.SyncFolder(folder);
+            return;
         }
-        else
-        {
-            using SafeFileHandle handle = Open(calls, folder);
-            Sync(calls, handle, folder);
-        }
+
+        using SafeFileHandle handle = Open(calls, folder);
+        Sync(calls, handle, folder);
     }
 
     /// <summary>Opens a folder to sync it later, so that an error appears before anything is written.</summary>

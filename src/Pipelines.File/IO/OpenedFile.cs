@@ -152,19 +152,22 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     }
 
     /// <summary>
-    /// Performs a sync, on a thread that may block. The first one of a new file also syncs its folder, without which the name may be lost.
+    /// Performs a step or a sync, on a thread that may block. The first sync of a new file also syncs its folder, without which the name
+    /// may be lost.
     /// </summary>
-    private protected void PerformSync(FileRequest request)
+    private protected void PerformStep(FileRequest request)
     {
         try
         {
-            if (Sync() is { } error)
+            bool isSync = request.Kind == FileRequestKind.Sync;
+            request.Step?.Invoke();
+            if (isSync && Sync() is { } error)
             {
                 request.Finish(error);
                 return;
             }
 
-            if (IsNew && !_isNameSynced)
+            if (isSync && IsNew && !_isNameSynced)
             {
                 FolderSync.Perform(Calls, _folder, FullPath);
                 _isNameSynced = true;
@@ -174,7 +177,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         }
         catch (Exception e)
         {
-            // Every exception is the result.
+            // Every exception is the result: one that leaves a waiting thread would end the process.
             request.Finish(e);
         }
     }

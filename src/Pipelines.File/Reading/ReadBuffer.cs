@@ -117,8 +117,8 @@ internal sealed class ReadBuffer
     /// <summary>Whether the end of a read may run the code of a caller's memory pool.</summary>
     internal bool HasCallersPool => _options.Pool is not null;
 
-    /// <summary>The file offset, in bytes, of the first byte that is not consumed.</summary>
-    internal long Position => _options.Offset + _start;
+    /// <summary>The file offset, in bytes, of the first byte that is not consumed. Any thread may read it without the lock.</summary>
+    internal long Position => _options.Offset + Volatile.Read(ref _start);
 
     /// <summary>The file offset of the next byte to read.</summary>
     internal long NextOffset => _options.Offset + _readEnd;
@@ -291,7 +291,7 @@ internal sealed class ReadBuffer
         long consumedIndex = IndexOfLocked(consumed);
         long examinedIndex = consumed.Equals(examined) ? consumedIndex : IndexOfLocked(examined);
         _callerHasBuffer = false;
-        _start = consumedIndex;
+        Volatile.Write(ref _start, consumedIndex);
         _hasUnexamined = _readEnd > Math.Max(consumedIndex, examinedIndex);
         FileSegment? first = _head;
         FileSegment? last = null;
@@ -312,7 +312,7 @@ internal sealed class ReadBuffer
         AssertLocked();
         Debug.Assert(Length == 0 && _readOfTail == 0);
         _readEnd += count;
-        _start = _readEnd;
+        Volatile.Write(ref _start, _readEnd);
         FileSegment? dropped = _head;
         _head = _tail = null;
         return dropped;

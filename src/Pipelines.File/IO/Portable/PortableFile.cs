@@ -33,9 +33,6 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         {
             switch (request.Kind)
             {
-                case FileRequestKind.Step:
-                    request.PerformStep();
-                    break;
                 case FileRequestKind.Read:
                     request.IsShortAtEnd = true;
                     request.Finish(_isOverlapped
@@ -47,7 +44,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
                     request.Finish(request.Length);
                     break;
                 default:
-                    PerformSync(request);
+                    PerformStep(request);
                     break;
             }
         }

@@ -57,9 +57,6 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         {
             switch (request.Kind)
             {
-                case FileRequestKind.Step:
-                    request.PerformStep();
-                    break;
                 case FileRequestKind.Read:
                     request.Finish(Read(request.PinnedBytes));
                     break;
@@ -68,8 +65,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
                     request.Finish(request.Length);
                     break;
                 default:
-                    // There is nothing to sync: that would do nothing, or wait until the other side has read everything.
-                    request.Finish(0);
+                    PerformStep(request);
                     break;
             }
         }
@@ -92,6 +88,9 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
         base.Release(closeHandle);
     }
+
+    // There is nothing to sync: that would do nothing, or wait until the other side has read everything.
+    private protected override Exception? Sync() => null;
 
     private void StartThread()
     {

@@ -71,11 +71,8 @@ internal sealed unsafe class UnixFile : OpenedFile
         {
             switch (request.Kind)
             {
-                case FileRequestKind.Step:
-                    request.PerformStep();
-                    return Attempt.Done;
-                case FileRequestKind.Sync:
-                    PerformSync(request);
+                case FileRequestKind.Step or FileRequestKind.Sync:
+                    PerformStep(request);
                     return Attempt.Done;
                 default:
                     return Transfer(request, mayWait, reads);

@@ -168,11 +168,8 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         long transferred = Overlapped->InternalHigh;
         switch (error)
         {
-            case Kernel32.ERROR_SUCCESS when operation.Kind == FileRequestKind.Step:
-                operation.PerformStep();
-                break;
-            case Kernel32.ERROR_SUCCESS when operation.Kind == FileRequestKind.Sync:
-                PerformSync(operation);
+            case Kernel32.ERROR_SUCCESS when operation.Kind is FileRequestKind.Step or FileRequestKind.Sync:
+                PerformStep(operation);
                 break;
             case Kernel32.ERROR_SUCCESS when reads && transferred == 0 && !CanSeek && WindowsCalls.IsPipeThatGoesOn(Handle):
                 // Somebody has written 0 bytes into the pipe. That is a message, and not the end: the owner runs the read again.
