@@ -1,8 +1,7 @@
 namespace FileDevicesTests;
 
 /// <summary>
-/// Large files whose pages are dropped, one in small writes (sync_file_range(2)) and one in large ones (RWF_DONTCACHE), with a commit now
-/// and then.
+/// Large files whose pages are dropped, one in small writes and one in large ones, with a commit now and then.
 /// </summary>
 internal sealed class DroppedBehind(FlushGuarantee guarantee) : Workload
 {

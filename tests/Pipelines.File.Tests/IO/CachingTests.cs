@@ -38,7 +38,6 @@ public sealed class CachingTests : IDisposable
         string path = File("f", (2 * Step) + 12_345);
         Assert.Equal((2 * Step) + 12_345, await PatternFile.ReadToEndAsync(calls.Read(path, s_reading)));
         Assert.Equal([("drop", 0), ("drop", Step), ("drop", 2 * Step)], calls.CacheCalls);
-        Assert.Equal(0, calls.Uncached);
     }
 
     [Fact]
@@ -48,92 +47,63 @@ public sealed class CachingTests : IDisposable
         ScriptedCalls calls = new() { OnCountCached = _ => throw new InvalidOperationException("Asked.") };
         Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(File("f", Step + 1))));
         Assert.Empty(calls.CacheCalls);
-        Assert.Equal(0, calls.Uncached);
-    }
-
-    [Fact]
-    public async Task ReadAsync_SomePagesOfAStepWereCached_LeavesThatStepToTheFlag()
-    {
-        SkipUnlessLinux();
-        ScriptedCalls calls = new() { OnCountCached = offset => offset == Step ? MiB : 0 };
-        Assert.Equal(3 * Step, await PatternFile.ReadToEndAsync(calls.Read(File("f", 3 * Step), s_reading)));
-        Assert.Equal([("drop", 0), ("drop", 2 * Step)], calls.CacheCalls);
-        Assert.InRange(calls.Uncached, 1, int.MaxValue);
-    }
-
-    [Fact]
-    public async Task ReadAsync_WholeStepWasCached_StaysAsItIs()
-    {
-        SkipUnlessLinux();
-        ScriptedCalls calls = new() { OnCountCached = offset => offset == Step ? Step : 0 };
-        Assert.Equal(3 * Step, await PatternFile.ReadToEndAsync(calls.Read(File("f", 3 * Step), s_reading)));
-        Assert.Equal([("drop", 0), ("drop", 2 * Step)], calls.CacheCalls);
-        Assert.Equal(0, calls.Uncached);
-    }
-
-    [Fact]
-    public async Task ReadAsync_SystemDoesNotTellWhatIsCached_EachReadHasTheFlag()
-    {
-        SkipUnlessLinux();
-        ScriptedCalls calls = new() { OnCountCached = _ => -Libc.EPERM };
-        string path = File("f", Step + 1);
-        Assert.SkipUnless(KnowsFlag(path), "This kernel or file system has no RWF_DONTCACHE.");
-        Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(path, s_reading)));
-        Assert.InRange(calls.Uncached, Step / (256 * 1024), int.MaxValue);
-        Assert.Equal(0, calls.ReadsNoWait);
-        Assert.DoesNotContain(calls.CacheCalls, call => call.Call == "drop");
     }
 
     [Theory]
-    [InlineData(Libc.EOPNOTSUPP)]
-    [InlineData(Libc.EINVAL)]
-    [InlineData(Libc.ENOSYS)]
-    public async Task ReadAsync_FlagIsUnknown_FallsBackOnceAndDropsBehind(int errno)
+    [InlineData(1)]
+    [InlineData(MiB)]
+    [InlineData(Step)]
+    public async Task ReadAsync_PagesOfAStepWereCached_LeavesThatStep(int cached)
     {
         SkipUnlessLinux();
-        using Counters counters = new();
-        ScriptedCalls calls = new() { OnCountCached = _ => -Libc.ENOSYS, OnUncached = _ => -errno };
-        Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(File("f", Step + 1), s_reading)));
-        Assert.Equal(1, calls.Uncached);
-        Assert.Equal([("drop", 0), ("drop", Step)], calls.CacheCalls);
-        Assert.Contains(counters.Fallbacks, fallback =>
-            fallback.Contains("RWF_DONTCACHE", StringComparison.Ordinal) && fallback.Contains($"{errno}", StringComparison.Ordinal));
+        ScriptedCalls calls = new() { OnCountCached = offset => offset == Step ? cached : 0 };
+        Assert.Equal(3 * Step, await PatternFile.ReadToEndAsync(calls.Read(File("f", 3 * Step), s_reading)));
+        Assert.Equal([("drop", 0), ("drop", 2 * Step)], calls.CacheCalls);
     }
 
-    [Fact]
-    public async Task ReadAsync_FlaggedReadsAreShortOrWouldWait_BytesAreInOrder()
+    [Theory]
+    [InlineData(Libc.EPERM)]
+    [InlineData(Libc.ENOSYS)]
+    public async Task ReadAsync_SystemDoesNotTellWhatIsCached_DropsAll(int errno)
     {
         SkipUnlessLinux();
-        string path = File("f", MiB);
-        Assert.SkipUnless(KnowsFlag(path), "This kernel or file system has no RWF_DONTCACHE.");
+        ScriptedCalls calls = new() { OnCountCached = _ => -errno };
+        Assert.Equal(Step + 1, await PatternFile.ReadToEndAsync(calls.Read(File("f", Step + 1), s_reading)));
+        Assert.Equal([("drop", 0), ("drop", Step)], calls.CacheCalls);
+    }
+
+    /// <summary>Opening examines a file of any length with about a thousand calls.</summary>
+    [Theory]
+    [InlineData(1L << 33, 1 << 23)]
+    [InlineData(1L << 40, 1 << 30)]
+    [InlineData((1L << 40) + 1, (1 << 30) + Step)]
+    [InlineData(1L << 62, 1L << 52)]
+    public void Open_HugeFile_IsExaminedInLargeParts(long length, long part)
+    {
+        SkipUnlessLinux();
+        List<long> looks = [];
         ScriptedCalls calls = new()
         {
-            OnCountCached = _ => -Libc.EPERM,
-            OnUncached = call => (call % 4) switch { 0 => -Libc.EAGAIN, 1 => 100, 2 => -Libc.EINTR, _ => 10_000 }
+            OnCountCached = offset =>
+            {
+                looks.Add(offset);
+                return 0;
+            },
         };
-        Assert.Equal(MiB - 7,
-            await PatternFile.ReadToEndAsync(calls.Read(path, new() { Caching = FileCaching.DropBehind, Offset = 7 }), 7) - 7);
+        using SafeFileHandle handle = System.IO.File.OpenHandle(File("f", 1));
+        _ = new PagesBehind(calls, handle, length, isWriter: false);
+        Assert.InRange(looks.Count, 1000, 1024);
+        Assert.Equal(part, looks[1]);
+        Assert.InRange(looks[^1] + part, length, long.MaxValue);
     }
 
     [Fact]
-    public async Task WriteAsync_LargeWrites_HaveTheFlag()
+    public async Task WriteAsync_EachStep_IsDroppedWhenItIsOnTheDevice()
     {
         SkipUnlessLinux();
         ScriptedCalls calls = new();
         string path = _folder.File("f");
-        await WriteAsync(calls.Write(path, s_writing), 4 * MiB, MiB);
-        Assert.InRange(calls.Uncached, 1, int.MaxValue);
-        await AssertPatternAsync(path, 4 * MiB);
-    }
-
-    [Fact]
-    public async Task WriteAsync_FlagIsUnknown_FallsBackOnceAndDropsWhatIsOnTheDevice()
-    {
-        SkipUnlessLinux();
-        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP };
-        string path = _folder.File("f");
         await WriteAsync(calls.Write(path, s_writing), (3 * Step) + 1, MiB);
-        Assert.Equal(1, calls.Uncached);
         Assert.Equal(
             [("write", 0), ("wait", 0), ("drop", 0), ("write", Step), ("wait", Step), ("drop", Step), ("write", 2 * Step),
                 ("drop", 2 * Step), ("drop", 3 * Step)],
@@ -151,7 +121,7 @@ public sealed class CachingTests : IDisposable
     {
         SkipUnlessLinux();
         string path = _folder.File("f");
-        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP, OnWriteCached = waited => waited == waits ? -errno : null };
+        ScriptedCalls calls = new() { OnWriteCached = waited => waited == waits ? -errno : null };
         FilePipeWriter writer = calls.Write(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = FlushGuarantee.Written });
         IOException e = await Assert.ThrowsAsync<IOException>(async () =>
         {
@@ -175,7 +145,6 @@ public sealed class CachingTests : IDisposable
         int begins = 0;
         ScriptedCalls calls = new()
         {
-            OnUncached = _ => -Libc.EOPNOTSUPP,
             OnWriteCached = waited => waited ? ++waits == 1 ? -Libc.EINTR : null : ++begins == 2 ? -Libc.EIO : null,
         };
         FilePipeWriter writer = calls.Write(_folder.File("f"), s_writing);
@@ -192,21 +161,9 @@ public sealed class CachingTests : IDisposable
     {
         SkipUnlessLinux();
         string path = _folder.File("f");
-        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP, OnWriteCached = _ => -errno };
+        ScriptedCalls calls = new() { OnWriteCached = _ => -errno };
         await WriteAsync(calls.Write(path, s_writing), 3 * Step, MiB);
         await AssertPatternAsync(path, 3 * Step);
-    }
-
-    [Fact]
-    public async Task WriteAsync_SmallWrites_HaveNoFlag()
-    {
-        SkipUnlessLinux();
-        ScriptedCalls calls = new();
-        string path = _folder.File("f");
-        await WriteAsync(
-            calls.Write(path, new() { Caching = FileCaching.DropBehind, FlushGuarantee = FlushGuarantee.Written }), 100_000, 1000);
-        Assert.Equal(0, calls.Uncached);
-        await AssertPatternAsync(path, 100_000);
     }
 
     [Fact]
@@ -215,7 +172,7 @@ public sealed class CachingTests : IDisposable
         SkipUnlessLinux();
         string path = File("f", 2 * Step);
         using SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
-        ScriptedCalls calls = new() { OnUncached = _ => -Libc.EOPNOTSUPP, OnCountCached = offset => offset == 0 ? MiB : 0 };
+        ScriptedCalls calls = new() { OnCountCached = offset => offset == 0 ? MiB : 0 };
         await WriteAsync(calls.Write(handle, s_writing), 2 * Step, MiB);
         Assert.DoesNotContain(("drop", 0L), calls.CacheCalls);
         Assert.Contains(("drop", (long)Step), calls.CacheCalls);
@@ -271,7 +228,6 @@ public sealed class CachingTests : IDisposable
 
         long before = Cached(path, 0, 64 * MiB);
         Assert.InRange(before, Step + MiB, 32 * MiB);
-        bool knowsFlag = KnowsFlag(path);
         Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(FilePipeReader.Create(path, s_reading)));
 
         // The kernel may take a page of its own accord at any time.
@@ -282,7 +238,7 @@ public sealed class CachingTests : IDisposable
             Assert.InRange(Cached(path, (5 * Step) + (i * 100_000), 100), 1, long.MaxValue);
         }
 
-        Assert.InRange(Cached(path, 0, 64 * MiB), before - (MiB / 4), knowsFlag ? before + (2 * MiB) : before + (2 * Step));
+        Assert.InRange(Cached(path, 0, 64 * MiB), before - (MiB / 4), before + (2 * Step));
     }
 
     [Theory]
@@ -353,13 +309,6 @@ public sealed class CachingTests : IDisposable
     }
 
     private static void SkipUnlessLinux() => Assert.SkipUnless(FileOpening.IsLinux, "The page cache is left to the system elsewhere.");
-
-    private static unsafe bool KnowsFlag(string path)
-    {
-        using SafeFileHandle handle = System.IO.File.OpenHandle(path);
-        Libc.IoVector none = default;
-        return UnixCalls.Default.Read(handle, &none, 0, 0, Libc.RWF_DONTCACHE) >= 0;
-    }
 
     private static long Cached(string path, long offset, long length)
     {

@@ -17,7 +17,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private int _writes;
     private long _bytesWritten;
     private int _syncs;
-    private int _uncached;
 
     /// <summary>
     /// By the number of the call from 1: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.
@@ -33,9 +32,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     public Func<int, long?>? OnSync { get; init; }
 
-    /// <summary>For calls with RWF_DONTCACHE, as the others.</summary>
-    public Func<int, long?>? OnUncached { get; init; }
-
     /// <summary>By the offset: how many bytes from there on are in the page cache, or a negative errno.</summary>
     public Func<long, long?>? OnCountCached { get; init; }
 
@@ -44,9 +40,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     /// <summary>Which short writes the caller's thread makes itself: none, because a script may wait for the caller.</summary>
     public FastWrites Inline { get; init; } = StoppedClock.NoInlineWrites();
-
-    /// <summary>Calls with RWF_DONTCACHE.</summary>
-    public int Uncached => _uncached;
 
     /// <summary>
     /// What was taken out of the page cache ("drop"), began to be written ("write") or was waited for ("wait"), and the offset, in order.
@@ -81,17 +74,12 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         => FilePipeReader.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false);
 
     internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
-        => ((flags & Libc.RWF_DONTCACHE) != 0 ? Scripted(OnUncached, ref _uncached, vectors, ref count)
-                : flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count)
-                : Scripted(OnRead, ref _reads, vectors, ref count))
+        => (flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count) : Scripted(OnRead, ref _reads, vectors, ref count))
             ?? base.Read(file, vectors, count, offset, flags);
 
     internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => flags == Libc.RWF_NOWAIT && !KnowsWriteNoWait ? -Libc.EOPNOTSUPP
-            : ((flags & Libc.RWF_DONTCACHE) != 0
-                ? Scripted(OnUncached, ref _uncached, vectors, ref count)
-                : Scripted(OnWrite, ref _writes, vectors, ref count))
-                ?? Count(base.Write(file, vectors, count, offset, flags));
+            : Scripted(OnWrite, ref _writes, vectors, ref count) ?? Count(base.Write(file, vectors, count, offset, flags));
 
     internal override long CountCached(SafeFileHandle file, long offset, long length)
         => OnCountCached?.Invoke(offset) ?? base.CountCached(file, offset, length);

@@ -158,7 +158,6 @@ public sealed class FastWritesTests : IDisposable
         {
             Inline = StoppedClock.AllInlineWrites(),
             OnWrite = _ => Note(threads) ?? -Libc.EIO,
-            OnUncached = _ => Note(threads) ?? -Libc.EIO,
         };
         using SafeFileHandle handle = what == "not local"
             ? File.OpenHandle("/proc/self/coredump_filter", FileMode.Open, FileAccess.Write, FileShare.ReadWrite)

@@ -175,12 +175,6 @@ internal static class Libc
 
     internal static int O_TMPFILE => 0x400000 | O_DIRECTORY;
 
-    /// <summary>
-    /// preadv2(2), pwritev2(2), Linux 6.14: pages that the call brings into the page cache are dropped when it is over, or when they have
-    /// been written to the device.
-    /// </summary>
-    internal const int RWF_DONTCACHE = 0x80;
-
     internal const int POSIX_FADV_RANDOM = 1;
     internal const int POSIX_FADV_SEQUENTIAL = 2;
     internal const int POSIX_FADV_DONTNEED = 4;

@@ -4,72 +4,74 @@ namespace Pipelines.File.IO;
 
 /// <summary>
 /// Drops the pages that one reader or writer brings into the page cache (<see cref="FileCaching.DropBehind"/>). Owned by whoever performs
-/// the one running read or write. If the system does not know one of its calls, pages stay in the cache; a call that answers that bytes may
-/// be lost fails the write.
+/// the one running read or write. What was in the cache when the file was opened is somebody else's and stays. If the system does not know
+/// one of its calls, pages stay in the cache; a call that answers that bytes may be lost fails the write.
 /// </summary>
 /// <remarks>
-/// RWF_DONTCACHE alone could do this. But it drops a folio of up to 2 MiB when the first read that touches it is over, and the next read
-/// reads it again: with 256 KiB a read a third more from the device, and half the rate. So the flag is used only where nothing else works,
-/// and for large writes, which do not have this cost.
+/// RWF_DONTCACHE could do this. But it drops a folio of up to 2 MiB when the first read that touches it is over, and the next read reads it
+/// again: with 256 KiB a read a third more from the device, and half the rate.
 /// </remarks>
 [UnsupportedOSPlatform("windows")]
-internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long length, bool isWriter)
+internal sealed class PagesBehind
 {
     /// <summary>The size of a step, bytes. A folio is aligned to its size, so it is never in two steps.</summary>
     internal const long Step = 8 * 1024 * 1024;
 
-    /// <summary>
-    /// The minimum size, bytes, of a write with the flag: the kernel starts writing each such write to the device by itself, and reads a
-    /// dropped page again to write the rest of it.
-    /// </summary>
-    internal const int LeastUncachedWrite = 64 * 1024;
-
-    // The number of steps, from the position on, that are examined in advance: more than the kernel reads ahead, because pages that it has
-    // read ahead would count as somebody else's.
-    private const int Window = 8;
+    /// <summary>The maximum number of parts of a file that opening examines; a part is one step or more.</summary>
+    private const int MaxParts = 1024;
 
     // The number of steps, from the position on, in which unused read-ahead pages can be: twice the usual maximum of a device, 8 MiB.
     private const int ReadAheadSteps = 3;
 
-    // For each step of the window, at its number modulo the window: how much of it was in the cache before, and so is somebody else's.
-    private readonly Pages[] _pages = new Pages[Window];
+    private readonly UnixCalls _calls;
+    private readonly SafeFileHandle _file;
+    private readonly bool _isWriter;
 
-    // The step of the position, and the first step that was not examined. Before the first call no step is in the window.
-    private long _first = long.MinValue;
-    private long _next;
+    // For each part of the file: whether nothing of it was cached when the file was opened, or the system does not tell.
+    private readonly bool[] _drops;
+    private readonly long _stepsPerPart;
 
-    private bool _canLook = true;
-    private bool _knowsFlag = true;
-
-    // The first answer of MoveTo's calls that means lost bytes, a negative errno; else 0.
-    private long _lost;
-
-    // A writer: the last step whose writing to the device was started; -1: none.
+    // The step of the last call, and for a writer the one before it, whose writing to the device was started; -1: none.
+    private long _step = -1;
     private long _writing = -1;
 
-    /// <summary>
-    /// Called before a read at that offset, or a write of so many bytes. Returns 0, or the negative errno that says that bytes of earlier
-    /// writes may be lost. <paramref name="isUncached"/>: the call is to be made with RWF_DONTCACHE.
-    /// </summary>
-    internal long Enter(long offset, long count, out bool isUncached)
+    internal PagesBehind(UnixCalls calls, SafeFileHandle file, long length, bool isWriter)
     {
-        isUncached = isWriter && _knowsFlag && count >= LeastUncachedWrite;
-        if (isUncached)
+        (_calls, _file, _isWriter) = (calls, file, isWriter);
+        _stepsPerPart = 1 + ((length - 1) / Step / MaxParts);
+        long part = _stepsPerPart * Step;
+        _drops = new bool[(length + part - 1) / part];
+        for (int i = 0; i < _drops.Length; i++)
+        {
+            _drops[i] = calls.CountCached(file, i * part, part) <= 0;
+        }
+    }
+
+    /// <summary>
+    /// Called before a read or write at that offset. Returns 0, or the negative errno that says that bytes of earlier writes may be lost.
+    /// </summary>
+    internal long Enter(long offset)
+    {
+        long left = _step;
+        _step = offset / Step;
+        if (left == _step || left < 0)
         {
             return 0;
         }
 
-        _lost = 0;
-        MoveTo(offset / Step);
-        isUncached = !isWriter && _knowsFlag && (Array.IndexOf(_pages, Pages.Some) >= 0 || !_canLook || offset > length);
-        return _lost;
-    }
+        if (!_isWriter)
+        {
+            Drop(left);
+            return 0;
+        }
 
-    /// <summary>Called if the kernel or the file system does not support RWF_DONTCACHE.</summary>
-    internal void GiveUpFlag(int errno)
-    {
-        _knowsFlag = false;
-        FilePipeMetrics.FellBack("RWF_DONTCACHE", errno);
+        // Only pages that are on the device can be dropped. Those of the last step are by now, or almost, because this step has been filled
+        // meanwhile.
+        long lost = _writing < 0 ? 0 : Write(_writing, waits: true);
+        Drop(_writing);
+        _writing = left;
+        long begun = Write(left, waits: false);
+        return lost < 0 ? lost : begun;
     }
 
     /// <summary>
@@ -79,61 +81,18 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
     internal void Release()
     {
         Drop(_writing);
-        for (long step = _first; step >= 0 && step < _first + (isWriter ? 1 : ReadAheadSteps); step++)
+        for (int i = 0; _step >= 0 && i < (_isWriter ? 1 : ReadAheadSteps); i++)
         {
-            Drop(PagesOf(step) == Pages.None ? step : -1);
+            Drop(_step + i);
         }
     }
 
-    private ref Pages PagesOf(long step) => ref _pages[step % Window];
-
-    private void MoveTo(long step)
-    {
-        bool isNear = step >= _first && step < _first + Window;
-        while (_first >= 0 && _first != step)
-        {
-            LeaveFirst();
-            _first = isNear ? _first + 1 : step;
-        }
-
-        _next = isNear ? _next : step;
-        for (_first = step; _next < step + Window; _next++)
-        {
-            PagesOf(_next) = Look(_next * Step);
-        }
-    }
-
-    /// <summary>Drops the first step, or for a writer starts writing it: the position has left it.</summary>
-    private void LeaveFirst()
-    {
-        long step = PagesOf(_first) == Pages.None ? _first : -1;
-        if (!isWriter)
-        {
-            Drop(step);
-            return;
-        }
-
-        // Only pages that are on the device can be dropped. Those of the last step are by now, or almost, because this step has been filled
-        // meanwhile.
-        if (_writing >= 0)
-        {
-            Write(_writing, waits: true);
-            Drop(_writing);
-        }
-
-        _writing = step;
-        if (step >= 0)
-        {
-            Write(step, waits: false);
-        }
-    }
-
-    private void Write(long step, bool waits)
+    private long Write(long step, bool waits)
     {
         long answer;
         do
         {
-            answer = calls.WriteCached(file, step * Step, Step, waits);
+            answer = _calls.WriteCached(_file, step * Step, Step, waits);
         }
         while (answer == -Libc.EINTR);
 
@@ -142,37 +101,15 @@ internal sealed class PagesBehind(UnixCalls calls, SafeFileHandle file, long len
             Probe.Rare("write-back answers an error");
         }
 
-        _lost = _lost < 0 || new CallResult(answer).IsUnknownCall ? _lost : answer;
+        return new CallResult(answer).IsUnknownCall ? 0 : answer;
     }
 
+    // Bytes behind the length are brought into the cache by whoever writes them.
     private void Drop(long step)
     {
-        // If cachestat(2) does not work, RWF_DONTCACHE does this for reads, unless that is not supported either.
-        if (step >= 0 && (isWriter || _canLook || !_knowsFlag))
+        if (step >= 0 && (step / _stepsPerPart < _drops.Length ? _drops[step / _stepsPerPart] : _isWriter))
         {
-            long offset = step * Step;
-            calls.DropCached(file, offset, isWriter ? Step : Math.Min(Step, length - offset));
+            _calls.DropCached(_file, step * Step, Step);
         }
-    }
-
-    /// <summary>Examines how much of the step at that offset is cached.</summary>
-    private Pages Look(long offset)
-    {
-        if (offset >= length)
-        {
-            // Reads: bytes behind the length are brought into the cache by whoever writes them, perhaps after this look.
-            return isWriter ? Pages.None : Pages.All;
-        }
-
-        long cached = _canLook ? calls.CountCached(file, offset, Step) : 0;
-        _canLook &= cached >= 0;
-        return cached <= 0 ? Pages.None : cached < Math.Min(Step, length - offset) ? Pages.Some : Pages.All;
-    }
-
-    private enum Pages : byte
-    {
-        None,
-        Some,
-        All,
     }
 }

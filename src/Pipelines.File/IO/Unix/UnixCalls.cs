@@ -11,8 +11,8 @@ internal unsafe partial class UnixCalls
     internal static UnixCalls Default { get; } = new();
 
     /// <summary>
-    /// preadv(2); readv(2) if the offset is -1: at the file's own position, or for a file that cannot seek. With flags (RWF_NOWAIT,
-    /// RWF_DONTCACHE) preadv2(2), which not every kernel and file system supports.
+    /// preadv(2); readv(2) if the offset is -1: at the file's own position, or for a file that cannot seek. With a flag
+    /// (RWF_NOWAIT) preadv2(2), which not every kernel and file system supports.
     /// </summary>
     internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => Answer(flags != 0 ? LibcCalls.PReadV2(file, vectors, count, offset, flags)

@@ -246,23 +246,17 @@ internal sealed unsafe class UnixFile : OpenedFile
         long offset = CanSeek && (isRead || !WritesSequentially) ? operation.Offset : -1;
         while (true)
         {
-            bool isUncached = false;
-            long answer = _behind is null ? 0 : _behind.Enter(operation.Offset, operation.Length, out isUncached);
+            long answer = _behind?.Enter(operation.Offset) ?? 0;
             if (answer >= 0)
             {
-                int flags = (mayWait ? 0 : Libc.RWF_NOWAIT) | (isUncached ? Libc.RWF_DONTCACHE : 0);
+                int flags = mayWait ? 0 : Libc.RWF_NOWAIT;
                 answer = isRead ? _calls.Read(Handle, vectors, count, offset, flags)
                     : _calls.Write(Handle, vectors, count, offset, flags);
             }
 
-            CallResult result = new(answer);
-            if (isUncached && result.IsUnknownCall)
+            if (answer != -Libc.EINTR)
             {
-                _behind!.GiveUpFlag(result.Errno);
-            }
-            else if (result.Errno != Libc.EINTR)
-            {
-                return result;
+                return new CallResult(answer);
             }
         }
     }
