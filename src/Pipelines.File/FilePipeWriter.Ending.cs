@@ -59,7 +59,7 @@ public sealed partial class FilePipeWriter
                 return;
             }
 
-            flushes = _flushes.TakeAll();
+            flushes = _loop.EndBorrowingLocked(_flushes.TakeAll());
             runs = _loop.TryRunLocked();
         }
 

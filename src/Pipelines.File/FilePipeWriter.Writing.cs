@@ -14,6 +14,9 @@ public sealed partial class FilePipeWriter
     /// </summary>
     private const int MinBorrowedWrite = 256 * 1024;
 
+    /// <summary>The maximum number of bytes of one write that has the caller's memory: a call that is canceled waits for it.</summary>
+    private const int MaxBorrowedWrite = 8 * 1024 * 1024;
+
     /// <summary>The minimum memory that a copy reads the stream into, bytes.</summary>
     private const int MinStreamRead = 4 * 1024;
 
@@ -23,9 +26,9 @@ public sealed partial class FilePipeWriter
     /// </summary>
     /// <remarks>
     /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. Fewer than 256 KiB are kept
-    /// whole. A longer call waits for the system call that has its memory, and keeps the bytes that are written by then.
+    /// whole. A longer call waits for the write of at most 8 MiB that has its memory, and keeps the bytes that are written by then.
     /// <see cref="Position"/> tells how many these are. Where the memory is copied, because the file cannot seek, it keeps the bytes that
-    /// were copied.
+    /// were copied. If another thread completes the writer meanwhile, a longer call may keep a prefix, too, and throws.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>
@@ -33,20 +36,15 @@ public sealed partial class FilePipeWriter
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
         _calls.Enter();
-        if (source.Length >= MinBorrowedWrite && _file.Opened is { CanSeek: true, EndsWrites: true })
+        bool borrows = source.Length >= MinBorrowedWrite && _file.Opened is { CanSeek: true, EndsWrites: true };
+        if (borrows || source.Length > MaxUnpacedWrite)
         {
-            return WriteBorrowedAsync(source, cancellationToken);
-        }
-
-        if (source.Length > MaxUnpacedWrite)
-        {
-            return WritePacedAsync(source, cancellationToken);
+            return WriteLongAsync(source, borrows, cancellationToken);
         }
 
         try
         {
-            Copy(source.Span);
-            return FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: !source.IsEmpty);
+            return CopyAsync(source.Span, _options.OfFlush, cancellationToken);
         }
         finally
         {
@@ -98,18 +96,27 @@ public sealed partial class FilePipeWriter
         }
     }
 
-    /// <summary>Writes the caller's memory without copying it. The call counts as running until the memory is the caller's again.</summary>
+    /// <summary>
+    /// Writes a long source in pieces, and waits for each: until it is written, if the memory is borrowed; otherwise as the thresholds say.
+    /// The call counts as running until the last byte is taken.
+    /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> WriteBorrowedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
+    private async ValueTask<FlushResult> WriteLongAsync(ReadOnlyMemory<byte> source, bool borrows, CancellationToken cancellationToken)
     {
         ValueTask<FlushResult> last;
         try
         {
-            using MemoryHandle pin = source.Pin();
-            FlushResult result = await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false);
-            if (result.IsCanceled)
+            using MemoryHandle pin = borrows ? source.Pin() : default;
+            int length;
+            for (int start = 0; start < source.Length; start += length)
             {
-                return result;
+                length = Math.Min(source.Length - start, borrows ? MaxBorrowedWrite : MaxUnpacedWrite);
+                FlushResult result = await (borrows ? BorrowAsync(source.Slice(start, length), pin, start, cancellationToken)
+                    : CopyAsync(source.Span.Slice(start, length), FlushGuarantee.WriteBehind, cancellationToken)).ConfigureAwait(false);
+                if (result.IsCanceled)
+                {
+                    return result;
+                }
             }
 
             last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
@@ -123,10 +130,11 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Has the queue borrow the caller's memory. Completes when the queue does not use it any more: it was written or revoked, or the
-    /// writer has failed or was aborted.
+    /// Has the queue borrow the caller's memory. Completes when the queue does not use it any more: it was written, the wait was canceled,
+    /// or the writer has failed or was aborted.
     /// </summary>
-    private ValueTask<FlushResult> BorrowAsync(ReadOnlyMemory<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
+    private unsafe ValueTask<FlushResult> BorrowAsync(ReadOnlyMemory<byte> piece, MemoryHandle pin, int start,
+        CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> wait;
         bool runs;
@@ -140,44 +148,18 @@ public sealed partial class FilePipeWriter
                 return Ended(_loop.Error, isCanceled, cancellationToken);
             }
 
-            wait = _loop.BorrowLocked(source, pin, cancellationToken);
+            wait = _loop.BorrowLocked(piece, (nint)pin.Pointer + start, cancellationToken);
             runs = _loop.TryRunLocked();
         }
 
         _loop.Run(runs);
-
         return wait.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
-    /// <summary>
-    /// Copies a long source in pieces with a flush after each, so that the thresholds hold. For files that cannot seek, or whose writes may
-    /// never end: they do not borrow memory. The call counts as running until the last byte is taken.
-    /// </summary>
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> WritePacedAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
+    private ValueTask<FlushResult> CopyAsync(ReadOnlySpan<byte> source, FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
-        ValueTask<FlushResult> last;
-        try
-        {
-            for (; source.Length > MaxUnpacedWrite; source = source[MaxUnpacedWrite..])
-            {
-                Copy(source.Span[..MaxUnpacedWrite]);
-                FlushResult result = await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
-                if (result.IsCanceled)
-                {
-                    return result;
-                }
-            }
-
-            Copy(source.Span);
-            last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
-        }
-        finally
-        {
-            _calls.Leave();
-        }
-
-        return await last.ConfigureAwait(false);
+        Copy(source);
+        return FlushCoreAsync(guarantee, cancellationToken, isWritten: !source.IsEmpty);
     }
 
     private void Copy(ReadOnlySpan<byte> left)

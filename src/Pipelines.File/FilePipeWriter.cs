@@ -164,8 +164,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         PendingResult<FlushResult>? canceled;
         lock (_loop)
         {
-            canceled = _flushes.TakeAll();
-            _cancelRequested = !_loop.TryRevokeLocked(result, null) && canceled is null;
+            canceled = _loop.EndBorrowingLocked(_flushes.TakeAll());
+
+            // A write of borrowed memory that is under way ends first, and then returns so.
+            _cancelRequested = canceled is null || _loop.IsBorrowingLocked();
         }
 
         FlushWaiters.CompleteNow(canceled, result, null);
@@ -339,7 +341,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         lock (_loop)
         {
             canceled = _flushes.TakeCanceled(token);
-            _ = _loop.TryRevokeLocked(default, error);
+            canceled = _loop.IsBorrowingLocked(token) ? _loop.EndBorrowingLocked(canceled) : canceled;
         }
 
         FlushWaiters.CompleteNow(canceled, default, error);

@@ -130,7 +130,7 @@ internal sealed partial class WriteLoop
         {
             _isWriting = false;
             FailLocked(error);
-            left = TakeBorrowWaitLocked(flushes.TakeAll());
+            left = EndBorrowingLocked(flushes.TakeAll());
             _isRunning = isCompleted = IsCompleted;
         }
 
@@ -226,8 +226,10 @@ internal sealed partial class WriteLoop
 
             error = Error;
             Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
-            reached = TakeBorrowWaitLocked(flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null));
+            reached = flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null);
+            reached = GoesOn && !IsAllWritten ? reached : EndBorrowingLocked(reached);
             freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
+            error ??= IsAborted ? AbortedException() : null;
         }
 
         _ = SegmentPool.Shared.Return(freed);
@@ -254,33 +256,6 @@ internal sealed partial class WriteLoop
             queue.OnWrittenLocked(request.Transferred);
             file.OnWritten(queue.Written);
         }
-    }
-
-    /// <summary>
-    /// Ends the use of borrowed memory when the queue does not need it any more. Returns the waits to complete: <paramref name="others"/>,
-    /// and before them the wait for that memory, unless a revocation or Abort has ended it, which is completed here. No write is running.
-    /// </summary>
-    private PendingResult<FlushResult>? TakeBorrowWaitLocked(PendingResult<FlushResult>? others)
-    {
-        Debug.Assert(!_isWriting);
-        if (_borrowWait is not { } wait || (GoesOn && !IsAllWritten && _revoked is null))
-        {
-            return others;
-        }
-
-        (FlushResult Result, OperationCanceledException? Error)? ended = IsAborted ? (default, AbortedException())
-            : _revoked;
-        queue.EndBorrowingLocked();
-        _borrowWait = null;
-        _revoked = null;
-        if (Error is null && ended is { } end)
-        {
-            wait.CompleteOnPool(end.Result, end.Error);
-            return others;
-        }
-
-        wait.Next = others;
-        return wait;
     }
 
     /// <summary>
@@ -321,7 +296,7 @@ internal sealed partial class WriteLoop
             Debug.Assert(_isRunning && !_isWriting && !_isClosed);
             _isClosing = true;
             _request = null;
-            left = TakeBorrowWaitLocked(flushes.TakeAll());
+            left = EndBorrowingLocked(flushes.TakeAll());
             Debug.Assert(flushes.Count == 0 && _borrowWait is null);
             freed = queue.ReleaseAllLocked(_keepsRoom);
             reason = Error;

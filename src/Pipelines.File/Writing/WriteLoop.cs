@@ -34,9 +34,8 @@ internal sealed partial class WriteLoop(
     // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
     private CallsHere _callsHere;
 
-    // The wait for the memory that the queue has borrowed, and the wait's result if the memory was revoked before all of it was written.
+    // The wait for the memory that the queue has borrowed.
     private PendingResult<FlushResult>? _borrowWait;
-    private (FlushResult Result, OperationCanceledException? Error)? _revoked;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
@@ -94,46 +93,41 @@ internal sealed partial class WriteLoop(
     /// Hands over everything that was advanced over, and after it the caller's memory, which must not change until the wait is over. The
     /// file can seek, so every call with that memory ends by itself.
     /// </summary>
-    internal PendingResult<FlushResult> BorrowLocked(ReadOnlyMemory<byte> memory, MemoryHandle pin, CancellationToken cancellationToken)
+    internal PendingResult<FlushResult> BorrowLocked(ReadOnlyMemory<byte> memory, nint address, CancellationToken cancellationToken)
     {
         HandOverLocked();
-        Debug.Assert(_borrowWait is null && _revoked is null && !_isClosing);
+        Debug.Assert(_borrowWait is null && !_isClosing);
 
         // First, because it allocates: memory without a wait would be borrowed for ever.
         PendingResult<FlushResult> wait = PendingResult<FlushResult>.Rent(cancellationToken);
         _flushesInQueue++;
-        queue.BorrowLocked(memory, pin);
+        queue.BorrowLocked(memory, address);
         _borrowWait = wait;
         return wait;
     }
 
     /// <summary>
-    /// Revokes borrowed memory; with an <paramref name="error"/>, only if the wait has its token. The memory is the caller's again when the
-    /// running write has ended: at once if none is under way. Returns <see langword="false"/> if there is nothing to revoke.
+    /// Ends the use of borrowed memory, unless a write is under way, which may have it; a sync, however long it takes, does not. Borrowed
+    /// bytes that are not written are not taken. Returns the waits to complete: that for the memory, and behind it
+    /// <paramref name="others"/>.
     /// </summary>
-    internal bool TryRevokeLocked(FlushResult result, OperationCanceledException? error)
+    internal PendingResult<FlushResult>? EndBorrowingLocked(PendingResult<FlushResult>? others)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        if (_borrowWait is null || (error is not null && error.CancellationToken != _borrowWait.CancellationToken))
+        if (_isWriting || _borrowWait is not { } wait)
         {
-            return false;
+            return others;
         }
 
-        // The first revocation counts.
-        _revoked ??= (result, error);
-        EndBorrowingLocked();
-        return true;
+        queue.EndBorrowingLocked();
+        _borrowWait = null;
+        wait.Next = others;
+        return wait;
     }
 
-    // A sync, however long it takes, does not have the memory.
-    private void EndBorrowingLocked()
-    {
-        if (!_isWriting && _borrowWait is not null)
-        {
-            Probe.Rare("borrowed memory is given back beside a sync");
-            _ = TakeBorrowWaitLocked(null);
-        }
-    }
+    /// <summary>Whether the queue has memory that was borrowed with this token, or, without a token, any.</summary>
+    internal bool IsBorrowingLocked(CancellationToken? token = null)
+        => _borrowWait is not null && (token is null || _borrowWait.CancellationToken == token);
 
     /// <summary>
     /// Called when everything is handed over. The steps that finish the file follow the last write, unless <paramref name="isGivenUp"/>.
@@ -165,7 +159,6 @@ internal sealed partial class WriteLoop(
         }
 
         IsAborted = true;
-        EndBorrowingLocked();
         queue.Complete();
         canceled = _request is null ? default : new Cancellation(_request);
         if (IsReleased)

@@ -28,9 +28,6 @@ internal sealed class WriteQueue
     /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment and an open flush need.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
-    /// <summary>The maximum number of borrowed bytes in one write. A call that is canceled waits for the running write.</summary>
-    private const int BorrowedBytesPerWrite = 8 * 1024 * 1024;
-
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
 
@@ -56,7 +53,7 @@ internal sealed class WriteQueue
     // Set once, under the lock.
     private bool _isCompleted;
 
-    // The borrowed bytes that are not written, the position of the first one, and its address. Guarded by the lock.
+    // The borrowed bytes, the position of the first one, and its address. Guarded by the lock.
     private ReadOnlyMemory<byte> _borrowed;
     private long _borrowedStart;
     private nint _borrowedAddress;
@@ -217,25 +214,24 @@ internal sealed class WriteQueue
     /// Hands over the caller's memory without copying it. Everything before it is handed over already. The memory is in use until
     /// <see cref="EndBorrowingLocked"/>.
     /// </summary>
-    internal unsafe void BorrowLocked(ReadOnlyMemory<byte> memory, MemoryHandle pin)
+    internal void BorrowLocked(ReadOnlyMemory<byte> memory, nint address)
     {
         Debug.Assert(Flushed == Advanced && _borrowed.IsEmpty);
         _borrowed = memory;
         _borrowedStart = Flushed;
-        _borrowedAddress = (nint)pin.Pointer;
+        _borrowedAddress = address;
         Flushed = Advanced = Flushed + memory.Length;
     }
 
     /// <summary>Ends the use of the borrowed memory. Its bytes that are not written count as not taken. No write is running.</summary>
     internal void EndBorrowingLocked()
     {
-        Debug.Assert(Written <= _borrowedStart && _borrowedStart <= Flushed && Flushed == Advanced);
-        Flushed = Advanced = _borrowedStart;
+        Debug.Assert(_borrowedStart <= Flushed && Flushed == Advanced);
+        Flushed = Advanced = Math.Max(Written, _borrowedStart);
 
         // The next byte of the tail follows the borrowed bytes.
-        _tail?.SetRunningIndex(_borrowedStart - _tailEnd);
+        _tail?.SetRunningIndex(Flushed - _tailEnd);
         _borrowed = default;
-        _borrowedAddress = 0;
     }
 
     /// <summary>
@@ -246,9 +242,10 @@ internal sealed class WriteQueue
     {
         Debug.Assert(Flushed > Written && request.BufferCount == 0);
         long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
-        if (Written == ownEnd)
+        if (Written >= ownEnd)
         {
-            request.Add(_borrowed[..Math.Min(_borrowed.Length, BorrowedBytesPerWrite)], _borrowedAddress);
+            int written = (int)(Written - _borrowedStart);
+            request.Add(_borrowed[written..], _borrowedAddress + written);
             return;
         }
 
@@ -272,13 +269,6 @@ internal sealed class WriteQueue
     {
         Written += bytes;
         Debug.Assert(bytes > 0 && Written <= Flushed);
-        if (!_borrowed.IsEmpty && Written > _borrowedStart)
-        {
-            int written = (int)(Written - _borrowedStart);
-            _borrowed = _borrowed[written..];
-            _borrowedAddress += written;
-            _borrowedStart = Written;
-        }
     }
 
     /// <summary>Takes out the segments whose bytes are all written. No write is running.</summary>
