@@ -111,8 +111,9 @@ public sealed partial class FilePipeWriter
             for (int start = 0; start < source.Length; start += length)
             {
                 length = Math.Min(source.Length - start, borrows ? MaxBorrowedWrite : MaxUnpacedWrite);
-                FlushResult result = await (borrows ? BorrowAsync(source.Slice(start, length), pin, start, cancellationToken)
-                    : CopyAsync(source.Span.Slice(start, length), FlushGuarantee.WriteBehind, cancellationToken)).ConfigureAwait(false);
+                ReadOnlyMemory<byte> piece = source.Slice(start, length);
+                FlushResult result = borrows ? await BorrowAsync(piece, pin, start, cancellationToken).ConfigureAwait(false)
+                    : await CopyAsync(piece.Span, FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
                     return result;

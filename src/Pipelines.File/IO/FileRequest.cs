@@ -42,12 +42,6 @@ internal sealed class FileRequest : FileRun
     /// <summary>The number of bytes that are asked for: the sum of the buffers.</summary>
     internal long Length { get; private set; }
 
-    /// <summary>
-    /// Whether a write is performed as a sync is (<see cref="WaitKind.Sync"/>): because a sync follows, so that one thread does both, or
-    /// because it may wait for whoever reads the file.
-    /// </summary>
-    internal bool NeedsOwnThread { get; set; }
-
     internal int BufferCount { get; private set; }
 
     /// <summary>Result: the number of bytes transferred; 0 for a read is the end of the file.</summary>
@@ -65,7 +59,7 @@ internal sealed class FileRequest : FileRun
     public override WaitKind WaitKind => Kind switch
     {
         FileRequestKind.Read => WaitKind.Read,
-        FileRequestKind.Write when !NeedsOwnThread => WaitKind.Write,
+        FileRequestKind.Write => WaitKind.Write,
         _ => WaitKind.Sync,
     };
 
@@ -92,8 +86,6 @@ internal sealed class FileRequest : FileRun
         Kind = kind;
         Offset = offset;
         Length = 0;
-        NeedsOwnThread = false;
-        IsAwaited = false;
         IsShortAtEnd = false;
         Step = null;
     }

@@ -55,8 +55,6 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     /// </summary>
     internal bool ResumesOnPool { get; set; }
 
-    public bool IsAwaited { get; set; }
-
     long IWaitingCall.QueuedAt { get; set; }
 
     IWaitingCall? IWaitingCall.Next { get; set; }

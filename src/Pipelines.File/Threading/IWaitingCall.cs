@@ -8,9 +8,6 @@ internal interface IWaitingCall
     /// <summary>What the call waits for. Does not change while it is queued.</summary>
     WaitKind WaitKind { get; }
 
-    /// <summary>Whether somebody, usually the caller who queues it, waits for the call.</summary>
-    bool IsAwaited => false;
-
     /// <summary>
     /// When the call was queued, a <see cref="System.Diagnostics.Stopwatch"/> timestamp. Owned by <see cref="WaitingThreads"/> until
     /// <see cref="Perform"/>.

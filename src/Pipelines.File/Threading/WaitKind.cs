@@ -9,7 +9,7 @@ internal enum WaitKind
     /// <summary>Bytes of a file.</summary>
     Read,
 
-    /// <summary>A write that only another write may follow: mostly copied memory.</summary>
+    /// <summary>The page cache, which mostly takes a write at once, or whoever else takes it.</summary>
     Write,
 
     /// <summary>The device: syncs, and the steps before and after them.</summary>

@@ -9,8 +9,6 @@ namespace Pipelines.File.Threading;
 /// <para>Queueing a call wakes or starts a thread only if none is on its way; a thread that takes a call and sees another one waiting wakes
 /// the next, so short calls share few threads, and calls that block get a thread each, up to the limit.</para>
 /// <para>Each <see cref="WaitKind"/> has a reserved share of the limit, so a device that stalls holds up its own kind of call only.</para>
-/// <para>A plain write is a work item of the application's pool, whose threads are awake, unless the pool is busy or half as many such work
-/// items as processors exist.</para>
 /// <para>A call that a call queues, above all its own next run, is performed by the same thread, unless calls of its kind wait.</para>
 /// </remarks>
 internal sealed class WaitingThreads
@@ -37,10 +35,6 @@ internal sealed class WaitingThreads
     // Only system calls and their completion run on it, so the stack is small.
     private const int StackBytes = 256 * 1024;
 
-    // Half of the minimum number of threads of the application's pool. None on Windows, where a write may be performed within the call for
-    // as long as the device takes.
-    private static readonly int s_poolWriters = OperatingSystem.IsWindows() ? 0 : Math.Max(1, Environment.ProcessorCount / 2);
-
     // By WaitKind: its name in the meter, and the calls that have ended.
     private static readonly string[] s_kinds = ["read", "write", "sync", "open", "look"];
     private static readonly FilePipeMetrics.Count[] s_counts = Array.ConvertAll(s_kinds, FilePipeMetrics.WaitsOf);
@@ -65,10 +59,6 @@ internal sealed class WaitingThreads
     // A stack: the thread that became idle last is woken first, because its caches are warm.
     private readonly List<WaitingThread> _idle;
 
-    // All of them, and the free ones.
-    private readonly PoolWriter[] _allPoolWriters = new PoolWriter[s_poolWriters];
-    private readonly Stack<PoolWriter> _poolWriters = new();
-    private int _blocked;
     private int _threads;
 
     // Threads that were woken or started and have not looked at the queues since.
@@ -85,13 +75,11 @@ internal sealed class WaitingThreads
         _kept = Math.Max(1, _limit / KeptPart);
         _shares = [new(), new(), new(), new(), new()];
         Debug.Assert(_shares.Length == (int)WaitKind.Look + 1);
-        for (int i = 0; i < s_poolWriters; i++)
-        {
-            _poolWriters.Push(_allPoolWriters[i] = new PoolWriter(this));
-        }
     }
 
     internal static WaitingThreads Shared { get; } = MakeShared();
+
+    internal static bool IsOneOfThem => s_current.Threads is not null;
 
     /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
     internal int ThreadCount => Volatile.Read(ref _threads);
@@ -99,8 +87,8 @@ internal sealed class WaitingThreads
     /// <summary>The number of calls that wait for a thread.</summary>
     internal int QueuedCount => _shares.Sum(static share => share.QueuedCount);
 
-    /// <summary>The number of calls that are being performed, including those of the application's pool.</summary>
-    internal int UnderWayCount => _shares.Sum(static share => share.UnderWay) + s_poolWriters - _poolWriters.Count;
+    /// <summary>The number of calls that are being performed.</summary>
+    internal int UnderWayCount => _shares.Sum(static share => share.UnderWay);
 
     /// <summary>
     /// Queues the call for a thread that may wait. Never throws. Only if memory is out and no other thread can be had, performs it on the
@@ -112,11 +100,6 @@ internal sealed class WaitingThreads
         if (s_current is (var threads, { Next: null } current) && threads == this)
         {
             current.Next = call;
-            return;
-        }
-
-        if (call.WaitKind == WaitKind.Write && TryPerformOnPool(call))
-        {
             return;
         }
 
@@ -137,53 +120,14 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>
-    /// Called before a caller blocks until calls are over: blocked callers may occupy every thread of the application's pool. The waiting
-    /// threads perform the writes that are queued there and the later ones, until <see cref="EndBlocking"/>.
-    /// </summary>
-    internal void BeginBlocking()
-    {
-        lock (_gate)
-        {
-            _blocked++;
-        }
-
-        foreach (PoolWriter writer in _allPoolWriters)
-        {
-            if (writer.TryTake() is { } call)
-            {
-                Queue(call);
-            }
-        }
-    }
-
-    internal void EndBlocking()
-    {
-        lock (_gate)
-        {
-            Debug.Assert(_blocked > 0);
-            _blocked--;
-        }
-    }
-
     /// <summary>Performs the call on the current thread, which may block.</summary>
-    internal static void Perform(IWaitingCall call)
+    private static void Perform(IWaitingCall call)
     {
         // Read before: when Perform returns, the call may be queued again, and belong to another thread.
         long queuedAt = call.QueuedAt;
         WaitKind kind = call.WaitKind;
         call.Perform();
         FilePipeMetrics.Waited(s_kinds[(int)kind], s_counts[(int)kind], queuedAt);
-    }
-
-    /// <summary>Returns a work item to the free ones.</summary>
-    internal void Free(PoolWriter writer)
-    {
-        lock (_gate)
-        {
-            Debug.Assert(_poolWriters.Count < _allPoolWriters.Length);
-            _poolWriters.Push(writer);
-        }
     }
 
     private static WaitingThreads MakeShared()
@@ -199,47 +143,6 @@ internal sealed class WaitingThreads
     {
         string? text = AppContext.GetData(LimitSwitch)?.ToString() ?? Environment.GetEnvironmentVariable(LimitVariable);
         return int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int limit) ? limit : DefaultLimit;
-    }
-
-    /// <summary>
-    /// Whether all threads that the pool starts at once are in use, so that a work item would wait for them. The current thread does not
-    /// count if it will wait for this call.
-    /// </summary>
-    private static bool IsPoolBusyFor(IWaitingCall call)
-    {
-        ThreadPool.GetMaxThreads(out int most, out _);
-        ThreadPool.GetAvailableThreads(out int available, out _);
-        ThreadPool.GetMinThreads(out int least, out _);
-        int inUse = most - available - (call.IsAwaited && Thread.CurrentThread.IsThreadPoolThread ? 1 : 0);
-        return inUse >= least;
-    }
-
-    private bool TryPerformOnPool(IWaitingCall call)
-    {
-        if (PoolWriter.TryGoOn(this, call))
-        {
-            return true;
-        }
-
-        PoolWriter? writer = null;
-        if (!IsPoolBusyFor(call))
-        {
-            lock (_gate)
-            {
-                if (_blocked == 0 && _poolWriters.TryPop(out writer))
-                {
-                    writer.Set(call);
-                }
-            }
-        }
-
-        if (writer is null)
-        {
-            return false;
-        }
-
-        PoolItem.Queue(writer, preferLocal: false);
-        return true;
     }
 
     /// <summary>Wakes or starts the thread, if any.</summary>

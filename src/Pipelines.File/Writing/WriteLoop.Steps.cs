@@ -14,12 +14,13 @@ internal sealed partial class WriteLoop
     /// </summary>
     internal const int BytesPerWrite = 512 * 1024;
 
-    /// <summary>The maximum number of syncs without <see cref="Gather"/> between two tries, when nobody comes back.</summary>
-    private const int MaxSkippedSyncs = 63;
+    /// <summary>The number of unwritten bytes that ends <see cref="StayAwake"/>: a write of them is no short one any more.</summary>
+    private const int EnoughBytes = 64 * 1024;
 
-    // The maximum duration of Gather, in Stopwatch ticks: 100 µs, in which dozens of continuations run. Half the duration of the sync is
-    // the other maximum.
-    private static readonly long s_maxGatherTicks = Stopwatch.Frequency / 10_000;
+    // The maximum duration of StayAwake, in Stopwatch ticks: 20 µs after a write, and 100 µs after a sync, in which dozens of continuations
+    // run; half the duration of the sync is the other maximum.
+    private static readonly long s_afterWriteTicks = Stopwatch.Frequency / 50_000;
+    private static readonly long s_afterSyncTicks = Stopwatch.Frequency / 10_000;
 
     // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
     private long _writtenBefore;
@@ -28,10 +29,8 @@ internal sealed partial class WriteLoop
     // When the last write or sync began, for FastWrites.
     private long _stepBegan;
 
-    // When the last sync began, in Stopwatch ticks; how many of the next syncs skip Gather; and the value that this countdown began with.
+    // When the last sync began, in Stopwatch ticks.
     private long _syncBegan;
-    private int _syncsToSkip;
-    private int _lastSkip;
 
     private enum Step
     {
@@ -152,13 +151,6 @@ internal sealed partial class WriteLoop
                     Debug.Assert(queue.Written < queue.Flushed && !_isClosing);
                     _writtenBefore = queue.Written;
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
-
-                    // If another step follows, one thread performs both. A write that may wait for the device, a server or a reader is no
-                    // work item of the application's pool. (On Windows no write is.)
-                    request.NeedsOwnThread = flushes.WantsSync(long.MaxValue) || (IsCompleted && (IsDurable || file.IsUnfinished))
-                        || !((file.WritesToMemory && writes.AreExpected(file.Volume))
-                            || (OperatingSystem.IsWindows() && file.Opened.CanSeek));
-                    request.IsAwaited = _borrowWait is not null || flushes.Count > 0;
                     queue.BeginWriteLocked(request);
                     _isWriting = true;
                     Debug.Assert(request.Length > 0 && request.Length <= queue.Flushed - queue.Written);
@@ -234,9 +226,9 @@ internal sealed partial class WriteLoop
 
         _ = SegmentPool.Shared.Return(freed);
         FlushWaiters.CompleteOnPool(reached, default, error);
-        if (step == Step.Sync)
+        if (WaitingThreads.IsOneOfThem)
         {
-            Gather(waiting);
+            StayAwake(step, waiting);
         }
     }
 
@@ -259,30 +251,22 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>
-    /// Keeps the loop on its thread for a moment after a sync. The callers that the sync has served often flush again at once: they then
-    /// share the next sync, and none of them has to wake a thread.
+    /// Keeps the loop on its waiting thread for a moment: the next bytes often come at once, and then nobody has to wake a thread. After a
+    /// write until a flush waits; after a sync that several flushes have shared until as many of them are back, to share the next one.
     /// </summary>
-    /// <param name="waiting">The number of pending flushes when the sync ended, those that it has served included.</param>
-    private void Gather(int waiting)
+    /// <param name="step">The step that has ended.</param>
+    /// <param name="waiting">The number of pending flushes when it ended, those that it has served included.</param>
+    private void StayAwake(Step step, int waiting)
     {
-        if (_syncsToSkip > 0)
-        {
-            _syncsToSkip--;
-            return;
-        }
-
-        int served = waiting - flushes.Count;
         long now = Stopwatch.GetTimestamp();
-        long end = now + Math.Min((now - _syncBegan) / 2, s_maxGatherTicks);
-        while (flushes.Count < waiting && GoesOn && !IsCompleted && Stopwatch.GetTimestamp() < end)
+        long end = now + (step == Step.Write ? s_afterWriteTicks : waiting > 1 ? Math.Min((now - _syncBegan) / 2, s_afterSyncTicks) : 0);
+        int wanted = step == Step.Write ? 1 : waiting;
+        while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
+            && Stopwatch.GetTimestamp() < end)
         {
             // It yields instead of spinning: a thread that is going to flush may be waiting for this very processor.
             Thread.Yield();
         }
-
-        // While fewer than half of them come back, the next tries are further and further apart.
-        _lastSkip = (waiting - flushes.Count) * 2 <= served ? 0 : Math.Min((_lastSkip * 2) + 1, MaxSkippedSyncs);
-        _syncsToSkip = _lastSkip;
     }
 
     /// <summary>Closes the file and releases the memory. This is the end of the loop.</summary>

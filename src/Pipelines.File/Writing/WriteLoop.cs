@@ -209,20 +209,12 @@ internal sealed partial class WriteLoop(
             return;
         }
 
-        WaitingThreads.Shared.BeginBlocking();
-        try
+        // With a caller's pool the loop continues on the application's threads. All of these may be waiting here, or for this thread: then
+        // this thread continues the loop.
+        Task task = released.AsTask();
+        while (!task.Wait(options.Pool is null ? Timeout.Infinite : ResumeMilliseconds))
         {
-            // With a caller's pool the loop continues on the application's threads. All of these may be waiting here, or for this thread:
-            // then this thread continues the loop.
-            Task task = released.AsTask();
-            while (!task.Wait(options.Pool is null ? Timeout.Infinite : ResumeMilliseconds))
-            {
-                Resume();
-            }
-        }
-        finally
-        {
-            WaitingThreads.Shared.EndBlocking();
+            Resume();
         }
     }
 
