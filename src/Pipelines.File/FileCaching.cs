@@ -8,8 +8,8 @@ public enum FileCaching
 
     /// <summary>
     /// As little of the file as possible, so that the cache keeps the files of other programs. Use it for a large file that is read or
-    /// written once. Pages of the file that were cached when it was opened stay. It is a hint: it has an effect on regular files on Linux, unless
-    /// <see cref="FilePipeBackend.Portable"/> is used.
+    /// written once. Pages of the file that were cached when it was opened stay. It is a hint: it has an effect on regular files on Linux,
+    /// unless <see cref="FilePipeBackend.Portable"/> is used.
     /// </summary>
     /// <remarks>
     /// <para>Reading: the pages behind the position are dropped in steps of 8 MiB (posix_fadvise(2), POSIX_FADV_DONTNEED). A step of which

@@ -39,9 +39,6 @@ internal sealed class WaitingThreads
     private static readonly string[] s_kinds = ["read", "write", "sync", "open", "look"];
     private static readonly FilePipeMetrics.Count[] s_counts = Array.ConvertAll(s_kinds, FilePipeMetrics.WaitsOf);
 
-    // Stands for a thread that is to be started.
-    private static readonly WaitingThread s_newThread = new();
-
     // Set on a waiting thread: itself and its owner.
     [ThreadStatic]
     private static (WaitingThreads Threads, WaitingThread Thread) s_current;
@@ -59,7 +56,8 @@ internal sealed class WaitingThreads
     // A stack: the thread that became idle last is woken first, because its caches are warm.
     private readonly List<WaitingThread> _idle;
 
-    private int _threads;
+    // Those that do not run: calling one allocates nothing under the lock.
+    private readonly Stack<WaitingThread> _ended;
 
     // Threads that were woken or started and have not looked at the queues since.
     private int _waking;
@@ -72,6 +70,7 @@ internal sealed class WaitingThreads
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         _idle = new List<WaitingThread>(_limit);
+        _ended = new Stack<WaitingThread>(Enumerable.Range(0, _limit).Select(_ => new WaitingThread(this)));
         _kept = Math.Max(1, _limit / KeptPart);
         _shares = [new(), new(), new(), new(), new()];
         Debug.Assert(_shares.Length == (int)WaitKind.Look + 1);
@@ -82,7 +81,7 @@ internal sealed class WaitingThreads
     internal static bool IsOneOfThem => s_current.Threads is not null;
 
     /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
-    internal int ThreadCount => Volatile.Read(ref _threads);
+    internal int ThreadCount => _limit - _ended.Count;
 
     /// <summary>The number of calls that wait for a thread.</summary>
     internal int QueuedCount => _shares.Sum(static share => share.QueuedCount);
@@ -91,8 +90,7 @@ internal sealed class WaitingThreads
     internal int UnderWayCount => _shares.Sum(static share => share.UnderWay);
 
     /// <summary>
-    /// Queues the call for a thread that may wait. Never throws. Only if memory is out and no other thread can be had, performs it on the
-    /// caller's stack, which may block.
+    /// Queues the call for a thread that may wait. Never throws: while there is neither a thread nor memory, it tries again.
     /// </summary>
     internal void Queue(IWaitingCall call)
     {
@@ -110,14 +108,7 @@ internal sealed class WaitingThreads
             called = CallThreadLocked();
         }
 
-        if (called is null)
-        {
-            PerformIfThereIsNoThread();
-        }
-        else
-        {
-            Wake(called);
-        }
+        Wake(called);
     }
 
     /// <summary>Performs the call on the current thread, which may block.</summary>
@@ -145,84 +136,33 @@ internal sealed class WaitingThreads
         return int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int limit) ? limit : DefaultLimit;
     }
 
-    /// <summary>Wakes or starts the thread, if any.</summary>
+    /// <summary>
+    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place.
+    /// </summary>
     private void Wake(WaitingThread? called)
     {
-        if (called != s_newThread)
+        if (called is null or { Runs: true })
         {
             called?.Wake();
             return;
         }
 
+        // Nobody else has it until it runs.
+        called.Runs = true;
         try
         {
             Probe.Allocating();
-            Thread thread = new(called => Run((WaitingThread)called!), StackBytes)
+            Thread thread = new(static called => ((WaitingThread)called!).Execute(), StackBytes)
             {
                 IsBackground = true,
                 Name = string.Create(CultureInfo.InvariantCulture, $"{ThreadName} {Interlocked.Increment(ref _lastNumber)}"),
             };
-            _start(thread, new WaitingThread());
+            _start(thread, called);
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
-            OnNoThread();
-        }
-    }
-
-    /// <summary>
-    /// The system could not start a thread. The other threads perform the queued calls; if there are none, the application's pool does.
-    /// </summary>
-    private void OnNoThread()
-    {
-        WaitingThread? called;
-        lock (_gate)
-        {
-            Debug.Assert(_threads > 0 && _waking > 0);
-            _threads--;
-            _waking--;
-
-            // Calls queued meanwhile have woken no thread, because this one was on its way.
-            called = _idle.Count > 0 ? CallThreadLocked() : null;
-        }
-
-        called?.Wake();
-        PerformIfThereIsNoThread();
-    }
-
-    /// <summary>Has the queued calls performed elsewhere if there is no thread that will take them.</summary>
-    private void PerformIfThereIsNoThread()
-    {
-        while (Volatile.Read(ref _threads) == 0)
-        {
-            IWaitingCall? call;
-            lock (_gate)
-            {
-                WaitingShare? share = _threads == 0 ? FindWorkLocked() : null;
-                if (share is null)
-                {
-                    return;
-                }
-
-                call = share.Take();
-            }
-
-            PerformElsewhere(call);
-        }
-    }
-
-    /// <summary>Has a work item of the application's pool perform the call, or performs it here.</summary>
-    private static void PerformElsewhere(IWaitingCall call)
-    {
-        try
-        {
-            Probe.Allocating();
-            ThreadPool.UnsafeQueueUserWorkItem(Perform, call, preferLocal: false);
-        }
-        catch (OutOfMemoryException)
-        {
-            Probe.Rare("a call that waits is performed by who queues it");
-            Perform(call);
+            called.IsOfPool = true;
+            PoolItem.Queue(called, preferLocal: false);
         }
     }
 
@@ -231,6 +171,7 @@ internal sealed class WaitingThreads
         s_current = (this, thread);
         WaitingShare? share = null;
         bool isWoken = true;
+        bool hasEnded = false;
         while (true)
         {
             IWaitingCall? call;
@@ -244,6 +185,11 @@ internal sealed class WaitingThreads
                 {
                     called = CallThreadLocked();
                 }
+                else if (thread.IsOfPool)
+                {
+                    EndLocked(thread);
+                    hasEnded = true;
+                }
                 else
                 {
                     _idle.Add(thread);
@@ -255,12 +201,13 @@ internal sealed class WaitingThreads
             {
                 Perform(call);
             }
-            else if (Sleep(thread))
+            else if (!hasEnded && Sleep(thread))
             {
                 isWoken = true;
             }
             else
             {
+                s_current = default;
                 return;
             }
         }
@@ -278,14 +225,20 @@ internal sealed class WaitingThreads
         {
             if (_idle.Remove(thread))
             {
-                Debug.Assert(_threads > 0 && thread.Next is null);
-                _threads--;
+                EndLocked(thread);
                 return false;
             }
         }
 
         // It was removed from the idle threads just now, so it will be woken.
         return thread.Sleep(Timeout.Infinite);
+    }
+
+    private void EndLocked(WaitingThread thread)
+    {
+        Debug.Assert(thread is { Runs: true, Next: null });
+        (thread.Runs, thread.IsOfPool) = (false, false);
+        _ended.Push(thread);
     }
 
     private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
@@ -357,12 +310,12 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Returns the idle thread to wake, <see cref="s_newThread"/>, or <see langword="null"/> if no further thread is needed or possible.
+    /// Returns the idle thread to wake or the new one to start, or <see langword="null"/> if no further one is needed or possible.
     /// </summary>
     private WaitingThread? CallThreadLocked()
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
-        if (_waking > 0 || FindWorkLocked() is null || (_idle.Count == 0 && _threads == _limit))
+        if (_waking > 0 || FindWorkLocked() is null || (_idle.Count == 0 && _ended.Count == 0))
         {
             return null;
         }
@@ -370,8 +323,7 @@ internal sealed class WaitingThreads
         _waking++;
         if (_idle.Count == 0)
         {
-            _threads++;
-            return s_newThread;
+            return _ended.Pop();
         }
 
         WaitingThread thread = _idle[^1];
@@ -379,14 +331,22 @@ internal sealed class WaitingThreads
         return thread;
     }
 
-    /// <summary>A thread: its sleep while it is idle, and its next call.</summary>
-    private sealed class WaitingThread
+    /// <summary>A thread, or a work item of the application's pool in its place: its sleep while it is idle, and its next call.</summary>
+    private sealed class WaitingThread(WaitingThreads threads) : IThreadPoolWorkItem
     {
         // Guarded by this object.
         private bool _isWoken;
 
+        /// <summary>Whether it was called and has not ended. Changed by whoever has called it, and by the thread when it ends.</summary>
+        internal bool Runs { get; set; }
+
+        /// <summary>Whether it is a work item of the pool, which never sleeps. Changed in the same way.</summary>
+        internal bool IsOfPool { get; set; }
+
         /// <summary>The call that the running call has queued. Owned by the thread.</summary>
         internal IWaitingCall? Next { get; set; }
+
+        public void Execute() => threads.Run(this);
 
         /// <summary>Wakes the thread. Called once each time it was removed from the idle ones.</summary>
         internal void Wake()
