@@ -17,8 +17,8 @@ internal sealed partial class WriteLoop
     /// <summary>The number of unwritten bytes that ends <see cref="StayAwake"/>: a write of them is no short one any more.</summary>
     private const int EnoughBytes = 64 * 1024;
 
-    // The maximum duration of StayAwake, in Stopwatch ticks: 20 µs after a write, and 100 µs after a sync, in which dozens of continuations
-    // run; half the duration of the sync is the other maximum.
+    // The maximum duration of StayAwake, in Stopwatch ticks: 20 µs after a write, and 100 µs after a sync, in which dozens of
+    // continuations run; half the duration of the sync is the other maximum.
     private static readonly long s_afterWriteTicks = Stopwatch.Frequency / 50_000;
     private static readonly long s_afterSyncTicks = Stopwatch.Frequency / 10_000;
 
