@@ -14,9 +14,6 @@ public sealed partial class FilePipeWriter
     /// </summary>
     private const int MinBorrowedWrite = 256 * 1024;
 
-    /// <summary>The maximum number of bytes of one write that has the caller's memory: a call that is canceled waits for it.</summary>
-    private const int MaxBorrowedWrite = 8 * 1024 * 1024;
-
     /// <summary>The minimum memory that a copy reads the stream into, bytes.</summary>
     private const int MinStreamRead = 4 * 1024;
 
@@ -26,9 +23,9 @@ public sealed partial class FilePipeWriter
     /// </summary>
     /// <remarks>
     /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. Fewer than 256 KiB are kept
-    /// whole. A longer call waits for the write of at most 8 MiB that has its memory, and keeps the bytes that are written by then.
+    /// whole. A longer call waits for the system call that has its memory, and keeps the bytes that are written by then.
     /// <see cref="Position"/> tells how many these are. Where the memory is copied, because the file cannot seek, it keeps the bytes that
-    /// were copied. If another thread completes the writer meanwhile, a longer call may keep a prefix, too, and throws.
+    /// were copied.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>
@@ -97,8 +94,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Writes a long source in pieces, and waits for each: until it is written, if the memory is borrowed; otherwise as the thresholds say.
-    /// The call counts as running until the last byte is taken.
+    /// Has the system take a long source out of the caller's memory; or copies it, in pieces with a flush after each, so that the thresholds
+    /// hold. The call counts as running until the last byte is taken.
     /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WriteLongAsync(ReadOnlyMemory<byte> source, bool borrows, CancellationToken cancellationToken)
@@ -110,10 +107,9 @@ public sealed partial class FilePipeWriter
             int length;
             for (int start = 0; start < source.Length; start += length)
             {
-                length = Math.Min(source.Length - start, borrows ? MaxBorrowedWrite : MaxUnpacedWrite);
-                ReadOnlyMemory<byte> piece = source.Slice(start, length);
-                FlushResult result = borrows ? await BorrowAsync(piece, pin, start, cancellationToken).ConfigureAwait(false)
-                    : await CopyAsync(piece.Span, FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
+                length = borrows ? source.Length : Math.Min(source.Length - start, MaxUnpacedWrite);
+                FlushResult result = borrows ? await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false)
+                    : await CopyAsync(source.Span.Slice(start, length), FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
                     return result;
@@ -134,8 +130,7 @@ public sealed partial class FilePipeWriter
     /// Has the queue borrow the caller's memory. Completes when the queue does not use it any more: it was written, the wait was canceled,
     /// or the writer has failed or was aborted.
     /// </summary>
-    private unsafe ValueTask<FlushResult> BorrowAsync(ReadOnlyMemory<byte> piece, MemoryHandle pin, int start,
-        CancellationToken cancellationToken)
+    private unsafe ValueTask<FlushResult> BorrowAsync(ReadOnlyMemory<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> wait;
         bool runs;
@@ -149,7 +144,7 @@ public sealed partial class FilePipeWriter
                 return Ended(_loop.Error, isCanceled, cancellationToken);
             }
 
-            wait = _loop.BorrowLocked(piece, (nint)pin.Pointer + start, cancellationToken);
+            wait = _loop.BorrowLocked(source, (nint)pin.Pointer, cancellationToken);
             runs = _loop.TryRunLocked();
         }
 

@@ -206,7 +206,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool isInline = false;
         lock (_loop)
         {
-            if (!isWritten || _queue.Advanced > _queue.Flushed || _loop.IsAborted)
+            if (isWritten && _loop.IsAborted)
+            {
+                throw WriteLoop.AbortedException();
+            }
+
+            if (!isWritten || _queue.Advanced > _queue.Flushed)
             {
                 ThrowIfCompleted();
                 _loop.HandOverLocked();

@@ -219,7 +219,7 @@ internal sealed partial class WriteLoop
             error = Error;
             Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
             reached = flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null);
-            reached = GoesOn && !IsAllWritten ? reached : EndBorrowingLocked(reached);
+            reached = GoesOn && !IsAllWritten && !_endsBorrowing ? reached : EndBorrowingLocked(reached);
             freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
             error ??= IsAborted ? AbortedException() : null;
         }

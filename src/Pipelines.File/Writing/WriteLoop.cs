@@ -34,8 +34,9 @@ internal sealed partial class WriteLoop(
     // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
     private CallsHere _callsHere;
 
-    // The wait for the memory that the queue has borrowed.
+    // The wait for the memory that the queue has borrowed, and whether it ends after the write that is under way.
     private PendingResult<FlushResult>? _borrowWait;
+    private bool _endsBorrowing;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
@@ -107,13 +108,14 @@ internal sealed partial class WriteLoop(
     }
 
     /// <summary>
-    /// Ends the use of borrowed memory, unless a write is under way, which may have it; a sync, however long it takes, does not. Borrowed
-    /// bytes that are not written are not taken. Returns the waits to complete: that for the memory, and behind it
-    /// <paramref name="others"/>.
+    /// Ends the use of borrowed memory, after the write that is under way, which may have it; a sync, however long it takes, does not.
+    /// Borrowed bytes that are not written are not taken. Returns the waits to complete: <paramref name="others"/>, and before them that
+    /// for the memory, if its use has ended.
     /// </summary>
     internal PendingResult<FlushResult>? EndBorrowingLocked(PendingResult<FlushResult>? others)
     {
         Debug.Assert(Monitor.IsEntered(this));
+        _endsBorrowing = _isWriting && _borrowWait is not null;
         if (_isWriting || _borrowWait is not { } wait)
         {
             return others;

@@ -28,6 +28,9 @@ internal sealed class WriteQueue
     /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment and an open flush need.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
+    /// <summary>The maximum number of borrowed bytes in one write. A call that is canceled waits for the running write.</summary>
+    private const int BorrowedBytesPerWrite = 8 * 1024 * 1024;
+
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
 
@@ -245,7 +248,7 @@ internal sealed class WriteQueue
         if (Written >= ownEnd)
         {
             int written = (int)(Written - _borrowedStart);
-            request.Add(_borrowed[written..], _borrowedAddress + written);
+            request.Add(_borrowed.Slice(written, Math.Min(_borrowed.Length - written, BorrowedBytesPerWrite)), _borrowedAddress + written);
             return;
         }
 
