@@ -108,8 +108,10 @@ public sealed partial class FilePipeWriter
             for (int start = 0; start < source.Length; start += length)
             {
                 length = borrows ? source.Length : Math.Min(source.Length - start, MaxUnpacedWrite);
-                FlushResult result = borrows ? await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false)
-                    : await CopyAsync(source.Span.Slice(start, length), FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false);
+                FlushResult result = borrows
+                    ? await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false)
+                    : await CopyAsync(source.Span.Slice(start, length), FlushGuarantee.WriteBehind, cancellationToken)
+                        .ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
                     return result;
