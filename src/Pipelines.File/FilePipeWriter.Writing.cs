@@ -94,8 +94,8 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Has the system take a long source out of the caller's memory; or copies it, in pieces with a flush after each, so that the thresholds
-    /// hold. The call counts as running until the last byte is taken.
+    /// Has the system take a long source out of the caller's memory; or copies it, in pieces with a flush after each, so that the
+    /// thresholds hold. The call counts as running until the last byte is taken.
     /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<FlushResult> WriteLongAsync(ReadOnlyMemory<byte> source, bool borrows, CancellationToken cancellationToken)
