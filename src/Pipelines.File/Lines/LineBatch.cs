@@ -37,7 +37,7 @@ public readonly struct LineBatch
             int[] ends = batches?.Ends ?? [];
             ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, batches?.Count ?? 0);
             batches!.Returned = index + 1;
-            return LineIndex.Line(batches.Bytes.Span, index == 0 ? 0 : ends[index - 1] + 1, ends[index]);
+            return LineIndex.Line(batches.Bytes.Span, ends[index] + 1, ends[index + 1]);
         }
     }
 
@@ -72,7 +72,7 @@ public readonly struct LineBatch
             {
                 _batches = batches;
                 _bytes = batches.Bytes.Span;
-                _ends = batches.Ends.AsSpan(0, batches.Count);
+                _ends = batches.Ends.AsSpan(1, batches.Count);
                 batches.Returned = 0;
             }
         }

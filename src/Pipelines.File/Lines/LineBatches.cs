@@ -11,7 +11,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
 
     private const byte LineFeed = (byte)'\n';
 
-    // The indexes of the line feeds of the batch, from the pool; null as long as nobody has asked for them or for their number.
+    // What LineIndex has written of the batch; null as long as nobody has asked for them or for their number.
     private int[] _ends = [];
     private int? _indexed;
     private int? _count;
@@ -19,7 +19,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
 
     public override LineBatch Current => new(this, Number);
 
-    /// <summary>An array that begins with the indexes of the line feeds in the current batch.</summary>
+    /// <summary>An array that begins with -1 and the indexes of the line feeds in the current batch.</summary>
     internal int[] Ends
     {
         get
@@ -35,7 +35,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     /// <summary>How many lines of the current batch were returned.</summary>
     internal int Returned { get; set; }
 
-    protected override int UsedLength => Returned == 0 ? 0 : Math.Min(Ends[Returned - 1] + 1, Length);
+    protected override int UsedLength => Returned == 0 ? 0 : Math.Min(Ends[Returned] + 1, Length);
 
     public override ValueTask DisposeAsync()
     {
@@ -90,15 +90,12 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     private int MeasureToLongLine(ReadOnlySpan<byte> lines)
     {
         int count = LineIndex.Write(lines, ref _ends);
-        int start = 0;
         for (int i = 0; i < count; i++)
         {
-            if (LineIndex.Line(lines, start, _ends[i]).Length > MaxLength)
+            if (LineIndex.Line(lines, _ends[i] + 1, _ends[i + 1]).Length > MaxLength)
             {
-                return start > 0 ? start : throw TooLong(i);
+                return i > 0 ? _ends[i] + 1 : throw TooLong(i);
             }
-
-            start = _ends[i] + 1;
         }
 
         return lines.Length;

@@ -6,11 +6,11 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     /// <summary>After so many lines the token is looked at.</summary>
     private const int LinesPerLook = 512;
 
-    // The ends of the lines of the batch, how many there are, and how many may be returned before the token is looked at again.
+    // Line n of the batch, counted from 1, is between the ends n - 1 and n. After line _limit the token is looked at again.
     private int[] _ends = [];
     private int _count;
     private int _limit;
-    private int _next;
+    private int _line;
 
     public abstract T Current { get; }
 
@@ -23,10 +23,10 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     protected int ArrayStart { get; private set; }
 
     /// <summary>The index of the current line in the batch.</summary>
-    protected int Start { get; private set; }
+    protected int Start => _ends[_line - 1] + 1;
 
     /// <summary>The index of its line feed.</summary>
-    protected int End { get; private set; }
+    protected int End => _ends[_line];
 
     /// <summary>The current line without its line end.</summary>
     protected ReadOnlySpan<byte> Line
@@ -40,21 +40,19 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
 
     public ValueTask<bool> MoveNextAsync()
     {
-        int next = _next;
-        if (next >= _limit)
+        int line = _line + 1;
+        if (line > _limit)
         {
             return MoveBeyondAsync();
         }
 
-        Start = End + 1;
-        End = _ends[next];
-        _next = next + 1;
+        _line = line;
         return new ValueTask<bool>(true);
     }
 
     public virtual ValueTask DisposeAsync()
     {
-        batches.Returned = _next;
+        batches.Returned = _line;
         return batches.DisposeAsync();
     }
 
@@ -86,7 +84,7 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
         int start;
         do
         {
-            _next = _limit = _count = 0;
+            _line = _limit = _count = 0;
             if (!await batches.MoveNextAsync().ConfigureAwait(false))
             {
                 return false;
@@ -102,7 +100,7 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
         while (start == batches.Length);
         _count = batches.Count;
         _limit = Math.Min(_count, LinesPerLook);
-        End = start - 1;
+        _ends[0] = start - 1;
         return await MoveNextAsync().ConfigureAwait(false);
     }
 }

@@ -10,47 +10,66 @@ internal static class LineIndex
     /// <summary>The number of bytes that one step compares.</summary>
     private const int BlockSize = 64;
 
+    /// <summary>After so many bytes it is decided again how to search, bytes.</summary>
+    private const int ChunkSize = 64 * BlockSize;
+
+    /// <summary>Lines that are longer, on average, are searched one by one, bytes.</summary>
+    private const int LongLine = 4 * BlockSize;
+
     /// <summary>
-    /// Writes the index of each line feed, in order, and returns how many there are. The array comes from the shared pool, and is replaced
-    /// by a longer one where it is too short.
+    /// Writes -1 and the index of each line feed, in order, and returns how many line feeds there are. So line i is between the indexes i
+    /// and i + 1. The array comes from the shared pool, and is replaced by a longer one where it is too short.
     /// </summary>
     internal static int Write(ReadOnlySpan<byte> bytes, ref int[] ends)
     {
-        ref byte first = ref MemoryMarshal.GetReference(bytes);
-        int count = 0;
+        int count = 1;
         int start = 0;
-        for (; bytes.Length - start >= BlockSize; start += BlockSize)
+        for (int index; ; start += index + 1, count++)
         {
-            // Without a branch where a block has two line feeds at most: what is written beyond them, the next block overwrites.
-            ulong found = Find(ref first, start) | ((ulong)Find(ref first, start + (BlockSize / 2)) << (BlockSize / 2));
             Reserve(ref ends, count);
-            ref int end = ref Unsafe.Add(ref MemoryMarshal.GetArrayDataReference(ends), count);
+            if (start < (long)count * LongLine)
+            {
+                (start, count) = WriteChunk(bytes, start, ends, count);
+            }
+
+            index = bytes[start..].IndexOf(LineFeed);
+            if (index < 0)
+            {
+                ends[0] = -1;
+                return count - 1;
+            }
+
+            ends[count] = start + index;
+        }
+    }
+
+    /// <summary>
+    /// Writes the indexes of the line feeds in whole blocks, and returns where the next block begins, and how many indexes there are.
+    /// Not inlined, nor does it call: so its variables are in registers.
+    /// </summary>
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static (int Start, int Count) WriteChunk(ReadOnlySpan<byte> bytes, int start, int[] ends, int count)
+    {
+        ref byte first = ref MemoryMarshal.GetReference(bytes);
+        ref int firstEnd = ref MemoryMarshal.GetArrayDataReference(ends);
+        int last = Math.Min(bytes.Length, start + ChunkSize) - BlockSize;
+        for (int full = ends.Length - (2 * BlockSize); start <= last && count <= full; start += BlockSize)
+        {
+            // Without a branch where a block has three line feeds at most: what is written beyond them, the next block overwrites.
+            Vector512<byte> block = Vector512.LoadUnsafe(ref first, (uint)start);
+            ulong found = Vector512.Equals(block, Vector512.Create(LineFeed)).ExtractMostSignificantBits();
+            ref int end = ref Unsafe.Add(ref firstEnd, (uint)count);
             int more = BitOperations.PopCount(found);
             count += more;
-            WritePair(ref end, start, ref found);
-            if (more > 2)
+            WriteThree(ref end, start, ref found);
+            for (; more > 3; more -= 3)
             {
-                WritePair(ref Unsafe.Add(ref end, 2), start, ref found);
-                WritePair(ref Unsafe.Add(ref end, 4), start, ref found);
-                WritePair(ref Unsafe.Add(ref end, 6), start, ref found);
-                for (; more > 8; more -= 2)
-                {
-                    WritePair(ref Unsafe.Add(ref end, 8), start, ref found);
-                    end = ref Unsafe.Add(ref end, 2);
-                }
+                end = ref Unsafe.Add(ref end, 3);
+                WriteThree(ref end, start, ref found);
             }
         }
 
-        Reserve(ref ends, count);
-        for (; start < bytes.Length; start++)
-        {
-            if (bytes[start] == LineFeed)
-            {
-                ends[count++] = start;
-            }
-        }
-
-        return count;
+        return (start, count);
     }
 
     /// <summary>The line from <paramref name="start"/> to its line feed at <paramref name="end"/>, without the line end.</summary>
@@ -66,30 +85,25 @@ internal static class LineIndex
         return bytes.Slice(start, length);
     }
 
-    /// <summary>
-    /// Compares half a block: one bit for each line feed. Where the processor has no vectors of 32 bytes, the runtime takes smaller ones.
-    /// </summary>
+    /// <summary>Writes the indexes of the first three bits, and takes these out.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private static uint Find(ref byte first, int start)
-        => Vector256.Equals(Vector256.LoadUnsafe(ref first, (nuint)start), Vector256.Create(LineFeed)).ExtractMostSignificantBits();
-
-    /// <summary>Writes the indexes of the first two bits, and takes these out.</summary>
-    [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private static void WritePair(ref int end, int start, ref ulong found)
+    private static void WriteThree(ref int end, int start, ref ulong found)
     {
         end = start + BitOperations.TrailingZeroCount(found);
         found &= found - 1;
         Unsafe.Add(ref end, 1) = start + BitOperations.TrailingZeroCount(found);
+        found &= found - 1;
+        Unsafe.Add(ref end, 2) = start + BitOperations.TrailingZeroCount(found);
         found &= found - 1;
     }
 
     /// <summary>Makes room for a block full of line feeds, and for what is written beyond them.</summary>
     private static void Reserve(ref int[] ends, int count)
     {
-        if (ends.Length - count < BlockSize)
+        if (ends.Length - count < 2 * BlockSize)
         {
             int[] longer = ArrayPool<int>.Shared.Rent(2 * (count + BlockSize));
-            ends.AsSpan(0, count).CopyTo(longer);
+            ends.CopyTo(longer, 0);
             Release(ref ends);
             ends = longer;
         }

@@ -50,6 +50,17 @@ public sealed class LineIndexTests
         }
     }
 
+    [Fact]
+    public void Write_LongLinesBetweenShortOnes_FindsEveryLineFeed()
+    {
+        string shortLines = string.Concat(Enumerable.Repeat("a\n", 5000));
+        for (int length = 4090; length < 4100; length++)
+        {
+            string text = $"{shortLines}{new string('b', 300 * length)}\n{shortLines}{new string('c', length)}";
+            Assert.Equal(NaiveEnds(Encoding.ASCII.GetBytes(text)), Ends(Encoding.ASCII.GetBytes(text)));
+        }
+    }
+
     [Theory]
     [InlineData("\n", 0, 0, "")]
     [InlineData("\r\n", 0, 1, "")]
@@ -63,7 +74,8 @@ public sealed class LineIndexTests
     {
         int[] ends = [];
         int count = LineIndex.Write(bytes, ref ends);
-        int[] found = ends[..count];
+        Assert.Equal(-1, ends[0]);
+        int[] found = ends[1..(count + 1)];
         LineIndex.Release(ref ends);
         Assert.Empty(ends);
         return found;
