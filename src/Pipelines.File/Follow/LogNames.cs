@@ -4,7 +4,7 @@ namespace Pipelines.File.Follow;
 
 /// <summary>
 /// Judges the names of one log: which files had its name, and in which order. This is the only place that does. The follower's search gives
-/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields.
+/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields; one alone is read without it.
 /// </summary>
 /// <remarks>
 /// While the log's file stays the same, every other file that appears is a stranger: a copy, or something that was unpacked. When another
@@ -78,16 +78,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     }
 
     /// <summary>Whether the tail has found that there is no file to read, and does not run since.</summary>
-    internal bool IsAsleep
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _isAsleep;
-            }
-        }
-    }
+    internal bool IsAsleep => Volatile.Read(ref _isAsleep);
 
     /// <summary>
     /// Takes the file that comes next. Returns <see langword="null"/> if there is none: then the tail sleeps until
@@ -137,16 +128,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>
     /// Whether the log was truncated, and nothing was read of it since. When it is truncated again then, only its copy shows that.
     /// </summary>
-    internal bool IsCutAndUnread
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _newest?.Beginning is not null;
-            }
-        }
-    }
+    internal bool IsCutAndUnread => Volatile.Read(ref _newest)?.Beginning is not null;
 
     /// <summary>Whether the file may have been truncated and written again, so that its length does not tell.</summary>
     /// <param name="file">The file that is read.</param>
