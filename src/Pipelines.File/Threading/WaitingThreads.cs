@@ -70,7 +70,13 @@ internal sealed class WaitingThreads
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         _idle = new List<WaitingThread>(_limit);
-        _ended = new Stack<WaitingThread>(Enumerable.Range(0, _limit).Select(_ => new WaitingThread(this)));
+        _ended = new Stack<WaitingThread>(_limit);
+        while (_ended.Count < _limit)
+        {
+            // Without System.Linq, which cannot be loaded while no descriptor is left.
+            _ended.Push(new WaitingThread(this));
+        }
+
         _kept = Math.Max(1, _limit / KeptPart);
         _shares = [new(), new(), new(), new(), new()];
         Debug.Assert(_shares.Length == (int)WaitKind.Look + 1);
