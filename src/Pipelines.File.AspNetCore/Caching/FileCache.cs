@@ -115,17 +115,10 @@ internal sealed class FileCache : IDisposable
     {
         string path = PathOf(key);
         byte[] head = MakeHead(key, body, tags.Span, expires, sliding);
-        try
-        {
-            await WriteAsync(path, head, body, expires, sliding, cancellationToken).ConfigureAwait(false);
-        }
-        catch (DirectoryNotFoundException)
-        {
-            MakeFolder(Path.GetDirectoryName(path)!);
-            await WriteAsync(path, head, body, expires, sliding, cancellationToken).ConfigureAwait(false);
-        }
-
-        _sweep.Stored(head.Length + body.Length);
+        long length = head.Length + body.Length;
+        await WithRoomAsync(
+            length, () => WriteInFolderAsync(path, head, body, expires, sliding, cancellationToken), cancellationToken).ConfigureAwait(false);
+        _sweep.Stored(length);
     }
 
     /// <summary>The same, and blocks.</summary>
@@ -133,21 +126,16 @@ internal sealed class FileCache : IDisposable
     {
         string path = PathOf(key);
         byte[] head = MakeHead(key, body, [], expires, sliding);
-        MakeFolder(Path.GetDirectoryName(path)!);
-        using (FilePipeWriter writer = FilePipeWriter.Create(path, s_writerOptions))
-        {
-            writer.Write(head);
-            foreach (ReadOnlyMemory<byte> segment in body)
+        long length = head.Length + body.Length;
+        WithRoomAsync(
+            length,
+            () =>
             {
-                writer.Write(segment.Span);
-            }
-
-            writer.FlushAsync(FlushGuarantee.Written).AsTask().GetAwaiter().GetResult();
-            SetTimes(writer, expires, sliding);
-            writer.Complete();
-        }
-
-        _sweep.Stored(head.Length + body.Length);
+                Write(path, head, body, expires, sliding);
+                return ValueTask.CompletedTask;
+            },
+            CancellationToken.None).AsTask().GetAwaiter().GetResult();
+        _sweep.Stored(length);
     }
 
     /// <summary>Removes the entry, if there is one.</summary>
@@ -163,7 +151,10 @@ internal sealed class FileCache : IDisposable
     }
 
     /// <summary>Makes every entry with that tag none. Its space is free when the folder is looked through or it is asked for.</summary>
-    internal async ValueTask EvictByTagAsync(string tag, CancellationToken cancellationToken)
+    internal ValueTask EvictByTagAsync(string tag, CancellationToken cancellationToken)
+        => WithRoomAsync(0, () => GiveNewGenerationAsync(tag, cancellationToken), cancellationToken);
+
+    private async ValueTask GiveNewGenerationAsync(string tag, CancellationToken cancellationToken)
     {
         MakeFolder(_tags);
         FilePipeWriter writer = await FilePipeWriter.OpenAsync(TagPathOf(tag), s_tagOptions, cancellationToken).ConfigureAwait(false);
@@ -178,6 +169,40 @@ internal sealed class FileCache : IDisposable
 
     // After a power failure the entries would have their tag again.
     private static readonly FilePipeWriterOptions s_tagOptions = new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable };
+
+    // Where the file system is full the oldest entries go.
+    private async ValueTask WithRoomAsync(long bytes, Func<ValueTask> write, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            try
+            {
+                await write().ConfigureAwait(false);
+                return;
+            }
+            catch (IOException e) when (FullDisk.IsReasonOf(e))
+            {
+                if (!await _sweep.TryMakeRoomAsync(bytes, cancellationToken).ConfigureAwait(false))
+                {
+                    throw;
+                }
+            }
+        }
+    }
+
+    private async ValueTask WriteInFolderAsync(
+        string path, byte[] head, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await WriteAsync(path, head, body, expires, sliding, cancellationToken).ConfigureAwait(false);
+        }
+        catch (DirectoryNotFoundException)
+        {
+            MakeFolder(Path.GetDirectoryName(path)!);
+            await WriteAsync(path, head, body, expires, sliding, cancellationToken).ConfigureAwait(false);
+        }
+    }
 
     private async ValueTask WriteAsync(
         string path, byte[] head, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding, CancellationToken cancellationToken)
@@ -195,6 +220,21 @@ internal sealed class FileCache : IDisposable
             SetTimes(writer, expires, sliding);
             await writer.CompleteAsync().ConfigureAwait(false);
         }
+    }
+
+    private void Write(string path, byte[] head, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding)
+    {
+        MakeFolder(Path.GetDirectoryName(path)!);
+        using FilePipeWriter writer = FilePipeWriter.Create(path, s_writerOptions);
+        writer.Write(head);
+        foreach (ReadOnlyMemory<byte> segment in body)
+        {
+            writer.Write(segment.Span);
+        }
+
+        writer.FlushAsync(FlushGuarantee.Written).AsTask().GetAwaiter().GetResult();
+        SetTimes(writer, expires, sliding);
+        writer.Complete();
     }
 
     private bool Use<TState>(string path, SafeFileHandle handle, string key, ReadOnlySequence<byte> file, TState state,

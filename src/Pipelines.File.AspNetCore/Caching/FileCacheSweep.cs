@@ -32,6 +32,11 @@ internal sealed class FileCacheSweep : IDisposable
     private long _stored;
     private int _isLooking;
 
+    // Held by who makes room. The others who wait for it meanwhile see by the count that it was made.
+    private readonly SemaphoreSlim _makingRoom = new(1);
+    private int _timesRoomWasMade;
+    private bool _wasRoomMade;
+
     internal FileCacheSweep(string folder, long maxSize, TimeProvider time, FileCacheMetrics metrics)
     {
         _folder = folder;
@@ -56,6 +61,47 @@ internal sealed class FileCacheSweep : IDisposable
         }
     }
 
+    /// <summary>
+    /// Removes the oldest entries at once, because the file system is full: a tenth of all, or as many as a new one takes.
+    /// </summary>
+    /// <param name="bytes">The length of the new one. It does not drive out more than a half of the others.</param>
+    /// <param name="cancellationToken">Cancels the waiting for others who make room.</param>
+    /// <returns>Whether there is more room, so that it may be tried again.</returns>
+    internal async ValueTask<bool> TryMakeRoomAsync(long bytes, CancellationToken cancellationToken)
+    {
+        int times = Volatile.Read(ref _timesRoomWasMade);
+        await _makingRoom.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            if (times == _timesRoomWasMade)
+            {
+                // It may take as long as a look does. It needs no file, not even that of the lock.
+                _wasRoomMade = await Task.Factory.StartNew(
+                    () => TryMakeRoom(bytes), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default)
+                    .ConfigureAwait(false);
+                Volatile.Write(ref _timesRoomWasMade, times + 1);
+            }
+
+            return _wasRoomMade;
+        }
+        finally
+        {
+            _makingRoom.Release();
+        }
+    }
+
+    private bool TryMakeRoom(long bytes)
+    {
+        try
+        {
+            return RemoveExpiredAndOldest(total => OnDisk(bytes) > total / 2 ? total : total - Math.Max(total / 10, OnDisk(bytes)));
+        }
+        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException or OperationCanceledException)
+        {
+            return false;
+        }
+    }
+
     private void Begin()
     {
         if (_stop.IsCancellationRequested || Interlocked.Exchange(ref _isLooking, 1) == 1)
@@ -74,7 +120,7 @@ internal sealed class FileCacheSweep : IDisposable
             // The lock ends with the handle, also if the process is killed.
             using FileStream alone = new(
                 Path.Combine(_folder, "lock"), FileMode.OpenOrCreate, FileAccess.Write, FileShare.None, bufferSize: 0);
-            RemoveExpiredAndOldest();
+            RemoveExpiredAndOldest(total => total <= _maxSize ? total : _maxSize / 10 * 9);
         }
         catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
         {
@@ -90,13 +136,16 @@ internal sealed class FileCacheSweep : IDisposable
         }
     }
 
-    private void RemoveExpiredAndOldest()
+    /// <param name="keep">How many bytes of all entries that have not expired may stay.</param>
+    /// <returns>Whether anything was removed.</returns>
+    private bool RemoveExpiredAndOldest(Func<long, long> keep)
     {
         DateTime now = _time.GetUtcNow().UtcDateTime;
 
         // Bytes by the time since the last access, eight classes for each power of two of seconds.
         long[] bytesByAge = new long[8 * 64];
         long total = 0;
+        bool isAnyRemoved = false;
         foreach (Seen file in Files())
         {
             if (!file.IsEntry)
@@ -110,6 +159,7 @@ internal sealed class FileCacheSweep : IDisposable
             else if (file.Changed <= now - s_grace && FileCache.TryDelete(file.Path))
             {
                 _metrics.Evicted();
+                isAnyRemoved = true;
             }
             else
             {
@@ -118,32 +168,29 @@ internal sealed class FileCacheSweep : IDisposable
             }
         }
 
-        _metrics.Bytes(total);
-        if (total <= _maxSize)
-        {
-            return;
-        }
-
+        long most = keep(total);
+        long excess = total - most;
         int oldest = bytesByAge.Length;
-        for (long left = total; left > _maxSize / 10 * 9; left -= bytesByAge[oldest])
+        for (long left = total; left > most; left -= bytesByAge[oldest])
         {
             oldest--;
         }
 
         // Of the class that the limit lies in only as much goes as has to.
-        long excess = total - (_maxSize / 10 * 9);
-        foreach (Seen file in Files())
+        foreach (Seen file in excess > 0 ? Files() : [])
         {
             int age = file.IsEntry ? AgeClass(now - file.Accessed) : -1;
             if ((age > oldest || (age == oldest && excess > 0)) && FileCache.TryDelete(file.Path))
             {
                 _metrics.Evicted();
+                isAnyRemoved = true;
                 total -= file.Bytes;
                 excess -= file.Bytes;
             }
         }
 
         _metrics.Bytes(total);
+        return isAnyRemoved;
     }
 
     private IEnumerable<Seen> Files()

@@ -60,7 +60,7 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
         {
             await AnswerAsync(response, e.StatusCode, method == HttpMethods.Head ? "" : e.Message).ConfigureAwait(false);
         }
-        catch (IOException e) when (IsFull(e) && !response.HasStarted)
+        catch (IOException e) when (FullDisk.IsReasonOf(e) && !response.HasStarted)
         {
             await AnswerAsync(response, StatusCodes.Status507InsufficientStorage, "There is no room.").ConfigureAwait(false);
         }
@@ -349,8 +349,4 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
     private static string TextOf(long number) => number.ToString(CultureInfo.InvariantCulture);
 
     private static BadHttpRequestException Bad(string message) => new(message, StatusCodes.Status400BadRequest);
-
-    // ENOSPC and EDQUOT, or ERROR_DISK_FULL and ERROR_HANDLE_DISK_FULL.
-    private static bool IsFull(IOException e)
-        => OperatingSystem.IsWindows() ? (e.HResult & 0xFFFF) is 112 or 39 : e.HResult is 28 or (int)0x7A;
 }
