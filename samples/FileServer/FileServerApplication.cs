@@ -130,7 +130,7 @@ internal static partial class FileServerApplication
 
         if (Directory.Exists(path) || (!settings.Overwrite && File.Exists(path)))
         {
-            return Text(StatusCodes.Status409Conflict, "There is something of that name already.");
+            return Exists(settings);
         }
 
         if (!ContentDigest.TryParse(context.Request.Headers["Content-Digest"], out ContentDigest digest))
@@ -168,7 +168,11 @@ internal static partial class FileServerApplication
         }
         catch (FileExistsException)
         {
-            return Text(StatusCodes.Status409Conflict, "There is something of that name already.");
+            return Exists(settings);
+        }
+        catch (IOException e) when (IsFull(e))
+        {
+            return Text(StatusCodes.Status507InsufficientStorage, "There is no room for the file.");
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException && !context.RequestAborted.IsCancellationRequested)
         {
@@ -188,6 +192,14 @@ internal static partial class FileServerApplication
 
     /// <summary>The entity tag of a file: another one after every change that its times or its length tell.</summary>
     internal static string TagOf(FileInfo file) => $"\"{file.LastWriteTimeUtc.Ticks:x}-{file.Length:x}\"";
+
+    private static IResult Exists(Settings settings) => Text(
+        StatusCodes.Status409Conflict,
+        settings.Overwrite ? "What has that name is no file, and is not replaced." : "There is something of that name already.");
+
+    // ENOSPC and EDQUOT of Linux; ERROR_HANDLE_DISK_FULL and ERROR_DISK_FULL.
+    private static bool IsFull(IOException e)
+        => OperatingSystem.IsWindows() ? (e.HResult & 0xFFFF) is 39 or 112 : e.HResult is 28 or 122;
 
     private static IResult NotFound() => Text(StatusCodes.Status404NotFound, "There is no such file.");
 

@@ -46,6 +46,45 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
         Assert.Equal(["good.txt"], await NamesAsync(""));
     }
 
+    [Theory]
+    [InlineData("fifo")]
+    [InlineData("folder")]
+    public async Task Put_OnWhatIsNoFile_Is409_WhichTellsIt(string name)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It calls mkfifo.");
+        using Process made = Process.Start(new ProcessStartInfo("sh", ["-c", "mkfifo fifo && mkdir folder"]) { WorkingDirectory = _root })!;
+        await made.WaitForExitAsync(_stop);
+        using HttpResponseMessage answer = await _client.PutAsync(name, new ByteArrayContent([1]), _stop).WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(HttpStatusCode.Conflict, answer.StatusCode);
+        Assert.Equal("What has that name is no file, and is not replaced.\n", await answer.Content.ReadAsStringAsync(_stop));
+        Assert.Equal(2, Directory.EnumerateFileSystemEntries(_root).Count(path => Path.GetFileName(path)[0] != '.'));
+    }
+
+    [Fact]
+    public async Task Put_OnAFullDisk_Is507_WhichTellsIt_AndTheNextOneIsSaved()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.IsPrivilegedProcess, "Only root mounts a small file system.");
+        string full = Path.Combine(_root, "full");
+        Directory.CreateDirectory(full);
+        using Process mount = Process.Start("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", full]);
+        await mount.WaitForExitAsync(_stop);
+        Assert.SkipUnless(mount.ExitCode == 0, "A file system cannot be mounted here.");
+        try
+        {
+            using HttpResponseMessage answer = await _client.PutAsync("full/large", new ByteArrayContent(new byte[2_000_000]), _stop);
+            Assert.Equal(HttpStatusCode.InsufficientStorage, answer.StatusCode);
+            Assert.Equal("There is no room for the file.\n", await answer.Content.ReadAsStringAsync(_stop));
+            Assert.Empty(Directory.EnumerateFileSystemEntries(full));
+            using HttpResponseMessage next = await _client.PutAsync("full/small", new ByteArrayContent([1]), _stop);
+            Assert.Equal(HttpStatusCode.Created, next.StatusCode);
+        }
+        finally
+        {
+            using Process unmount = Process.Start("umount", ["-l", full]);
+            await unmount.WaitForExitAsync(CancellationToken.None);
+        }
+    }
+
     [Fact]
     public async Task Get_FolderWhoseFilesComeAndGo_IsShown()
     {

@@ -165,8 +165,8 @@ internal abstract partial class ReplacementFile
                 null => null,
                 Libc.S_IFDIR => throw FileErrors.FromErrno(Libc.EISDIR, TargetPath),
                 Libc.S_IFREG => MayWrite() ? target : throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath),
-                _ => throw new IOException(
-                    $"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'"),
+                _ => throw new FileExistsException(
+                    $"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'", TargetPath),
             };
         }
 

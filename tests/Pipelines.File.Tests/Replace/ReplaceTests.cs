@@ -476,7 +476,9 @@ public sealed class ReplaceTests : IDisposable
     {
         ChildProcess.SkipUnlessLinux("mkfifo");
         await ChildProcess.RunAsync($"mkfifo '{_folder.File("fifo")}'");
-        IOException e = Assert.Throws<IOException>(() => FilePipeWriter.Create(_folder.File("fifo"), new() { Replace = true }));
+        FileExistsException e = Assert.Throws<FileExistsException>(
+            () => FilePipeWriter.Create(_folder.File("fifo"), new() { Replace = true }));
+        Assert.Equal(_folder.File("fifo"), e.FileName);
         Assert.Contains("not a regular file", e.Message, StringComparison.Ordinal);
     }
 
