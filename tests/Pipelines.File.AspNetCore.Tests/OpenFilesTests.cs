@@ -4,6 +4,8 @@ using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Caching.Distributed;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.AspNetCore.Http.Features;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
@@ -172,6 +174,7 @@ public sealed class OpenFilesTests : IDisposable
     [Theory]
     [InlineData("upload")]
     [InlineData("sent")]
+    [InlineData("cached")]
     public async Task Open_NoDescriptorIsLeft_EverythingKeptIsLetGo(string what)
     {
         using OpenFiles files = new(maxFiles: 10, TimeSpan.FromMinutes(1));
@@ -183,6 +186,10 @@ public sealed class OpenFilesTests : IDisposable
 
         Add("last.txt", 1000);
         Assert.Equal(8, files.Count);
+        await using ServiceProvider services = new ServiceCollection()
+            .AddFileDistributedCache(options => options.Folder = PathOf("cache")).BuildServiceProvider();
+        IDistributedCache cache = services.GetRequiredService<IDistributedCache>();
+        await cache.SetAsync("key", [1], new DistributedCacheEntryOptions(), _stop);
         using FewDescriptors few = new(spare: 20);
         few.TakeAll();
         switch (what)
@@ -192,6 +199,9 @@ public sealed class OpenFilesTests : IDisposable
                 break;
             case "sent":
                 files.Open(PathOf("last.txt"))!.Release();
+                break;
+            case "cached":
+                Assert.Equal([1], (await cache.GetAsync("key", _stop))!);
                 break;
         }
 

@@ -67,7 +67,12 @@ internal sealed class FileCache : IDisposable
         FilePipeReader reader = FilePipeReader.Create(handle);
         try
         {
-            int length = (int)Math.Min(reader.Length ?? 0, int.MaxValue - 1);
+            if (reader.Length > FileCacheEntry.MaxLength)
+            {
+                return RemoveDamaged(path, handle);
+            }
+
+            int length = (int)(reader.Length ?? 0);
             ReadResult result = await reader.ReadAtLeastAsync(Math.Max(length, 1), cancellationToken).ConfigureAwait(false);
             bool found = Use(path, handle, key, result.Buffer, state, use);
             reader.AdvanceTo(result.Buffer.End);
@@ -87,7 +92,13 @@ internal sealed class FileCache : IDisposable
         try
         {
             using SafeFileHandle handle = Open(path);
-            int length = checked((int)RandomAccess.GetLength(handle));
+            long all = RandomAccess.GetLength(handle);
+            if (all > FileCacheEntry.MaxLength)
+            {
+                return RemoveDamaged(path, handle);
+            }
+
+            int length = (int)all;
             rented = ArrayPool<byte>.Shared.Rent(length);
             int read = 0;
             for (int count; read < length && (count = RandomAccess.Read(handle, rented.AsSpan(read, length - read), read)) > 0;)
@@ -243,10 +254,7 @@ internal sealed class FileCache : IDisposable
         FileCacheEntry? entry = FileCacheEntry.Parse(file);
         if (entry is null)
         {
-            _metrics.Damaged();
-            _metrics.Miss();
-            TryDelete(path, handle);
-            return false;
+            return RemoveDamaged(path, handle);
         }
 
         // Another key with the same hash has its place; the next one that is stored takes it.
@@ -267,6 +275,14 @@ internal sealed class FileCache : IDisposable
         _metrics.Hit();
         use(state, entry.Body);
         return true;
+    }
+
+    private bool RemoveDamaged(string path, SafeFileHandle handle)
+    {
+        _metrics.Damaged();
+        _metrics.Miss();
+        TryDelete(path, handle);
+        return false;
     }
 
     // All by the handle: by now another entry may have the name, whose times are its own.
@@ -369,8 +385,9 @@ internal sealed class FileCache : IDisposable
 
     // Windows sets the times by a handle that may write, and lets others replace or remove what is open only if that was agreed on.
     private static SafeFileHandle Open(string path)
-        => System.IO.File.OpenHandle(path, FileMode.Open, OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read,
-            FileShare.ReadWrite | FileShare.Delete);
+        => SpareDescriptors.Open(path, static path => System.IO.File.OpenHandle(
+            path, FileMode.Open, OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read,
+            FileShare.ReadWrite | FileShare.Delete));
 
     // Where the times cannot be set, the entry is read all the same.
     private static void TrySetTimes(SafeFileHandle handle, DateTime accessed, DateTime? expires)

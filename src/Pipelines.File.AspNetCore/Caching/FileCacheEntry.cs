@@ -13,6 +13,9 @@ internal sealed class FileCacheEntry
 {
     internal const int FixedLength = 40;
 
+    /// <summary>An entry is read into one array.</summary>
+    internal static readonly long MaxLength = Array.MaxLength;
+
     // Longer heads are no entry: nothing reasonable has them, and a damaged length must not make anybody allocate.
     private const int MaxHeadLength = 1 << 20;
     private const int ChecksumEnd = 8;
@@ -52,6 +55,11 @@ internal sealed class FileCacheEntry
         if (length > MaxHeadLength)
         {
             throw new ArgumentException($"The key and the tags of an entry take at most {MaxHeadLength - FixedLength} bytes together.");
+        }
+
+        if (body.Length > MaxLength - length)
+        {
+            throw new ArgumentException($"An entry takes at most {MaxLength} bytes.");
         }
 
         byte[] head = new byte[length];

@@ -84,6 +84,11 @@ internal sealed class FileCacheSweep : IDisposable
 
             return _wasRoomMade;
         }
+        catch (TaskSchedulerException)
+        {
+            // No thread can be started.
+            return false;
+        }
         finally
         {
             _makingRoom.Release();
@@ -110,7 +115,16 @@ internal sealed class FileCacheSweep : IDisposable
         }
 
         Interlocked.Exchange(ref _stored, 0);
-        new Thread(Look) { IsBackground = true, Name = "Pipelines.File cache" }.Start();
+        try
+        {
+            new Thread(Look) { IsBackground = true, Name = "Pipelines.File cache" }.Start();
+        }
+        catch (OutOfMemoryException)
+        {
+            // No thread can be started, also for want of a descriptor. The next look tries again: a timer calls this, and would end the
+            // application with what is thrown.
+            Volatile.Write(ref _isLooking, 0);
+        }
     }
 
     private void Look()

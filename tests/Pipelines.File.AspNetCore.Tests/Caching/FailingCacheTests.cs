@@ -1,3 +1,4 @@
+using System.Buffers;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.OutputCaching;
@@ -94,6 +95,70 @@ public sealed class FailingCacheTests : IDisposable
         // The look that comes a second after the beginning.
         await Eventually.TrueAsync(() => !File.Exists(left));
         Assert.Equal([1], (await cache.GetAsync("key", _stop))!);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Entry_ThatIsLongerThanMemoryCanHold_IsAMiss_AndRemoved(bool isAsynchronous)
+    {
+        IDistributedCache cache = Distributed();
+        await cache.SetAsync("key", [1], new DistributedCacheEntryOptions(), _stop);
+        string path = Directory.EnumerateFiles(Directory.EnumerateDirectories(_folder, "???").Single()).Single();
+        using (FileStream entry = new(path, FileMode.Open))
+        {
+            Assert.SkipUnless(TryLengthen(entry, 3L << 30), "The file system has no sparse files of that length.");
+        }
+
+        Assert.Null(isAsynchronous ? await cache.GetAsync("key", _stop) : cache.Get("key"));
+        Assert.False(File.Exists(path));
+    }
+
+    [Fact]
+    public async Task Set_OfMoreThanMemoryCanHold_IsRefused_BecauseNobodyCouldReadIt()
+    {
+        // The same bytes many times.
+        byte[] piece = new byte[1 << 24];
+        Piece first = new(piece, null);
+        Piece last = first;
+        for (int i = 1; i < 1 << 7; i++)
+        {
+            last = new Piece(piece, last);
+        }
+
+        ReadOnlySequence<byte> body = new(first, 0, last, piece.Length);
+        Assert.Equal(1L << 31, body.Length);
+        IBufferDistributedCache cache = (IBufferDistributedCache)Distributed();
+        Assert.Throws<ArgumentException>(() => cache.Set("key", body, new DistributedCacheEntryOptions()));
+        await Assert.ThrowsAsync<ArgumentException>(
+            () => cache.SetAsync("key", body, new DistributedCacheEntryOptions(), _stop).AsTask());
+        Assert.Empty(Directory.EnumerateDirectories(_folder, "???"));
+    }
+
+    private static bool TryLengthen(FileStream file, long length)
+    {
+        try
+        {
+            file.SetLength(length);
+            return true;
+        }
+        catch (IOException)
+        {
+            return false;
+        }
+    }
+
+    private sealed class Piece : ReadOnlySequenceSegment<byte>
+    {
+        internal Piece(byte[] bytes, Piece? before)
+        {
+            Memory = bytes;
+            if (before is not null)
+            {
+                RunningIndex = before.RunningIndex + before.Memory.Length;
+                before.Next = this;
+            }
+        }
     }
 
     // A file in the place of every folder that an entry would be in, and of that of the tags.
