@@ -259,7 +259,7 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
         {
             foreach (string part in parts)
             {
-                FilePipeReader reader = FilePipeReader.Create(store.PartPathOf(part));
+                FilePipeReader reader = OpenPart(part);
                 await using (reader.ConfigureAwait(false))
                 {
                     await upload.AppendAsync(reader, isChecked: false, static _ => null, stopping).ConfigureAwait(false);
@@ -319,7 +319,22 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
 
     private UploadState Part(string id)
         => store.Read(id) is { IsPartial: true, IsFinished: true } part && part.Expires > store.Now ? part
-            : throw Bad("A part of the final upload is not there, or not whole.");
+            : throw PartIsMissing();
+
+    private FilePipeReader OpenPart(string id)
+    {
+        try
+        {
+            return SpareDescriptors.Open(store.PartPathOf(id), static path => FilePipeReader.Create(path));
+        }
+        catch (FileNotFoundException)
+        {
+            // Removed since its state was read.
+            throw PartIsMissing();
+        }
+    }
+
+    private static BadHttpRequestException PartIsMissing() => Bad("A part of the final upload is not there, or not whole.");
 
     private static void ThrowIfNotBytes(HttpRequest request)
     {

@@ -405,6 +405,12 @@ internal sealed class StoredUpload : IDisposable
             throw new UnauthorizedAccessException($"The file '{path}' is a folder, or may not be written to.");
         }
 
+        if (old is { Length: 0 })
+        {
+            // Maybe a FIFO or a device, which a rename would replace. Only a writer tells, and then gives up.
+            FilePipeWriter.Create(path, new FilePipeWriterOptions { Replace = true, ReplacesLinks = true }).Abort();
+        }
+
         UnixFileMode? mode = old is { LinkTarget: null } && !OperatingSystem.IsWindows() ? old.UnixFileMode : options.UnixFileMode;
         if (mode is { } permissions && !OperatingSystem.IsWindows())
         {
