@@ -4,9 +4,9 @@ using System.Runtime.Versioning;
 using System.Text;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.DependencyInjection;
-using Microsoft.AspNetCore.Http.Features;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 

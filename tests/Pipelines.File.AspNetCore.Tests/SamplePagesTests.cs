@@ -54,7 +54,8 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It calls mkfifo.");
         using Process made = Process.Start(new ProcessStartInfo("sh", ["-c", "mkfifo fifo && mkdir folder"]) { WorkingDirectory = _root })!;
         await made.WaitForExitAsync(_stop);
-        using HttpResponseMessage answer = await _client.PutAsync(name, new ByteArrayContent([1]), _stop).WaitAsync(Eventually.Limit, _stop);
+        using HttpResponseMessage answer = await _client.PutAsync(name, new ByteArrayContent([1]), _stop)
+            .WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(HttpStatusCode.Conflict, answer.StatusCode);
         Assert.Equal("What has that name is no file, and is not replaced.\n", await answer.Content.ReadAsStringAsync(_stop));
         Assert.Equal(2, Directory.EnumerateFileSystemEntries(_root).Count(path => Path.GetFileName(path)[0] != '.'));

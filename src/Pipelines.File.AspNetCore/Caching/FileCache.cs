@@ -128,7 +128,8 @@ internal sealed class FileCache : IDisposable
         byte[] head = MakeHead(key, body, tags.Span, expires, sliding);
         long length = head.Length + body.Length;
         await WithRoomAsync(
-            length, () => WriteInFolderAsync(path, head, body, expires, sliding, cancellationToken), cancellationToken).ConfigureAwait(false);
+            length, () => WriteInFolderAsync(path, head, body, expires, sliding, cancellationToken), cancellationToken)
+            .ConfigureAwait(false);
         _sweep.Stored(length);
     }
 
