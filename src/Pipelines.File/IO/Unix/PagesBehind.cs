@@ -40,7 +40,7 @@ internal sealed class PagesBehind
         (_calls, _file, _isWriter) = (calls, file, isWriter);
         _stepsPerPart = 1 + ((length - 1) / Step / MaxParts);
         long part = _stepsPerPart * Step;
-        _drops = new bool[(length + part - 1) / part];
+        _drops = new bool[(length / part) + Math.Sign(length % part)];
         for (int i = 0; i < _drops.Length; i++)
         {
             _drops[i] = calls.CountCached(file, i * part, part) <= 0;
