@@ -28,7 +28,7 @@ internal sealed partial class WriteLoop(
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Whether a write is under way, which may have borrowed memory.
+    // Whether a write is under way.
     private bool _isWriting;
 
     // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
@@ -108,15 +108,15 @@ internal sealed partial class WriteLoop(
     }
 
     /// <summary>
-    /// Ends the use of borrowed memory, after the write that is under way, which may have it; a sync, however long it takes, does not.
-    /// Borrowed bytes that are not written are not taken. Returns the waits to complete: <paramref name="others"/>, and before them that
-    /// for the memory, if its use has ended.
+    /// Ends the use of borrowed memory, after the write that has it, if that is under way; a sync or a write of the bytes before, however
+    /// long it takes, has not. Borrowed bytes that are not written are not taken. Returns the waits to complete: <paramref name="others"/>,
+    /// and before them that for the memory, if its use has ended.
     /// </summary>
     internal PendingResult<FlushResult>? EndBorrowingLocked(PendingResult<FlushResult>? others)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        _endsBorrowing = _isWriting && _borrowWait is not null;
-        if (_isWriting || _borrowWait is not { } wait)
+        _endsBorrowing = _isWriting && queue.IsBorrowedNext;
+        if (_endsBorrowing || _borrowWait is not { } wait)
         {
             return others;
         }

@@ -99,6 +99,9 @@ internal sealed class WriteQueue
         private set => Volatile.Write(ref _advanced, value);
     }
 
+    /// <summary>Whether the next write, or that under way, has borrowed memory. Guarded by the lock.</summary>
+    internal bool IsBorrowedNext => !_borrowed.IsEmpty && Written >= _borrowedStart;
+
     internal void Complete() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>
@@ -226,7 +229,7 @@ internal sealed class WriteQueue
         Flushed = Advanced = Flushed + memory.Length;
     }
 
-    /// <summary>Ends the use of the borrowed memory. Its bytes that are not written count as not taken. No write is running.</summary>
+    /// <summary>Ends the use of the borrowed memory. Its bytes that are not written count as not taken. No write has them.</summary>
     internal void EndBorrowingLocked()
     {
         Debug.Assert(_borrowedStart <= Flushed && Flushed == Advanced);
@@ -245,7 +248,7 @@ internal sealed class WriteQueue
     {
         Debug.Assert(Flushed > Written && request.BufferCount == 0);
         long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
-        if (Written >= ownEnd)
+        if (IsBorrowedNext)
         {
             int written = (int)(Written - _borrowedStart);
             request.Add(_borrowed.Slice(written, Math.Min(_borrowed.Length - written, BorrowedBytesPerWrite)), _borrowedAddress + written);
