@@ -169,12 +169,15 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>The number of bytes that the next step asks for; 0 if no more may be read.</summary>
+    /// <param name="copied">
+    /// The number of bytes of the last step. If it is large, and began at the length at opening or after it, the file has grown.
+    /// </param>
     private int NextStep(int copied)
     {
         long length = OpenedFile.Properties.Length;
         long known = length - _buffer.NextOffset;
-        long step = known > 0 ? Math.Min(known, FilePump.MaxStep)
-            : length == 0 || copied >= FilePump.LastStep ? FilePump.MaxStep : FilePump.LastStep;
+        bool hasGrown = copied >= FilePump.LastStep && known + copied <= 0;
+        long step = known > 0 ? Math.Min(known, FilePump.MaxStep) : length == 0 || hasGrown ? FilePump.MaxStep : FilePump.LastStep;
         return (int)Math.Min(step, _buffer.Left ?? long.MaxValue);
     }
 

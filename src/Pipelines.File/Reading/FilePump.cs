@@ -48,13 +48,13 @@ internal sealed class FilePump(OpenedFile source)
                 throw new OperationCanceledException("The read was canceled.");
             }
 
-            if (!read.Buffer.IsEmpty)
+            ReadOnlySequence<byte> bytes = read.Buffer;
+            if (!bytes.IsEmpty)
             {
-                ReadOnlySpan<byte> bytes = read.Buffer.FirstSpan;
-                Span<byte> room = destination.GetSpan(Math.Min(bytes.Length, MaxStep));
+                Span<byte> room = destination.GetSpan((int)Math.Min(bytes.Length, MaxStep));
                 ThrowIfEmpty(room.Length);
-                int length = Math.Min(bytes.Length, room.Length);
-                bytes[..length].CopyTo(room);
+                int length = (int)Math.Min(bytes.Length, room.Length);
+                bytes.Slice(0, length).CopyTo(room);
                 destination.Advance(length);
                 copied = length;
             }

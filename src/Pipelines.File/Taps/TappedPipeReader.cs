@@ -35,7 +35,7 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
             ReadOnlySequence<byte> bytes = default;
             try
             {
-                bytes = buffer.Slice(0, consumed);
+                bytes = buffer.Slice(buffer.Start, consumed);
             }
             catch (ArgumentOutOfRangeException)
             {

@@ -33,8 +33,10 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     private TResult _result = default!;
     private Exception? _error;
 
-    // Owned by the caller, who gets the task when it is registered, and unregisters it with the result.
+    // A caller may never take the result, and its token may live as long as the program. So the registration ends with the wait, which may
+    // be over before it is registered: whoever is the second one of the two, counted interlocked, unregisters it.
     private CancellationTokenRegistration _registration;
+    private int _registeredOrOver;
 
     // Interlocked: the version of the wait whose result may be taken, so that of several GetResults for one wait one takes it, and none
     // that of the next wait; and how many of the two calls of the remarks are not over.
@@ -92,6 +94,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             {
                 // The result ends the wait.
             }
+
+            UnregisterIfBoth();
         }
 
         return Task;
@@ -146,14 +150,13 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         }
         finally
         {
-            _registration.Unregister();
-            _registration = default;
             EndCall();
         }
     }
 
     private void SetResult()
     {
+        UnregisterIfBoth();
         try
         {
             if (_error is null)
@@ -171,12 +174,20 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         }
     }
 
+    private void UnregisterIfBoth()
+    {
+        if (Interlocked.Increment(ref _registeredOrOver) == 2)
+        {
+            _registration.Unregister();
+        }
+    }
+
     /// <summary>From the second call on, the object may serve another wait.</summary>
     private void EndCall()
     {
         if (Interlocked.Decrement(ref _calls) == 0)
         {
-            (_result, _error, _calls) = (default!, null, 2);
+            (_result, _error, _registration, _registeredOrOver, _calls) = (default!, null, default, 0, 2);
             CancellationToken = default;
             _core.Reset();
             Volatile.Write(ref _untaken, _core.Version);

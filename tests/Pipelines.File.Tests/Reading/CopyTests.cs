@@ -184,6 +184,35 @@ public sealed class CopyTests : IDisposable
         Assert.Equal(Pattern.Bytes(600), File.ReadAllBytes(_folder.File("destination")));
     }
 
+    /// <summary>A pipe would rent 64 KiB only to be told that the file is over.</summary>
+    [Fact]
+    public async Task CopyToAsync_StepThatFindsTheEnd_AsksForLittleMemory()
+    {
+        FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(100_000)));
+        List<int> asked = [];
+        await reader.CopyToAsync(new ToldWriter(_ => { }, () => { }, asked.Add), _stop);
+        await reader.CompleteAsync();
+        Assert.Equal([65_536, 100_000 - 65_536, 4096], asked);
+    }
+
+    /// <summary>In a file that has grown since it was opened, a small step is followed by large ones.</summary>
+    [Fact]
+    public async Task CopyToAsync_FileHasGrown_AsksForMoreAgain()
+    {
+        string path = _folder.File("source", Pattern.Bytes(10_000));
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
+        using (FileStream growing = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
+        {
+            growing.Write(Pattern.Bytes(90_000, 10_000));
+        }
+
+        List<int> asked = [];
+        await reader.CopyToAsync(new ToldWriter(_ => { }, () => { }, asked.Add), _stop);
+        Assert.Equal(100_000, reader.Position);
+        await reader.CompleteAsync();
+        Assert.Equal([10_000, 4096, 65_536, 65_536, 65_536], asked);
+    }
+
     [Fact]
     public async Task CopyToAsync_IntoItsOwnFile_Appends()
     {
@@ -329,13 +358,17 @@ public sealed class CopyTests : IDisposable
     }
 
     /// <summary>A destination that says what it gets, and when it is flushed.</summary>
-    private sealed class ToldWriter(Action<int> onAdvance, Action onFlush) : PipeWriter
+    private sealed class ToldWriter(Action<int> onAdvance, Action onFlush, Action<int>? onGet = null) : PipeWriter
     {
         private readonly byte[] _memory = new byte[64 * 1024];
 
-        public override Memory<byte> GetMemory(int sizeHint = 0) => _memory;
+        public override Memory<byte> GetMemory(int sizeHint = 0)
+        {
+            onGet?.Invoke(sizeHint);
+            return _memory;
+        }
 
-        public override Span<byte> GetSpan(int sizeHint = 0) => _memory;
+        public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
         public override void Advance(int bytes) => onAdvance(bytes);
 

@@ -145,6 +145,45 @@ public sealed class TapTests : IDisposable
     }
 
     [Fact]
+    public async Task TappedReader_CopyOfSegmentsOfWhichSomeAreEmpty_CopiesAllOfThem()
+    {
+        PooledMemoryStream received = new();
+        PipeWriter writer = PipeWriter.Create(received, new StreamPipeWriterOptions(leaveOpen: true));
+        List<byte> seen = [];
+        PipeReader reader = PipeReader.Create(Piece.Chain([], [1, 2], [], [], [3], [])).Tap(span => seen.AddRange(span));
+        try
+        {
+            await Task.Run(() => reader.CopyToAsync(writer, _stop), _stop).WaitAsync(Eventually.Limit, _stop);
+        }
+        finally
+        {
+            // A copy that goes on for ever ends here.
+            await reader.CompleteAsync();
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal([1, 2, 3], received.ToArray());
+        Assert.Equal([1, 2, 3], seen);
+    }
+
+    /// <summary>A flush may be a sync.</summary>
+    [Fact]
+    public async Task TappedReader_CopyOfSmallSegments_FlushesOnceFor64KiB()
+    {
+        byte[] content = Pattern.Bytes(Length);
+        PipeReader reader = PipeReader.Create(Piece.Chain([.. content.Chunk(1000)])).Tap(_ => { });
+        int flushes = 0;
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+        await reader.CopyToAsync(new CountingWriter(pipe.Writer, () => flushes++), _stop);
+        await reader.CompleteAsync();
+        await pipe.Writer.CompleteAsync();
+        using PooledMemoryStream received = new();
+        await pipe.Reader.CopyToAsync(received, _stop);
+        Assert.Equal(content, received.ToArray());
+        Assert.Equal(2, flushes);
+    }
+
+    [Fact]
     public async Task TappedReader_CopyThatIsCanceled_RepeatsNothing()
     {
         byte[] content = Pattern.Bytes(Length);
@@ -383,5 +422,41 @@ public sealed class TapTests : IDisposable
         Assert.Throws<ArgumentNullException>(() => ((PipeWriter)null!).Tap(_ => { }));
         Assert.Throws<ArgumentNullException>(() => new Pipe().Reader.Tap((IncrementalHash)null!));
         Assert.Throws<ArgumentNullException>(() => new Pipe().Writer.Tap((Action<ReadOnlySpan<byte>>)null!));
+    }
+
+    private sealed class Piece : ReadOnlySequenceSegment<byte>
+    {
+        public static ReadOnlySequence<byte> Chain(params byte[][] pieces)
+        {
+            Piece first = new() { Memory = pieces[0] };
+            Piece last = first;
+            foreach (byte[] piece in pieces[1..])
+            {
+                Piece next = new() { Memory = piece, RunningIndex = last.RunningIndex + last.Memory.Length };
+                last.Next = next;
+                last = next;
+            }
+
+            return new ReadOnlySequence<byte>(first, 0, last, last.Memory.Length);
+        }
+    }
+
+    private sealed class CountingWriter(PipeWriter writer, Action onFlush) : PipeWriter
+    {
+        public override Memory<byte> GetMemory(int sizeHint = 0) => writer.GetMemory(sizeHint);
+
+        public override Span<byte> GetSpan(int sizeHint = 0) => writer.GetSpan(sizeHint);
+
+        public override void Advance(int bytes) => writer.Advance(bytes);
+
+        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+        {
+            onFlush();
+            return writer.FlushAsync(cancellationToken);
+        }
+
+        public override void CancelPendingFlush() => writer.CancelPendingFlush();
+
+        public override void Complete(Exception? exception = null) => writer.Complete(exception);
     }
 }

@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using Pipelines.File;
 using Pipelines.File.Threading;
 
@@ -22,6 +23,39 @@ public sealed class PendingResultTests
             "Nothing of it is of a system, and under Wine 8 threads that all throw at once now and then never end.");
         Assert.Equal(0,
             await Task.Factory.StartNew(CountStolenWaits, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default));
+    }
+
+    /// <summary>A caller may leave the task of a flush where it is, and its token may live as long as the program.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Complete_NobodyTakesTheResult_TheTokenDoesNotKeepTheOwner(bool isBeforeTheRegistration)
+    {
+        using CancellationTokenSource source = new();
+        WeakReference owner = Forget(source.Token, isBeforeTheRegistration);
+        GC.Collect();
+        GC.WaitForPendingFinalizers();
+        GC.Collect();
+        Assert.False(owner.IsAlive);
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static WeakReference Forget(CancellationToken token, bool isBeforeTheRegistration)
+        {
+            object owner = new();
+            PendingResult<int> pending = PendingResult<int>.Rent(token);
+            if (isBeforeTheRegistration)
+            {
+                pending.CompleteNow(1, null);
+                _ = pending.EndWith(static (_, _) => { }, owner, token);
+            }
+            else
+            {
+                _ = pending.EndWith(static (_, _) => { }, owner, token);
+                pending.CompleteNow(1, null);
+            }
+
+            return new WeakReference(owner);
+        }
     }
 
     private static int CountStolenWaits()
