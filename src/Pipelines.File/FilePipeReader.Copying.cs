@@ -20,6 +20,11 @@ public sealed partial class FilePipeReader
     public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);
+        lock (_buffer)
+        {
+            ThrowIfNotReadableLocked();
+        }
+
         return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken) : CopyAsync(destination, cancellationToken);
     }
 
