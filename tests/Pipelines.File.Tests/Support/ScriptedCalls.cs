@@ -136,7 +136,7 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         }
     }
 
-    private UnixFile Backend(string path, FileMode mode, FileAccess access)
+    public UnixFile Backend(string path, FileMode mode, FileAccess access)
     {
         SafeFileHandle handle = File.OpenHandle(path, mode, access, FileShare.ReadWrite);
         return new UnixFile(handle, path, FileProperties.Of(handle, path), this);
