@@ -252,14 +252,16 @@ internal sealed partial class WriteLoop
 
     /// <summary>
     /// Keeps the loop on its waiting thread for a moment: the next bytes often come at once, and then nobody has to wake a thread. After a
-    /// write until a flush waits; after a sync that several flushes have shared until as many of them are back, to share the next one.
+    /// write that no flush has waited for until one does (one that has finds the loop asleep, and may write on its caller's thread); after
+    /// a sync that several flushes have shared until as many of them are back, to share the next one.
     /// </summary>
     /// <param name="step">The step that has ended.</param>
     /// <param name="waiting">The number of pending flushes when it ended, those that it has served included.</param>
     private void StayAwake(Step step, int waiting)
     {
         long now = Stopwatch.GetTimestamp();
-        long end = now + (step == Step.Write ? s_afterWriteTicks : waiting > 1 ? Math.Min((now - _syncBegan) / 2, s_afterSyncTicks) : 0);
+        long end = now + (step == Step.Write ? waiting == 0 ? s_afterWriteTicks : 0
+            : waiting > 1 ? Math.Min((now - _syncBegan) / 2, s_afterSyncTicks) : 0);
         int wanted = step == Step.Write ? 1 : waiting;
         while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
             && Stopwatch.GetTimestamp() < end)
