@@ -13,8 +13,8 @@ namespace Pipelines.File.Writing;
 /// <param name="time">The clock; tests replace it.</param>
 internal sealed class FastWrites(TimeProvider time)
 {
-    /// <summary>The longest write that is made without another thread, bytes: some microseconds of copying.</summary>
-    internal const int MaxBytes = 64 * 1024;
+    /// <summary>The longest write that is made without another thread, bytes: some tens of microseconds of copying.</summary>
+    internal const int MaxBytes = 256 * 1024;
 
     private const int TrustMilliseconds = 10;
 
