@@ -68,8 +68,8 @@ public sealed class FastWritesTests : IDisposable
 
     [Theory]
     [InlineData(1, FlushGuarantee.Written, true)]
-    [InlineData(64 * 1024, FlushGuarantee.Written, true)]
-    [InlineData((64 * 1024) + 1, FlushGuarantee.Written, false)]
+    [InlineData(256 * 1024, FlushGuarantee.Written, true)]
+    [InlineData((256 * 1024) + 1, FlushGuarantee.Written, false)]
     [InlineData(1, FlushGuarantee.WriteBehind, false)]
     [InlineData(1, FlushGuarantee.Durable, false)]
     public async Task FlushAsync_WritesOnTheCallersThreadOnlyWhatIsShortAndAwaited(int length, FlushGuarantee guarantee, bool isByCaller)
