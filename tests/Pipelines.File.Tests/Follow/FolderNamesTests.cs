@@ -82,7 +82,7 @@ public sealed class FolderNamesTests : IDisposable
         Exception? error = null;
         Thread thread = new(() =>
         {
-            setfsuid(65534);
+            _ = setfsuid(65534);
             error = Record.Exception(action);
         });
         thread.Start();
