@@ -28,9 +28,12 @@ internal sealed class FileCacheSweep : IDisposable
     private readonly ITimer _timer;
     private readonly CancellationTokenSource _stop = new();
 
-    // Interlocked: bytes since the last look, and whether a look is under way.
+    // Interlocked: bytes since the last look.
     private long _stored;
-    private int _isLooking;
+
+    // Under _lock: the thread of the look that is under way. The thread itself sets it back.
+    private readonly Lock _lock = new();
+    private Thread? _looking;
 
     // Held by who makes room. The others who wait for it meanwhile see by the count that it was made.
     private readonly SemaphoreSlim _makingRoom = new(1);
@@ -46,10 +49,22 @@ internal sealed class FileCacheSweep : IDisposable
         _timer = time.CreateTimer(static sweep => ((FileCacheSweep)sweep!).Begin(), this, TimeSpan.FromSeconds(1), s_interval);
     }
 
+    /// <summary>Ends a look and waits until it has ended, so that the folder is left alone from now on.</summary>
     public void Dispose()
     {
         _timer.Dispose();
-        _stop.Cancel();
+        Thread? looking;
+        lock (_lock)
+        {
+            _stop.Cancel();
+            looking = _looking;
+        }
+
+        // A listener of the metrics is called by the look.
+        if (looking != Thread.CurrentThread)
+        {
+            looking?.Join();
+        }
     }
 
     /// <summary>Counts what was stored, and begins a look where that is enough.</summary>
@@ -109,21 +124,25 @@ internal sealed class FileCacheSweep : IDisposable
 
     private void Begin()
     {
-        if (_stop.IsCancellationRequested || Interlocked.Exchange(ref _isLooking, 1) == 1)
+        lock (_lock)
         {
-            return;
-        }
+            if (_stop.IsCancellationRequested || _looking is not null)
+            {
+                return;
+            }
 
-        Interlocked.Exchange(ref _stored, 0);
-        try
-        {
-            new Thread(Look) { IsBackground = true, Name = "Pipelines.File cache" }.Start();
-        }
-        catch (OutOfMemoryException)
-        {
-            // No thread can be started, also for want of a descriptor. The next look tries again: a timer calls this, and would end the
-            // application with what is thrown.
-            Volatile.Write(ref _isLooking, 0);
+            Interlocked.Exchange(ref _stored, 0);
+            try
+            {
+                _looking = new Thread(Look) { IsBackground = true, Name = "Pipelines.File cache" };
+                _looking.Start();
+            }
+            catch (OutOfMemoryException)
+            {
+                // No thread can be started, also for want of a descriptor. The next look tries again: a timer calls this, and would end the
+                // application with what is thrown.
+                _looking = null;
+            }
         }
     }
 
@@ -146,7 +165,10 @@ internal sealed class FileCacheSweep : IDisposable
         }
         finally
         {
-            Volatile.Write(ref _isLooking, 0);
+            lock (_lock)
+            {
+                _looking = null;
+            }
         }
     }
 

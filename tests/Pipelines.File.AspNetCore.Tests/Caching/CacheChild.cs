@@ -34,9 +34,8 @@ internal static class CacheChild
     internal static bool IsBodyOf(int key, byte[] body)
         => body.Length == Length(key) && body.AsSpan().SequenceEqual(BodyOf(key, (byte)(body[0] - (key * 7))));
 
-    internal static IOutputCacheStore Open(string folder)
-        => new ServiceCollection().AddFileOutputCache(options => options.Folder = folder).BuildServiceProvider()
-            .GetRequiredService<IOutputCacheStore>();
+    internal static ServiceProvider Open(string folder)
+        => new ServiceCollection().AddFileOutputCache(options => options.Folder = folder).BuildServiceProvider();
 
     internal static int KeyCount => Keys;
 
@@ -54,7 +53,8 @@ internal static class CacheChild
 
     private static async Task FillAsync(string folder)
     {
-        IOutputCacheStore store = Open(folder);
+        await using ServiceProvider provider = Open(folder);
+        IOutputCacheStore store = provider.GetRequiredService<IOutputCacheStore>();
         for (int version = 0; ; version++)
         {
             await Parallel.ForAsync(0, Keys, async (key, stop) =>

@@ -371,7 +371,8 @@ public sealed class FileOutputCacheTests : IDisposable
             Assert.DoesNotContain("wrong", await other.StandardError.ReadToEndAsync(_stop), StringComparison.Ordinal);
             await one.WaitForExitAsync(_stop);
             await other.WaitForExitAsync(_stop);
-            IOutputCacheStore store = CacheChild.Open(_folder);
+            await using ServiceProvider provider = CacheChild.Open(_folder);
+            IOutputCacheStore store = provider.GetRequiredService<IOutputCacheStore>();
             for (int key = 0; key < CacheChild.KeyCount; key++)
             {
                 if (await store.GetAsync(CacheChild.Name(key), _stop) is { } body)
@@ -383,6 +384,37 @@ public sealed class FileOutputCacheTests : IDisposable
         }
 
         Assert.NotEqual(0, found);
+    }
+
+    [Fact]
+    public async Task Dispose_WaitsForTheLookThatIsUnderWay_SoThatTheFolderCanBeRemoved()
+    {
+        using ManualResetEventSlim looks = new();
+        using ManualResetEventSlim mayGoOn = new();
+        int calls = 0;
+        ServiceCollection services = new();
+        services.AddSingleton<TimeProvider>(new AskedTime(() =>
+        {
+            // A look asks for the time before it reads the folder.
+            if (Thread.CurrentThread.Name == "Pipelines.File cache" && Interlocked.Increment(ref calls) == 1)
+            {
+                looks.Set();
+                mayGoOn.Wait(CancellationToken.None);
+            }
+        }));
+        services.AddFileDistributedCache(options =>
+        {
+            options.Folder = _folder;
+            options.MaxSize = 1 << 20;
+        });
+        ServiceProvider provider = services.BuildServiceProvider();
+        IDistributedCache cache = provider.GetRequiredService<IDistributedCache>();
+        await cache.SetAsync("key", FileTree.Content(100_000), new DistributedCacheEntryOptions(), _stop);
+        Assert.True(looks.Wait(TimeSpan.FromSeconds(60), _stop));
+        Task disposed = Task.Factory.StartNew(provider.Dispose, _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        Assert.NotSame(disposed, await Task.WhenAny(disposed, Task.Delay(100, _stop)));
+        mayGoOn.Set();
+        await disposed;
     }
 
     [Fact]
