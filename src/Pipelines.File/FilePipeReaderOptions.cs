@@ -161,11 +161,15 @@ public sealed class FilePipeReaderOptions
         Option.RequireWithin(Length ?? 0, 0, long.MaxValue - Offset, nameof(Length));
         ArgumentOutOfRangeException.ThrowIfNegative(PauseReadAheadThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeReadAheadThreshold);
-        Option.RequireWithin(FollowInterval, TimeSpan.FromMilliseconds(1), TimeSpan.FromDays(1));
-        Option.RequireKnown(Share, (Share & ~Option.AnyShare) == 0);
-        Option.RequireKnown(FileOptions, (FileOptions & ~Option.AnyOption) == 0);
-        Option.RequireDefined(Caching);
-        Option.RequireDefined(Backend);
+        if (FollowInterval.TotalMilliseconds < 1 || FollowInterval.TotalDays > 1)
+        {
+            throw new ArgumentOutOfRangeException(nameof(FollowInterval), FollowInterval, "From 1 ms to 1 day.");
+        }
+
+        Option.RequireKnown((Share & ~Option.AnyShare) == 0, (int)Share, nameof(Share));
+        Option.RequireKnown((FileOptions & ~Option.AnyOption) == 0, (int)FileOptions, nameof(FileOptions));
+        Option.RequireKnown(Caching is FileCaching.Keep or FileCaching.DropBehind, (int)Caching, nameof(Caching));
+        Option.RequireKnown(Backend is >= FilePipeBackend.Auto and <= FilePipeBackend.Portable, (int)Backend, nameof(Backend));
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
         {
             throw new ArgumentOutOfRangeException(nameof(ResumeReadAheadThreshold), ResumeReadAheadThreshold, PauseReadAheadThreshold == 0

@@ -32,7 +32,6 @@ internal static partial class FilePipeMetrics
     private static readonly ConcurrentDictionary<string, Count> s_waits = new();
 
     // Recording a duration runs the code of listeners, which a work item of the application's pool does. Interlocked: their number.
-    private static readonly ConcurrentQueue<(string Kind, TimeSpan Duration)> s_unrecorded = new();
     private static int s_unrecordedCount;
 
     // Volatile: set when the meter exists.
@@ -72,7 +71,7 @@ internal static partial class FilePipeMetrics
         count.Add();
         if (Volatile.Read(ref s_durations) is { Enabled: true } && Volatile.Read(ref s_unrecordedCount) < MaxUnrecorded)
         {
-            s_unrecorded.Enqueue((kind, Stopwatch.GetElapsedTime(queuedAt)));
+            Unrecorded.Durations.Enqueue((kind, Stopwatch.GetElapsedTime(queuedAt)));
             if (Interlocked.Increment(ref s_unrecordedCount) == 1)
             {
                 ThreadPool.UnsafeQueueUserWorkItem(static _ => RecordDurations(), null);
@@ -85,7 +84,7 @@ internal static partial class FilePipeMetrics
     {
         do
         {
-            _ = s_unrecorded.TryDequeue(out (string Kind, TimeSpan Duration) wait);
+            _ = Unrecorded.Durations.TryDequeue(out (string Kind, TimeSpan Duration) wait);
             try
             {
                 s_durations!.Record(wait.Duration.TotalSeconds, Instruments.Tag(wait.Kind));
@@ -96,6 +95,12 @@ internal static partial class FilePipeMetrics
             }
         }
         while (Interlocked.Decrement(ref s_unrecordedCount) > 0);
+    }
+
+    /// <summary>Made only for a listener.</summary>
+    private static class Unrecorded
+    {
+        internal static readonly ConcurrentQueue<(string Kind, TimeSpan Duration)> Durations = new();
     }
 
     /// <summary>A count since the process began. Any thread may add to it and read it.</summary>

@@ -126,8 +126,9 @@ internal sealed class FileRequest : FileRun
     /// </summary>
     internal unsafe void Pin()
     {
-        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
+        for (int i = 0; i < BufferCount; i++)
         {
+            ref TransferBuffer buffer = ref _buffers[i];
             if (buffer.Address == 0 && buffer.Memory.Length > 0)
             {
                 buffer.Handle = buffer.Memory.Pin();
@@ -142,11 +143,11 @@ internal sealed class FileRequest : FileRun
     /// </summary>
     internal void Clear()
     {
-        foreach (ref TransferBuffer buffer in _buffers.AsSpan(0, BufferCount))
+        for (int i = 0; i < BufferCount; i++)
         {
             try
             {
-                buffer.Handle.Dispose();
+                _buffers[i].Handle.Dispose();
             }
             catch (Exception)
             {
