@@ -123,9 +123,14 @@ public sealed class LostByteTests
         await writer.WriteAsync("first"u8.ToArray(), _stop);
         await writer.FlushAsync(FlushGuarantee.Durable, _stop);
         DriveInfo room = new(disk.Image);
-        using (FileStream ballast = new(disk.Ballast, FileMode.CreateNew))
+
+        // The kernel itself still writes to a new ext4, so what is left is asked for again and again.
+        using (FileStream ballast = new(disk.Ballast, FileMode.CreateNew, FileAccess.Write, FileShare.Read, bufferSize: 0))
         {
-            RandomAccess.Write(ballast.SafeFileHandle, new byte[room.AvailableFreeSpace - (2 * MiB)], 0);
+            while (room.AvailableFreeSpace > 2 * MiB)
+            {
+                ballast.Write(new byte[64 * 1024]);
+            }
         }
 
         // The first step of 8 MiB is being written when the second one begins; the third one waits for it.
