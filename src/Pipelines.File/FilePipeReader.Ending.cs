@@ -14,16 +14,13 @@ public sealed partial class FilePipeReader
     public override void CancelPendingRead()
     {
         Cancellation cancellation = default;
-        PendingResult<ReadResult>? wait = null;
+        PendingResult<ReadResult>? wait;
         ReadResult result = default;
         lock (_buffer)
         {
-            _buffer.IsCancelRequested = _pump is null;
-            if (_pump is not null)
-            {
-                cancellation = _pump.Cancel(CanceledException());
-            }
-            else if ((wait = TakeWaitLocked()) is not null)
+            _buffer.IsCancelRequested = true;
+            wait = TakeWaitLocked();
+            if (wait is not null)
             {
                 result = _buffer.TakeResultLocked();
                 cancellation = CancellationOfReadLocked();
@@ -57,9 +54,9 @@ public sealed partial class FilePipeReader
 
             _isCompleted = true;
             wait = TakeWaitLocked();
-            cancellation = _pump?.Cancel(CompletedMeanwhileException()) ?? CancellationOfReadLocked();
+            cancellation = CancellationOfReadLocked();
 
-            // In the other stages the owner of the request, or the copy, releases everything when its call is over.
+            // In the other stages the owner of the request releases everything when its call is over.
             releases = _stage == Stage.Idle;
         }
 

@@ -33,9 +33,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private bool _isCompleted;
     private bool _isReleased;
 
-    // Reads the file for a copy; null unless _stage is Pumping.
-    private FilePump? _pump;
-
     // The ReadAsync that waits, and the minimum size that the pending one has asked for, bytes.
     private PendingResult<ReadResult>? _wait;
     private int _minimumSize;
@@ -59,9 +56,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
         /// <summary>The loop owns the request.</summary>
         Waiting,
-
-        /// <summary>A FilePump reads the file for CopyToAsync, with requests of its own.</summary>
-        Pumping,
     }
 
     /// <summary>
@@ -143,10 +137,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                 // This call ends the caller's use of its last buffer, so the segments can be reused.
                 freed = _buffer.EndCallersUseLocked();
             }
-            else if (_stage == Stage.Pumping)
-            {
-                throw PendingException();
-            }
             else if (consumed.GetObject() is null || examined.GetObject() is null)
             {
                 // Positions of an empty buffer: there is nothing to advance over.
@@ -170,6 +160,40 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         {
             ExceptionDispatchInfo.Throw(poolError);
         }
+    }
+
+    /// <summary>
+    /// Copies the rest of the file to <paramref name="destination"/>, with a flush after every step of up to 64 KiB.
+    /// </summary>
+    /// <remarks>
+    /// The copy ends at the end of the file, or when the destination's reader has gone (<see cref="FlushResult.IsCompleted"/>). It
+    /// completes neither side. If it is canceled or fails, the bytes that the destination has are consumed, so another copy continues after
+    /// them.
+    /// </remarks>
+    /// <inheritdoc/>
+    public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        lock (_buffer)
+        {
+            ThrowIfNotReadableLocked();
+            _buffer.UnexamineLocked();
+        }
+
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
+            : PipeCopy.CopyAsync(this, destination, cancellationToken);
+    }
+
+    /// <summary>
+    /// Copies the rest of the file to <paramref name="destination"/>. If the copy is canceled or fails, the bytes that were given to the
+    /// destination are consumed, so another copy continues after them.
+    /// </summary>
+    /// <inheritdoc/>
+    public override Task CopyToAsync(Stream destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
+            : PipeCopy.CopyAsync(this, destination, cancellationToken);
     }
 
     private ValueTask<ReadResult> ReadCoreAsync(int minimumSize, CancellationToken cancellationToken)
@@ -411,19 +435,15 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             throw CompletedException();
         }
 
-        if (_wait is not null || _stage is Stage.Trying or Stage.Pumping)
+        if (_wait is not null || _stage == Stage.Trying)
         {
-            throw PendingException();
+            throw new InvalidOperationException("Another read is pending: a reader serves one at a time.");
         }
     }
-
-    private static OperationCanceledException CanceledException() => new("The read was canceled.");
 
     private static InvalidOperationException CompletedException() => new("Reading is not allowed after the reader was completed.");
 
     private static InvalidOperationException CompletedMeanwhileException() => new("The reader was completed while this read was pending.");
-
-    private static InvalidOperationException PendingException() => new("Another read is pending: a reader serves one at a time.");
 
     /// <summary>
     /// Performs the reads that have to wait, and those that read ahead. Runs as long as the reader lives, and sleeps when no read is set

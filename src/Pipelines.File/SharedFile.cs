@@ -1,5 +1,5 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
-using Pipelines.File.Reading;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File;
@@ -143,7 +143,7 @@ public sealed class SharedFile : IDisposable
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
         ArgumentOutOfRangeException.ThrowIfNegativeOrZero(count);
         ObjectDisposedException.ThrowIf(Volatile.Read(ref _isDisposed) != 0, this);
-        return FilePump.ReadAsync(_file, destination, offset, count);
+        return ReadCoreAsync(destination, offset, count);
     }
 
     /// <summary>
@@ -164,6 +164,56 @@ public sealed class SharedFile : IDisposable
         else
         {
             WaitingThreads.Shared.Queue(new Closing(_file));
+        }
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    private async ValueTask<int> ReadCoreAsync(PipeWriter destination, long offset, int count)
+    {
+        FileRequest request = _file.Rent();
+        try
+        {
+            Memory<byte> memory = destination.GetMemory(count);
+            if (memory.IsEmpty)
+            {
+                // A read of 0 bytes would look like the end of the file.
+                throw new InvalidOperationException("The destination returned empty memory.");
+            }
+
+            request.ResumesOnPool = true;
+            request.Begin(FileRequestKind.Read, offset);
+            request.Add(memory[..Math.Min(memory.Length, count)], address: 0);
+            request.Pin();
+            bool isOver = _file.Try(request) == Attempt.Done;
+            FilePipeMetrics.ReadsInline.Add(isOver ? 1 : 0);
+            for (; !isOver || request.IsCanceled; isOver = true)
+            {
+                // Also if it was canceled, because nobody here has asked for that.
+                await _file.RunAsync(request).WithoutBox();
+            }
+
+            if (request.Error is { } error)
+            {
+                ExceptionDispatchInfo.Throw(error);
+            }
+
+            int read = (int)request.Transferred;
+            request.Clear();
+
+            // Also for 0 bytes: it ends the use of the destination's memory.
+            destination.Advance(read);
+            return read;
+        }
+        catch when (destination is FilePipeWriter)
+        {
+            // Ends the use of its memory, so that the writer returns it to its pool when it is completed.
+            request.Clear();
+            destination.Advance(0);
+            throw;
+        }
+        finally
+        {
+            _file.Return(request);
         }
     }
 

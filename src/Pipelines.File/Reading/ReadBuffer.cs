@@ -306,24 +306,13 @@ internal sealed class ReadBuffer
         return last is null ? null : first;
     }
 
-    /// <summary>Counts bytes from <see cref="NextOffset"/> on, which a copy has read by itself, as read and consumed.</summary>
-    internal FileSegment? SkipLocked(int count)
+    /// <summary>
+    /// Makes the next read return what is buffered, also if the caller has examined it: a copy takes it before it reads on.
+    /// </summary>
+    internal void UnexamineLocked()
     {
         AssertLocked();
-        Debug.Assert(Length == 0 && _readOfTail == 0);
-        _readEnd += count;
-        Volatile.Write(ref _start, _readEnd);
-        FileSegment? dropped = _head;
-        _head = _tail = null;
-        return dropped;
-    }
-
-    /// <summary>Ends a copy, with its error. The next read asks for the end again.</summary>
-    internal void EndCopyLocked(Exception? error)
-    {
-        AssertLocked();
-        Error ??= error;
-        _endOfFile = EndOfFile.Unknown;
+        _hasUnexamined = Length > 0;
     }
 
     /// <summary>

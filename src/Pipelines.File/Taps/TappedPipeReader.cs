@@ -72,19 +72,10 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     /// <summary>
     /// Copies to the destination. Bytes that were written to it are consumed even if the flush fails, so a second copy repeats nothing.
     /// </summary>
-    public override async Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
+    public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);
-        bool goesOn;
-        do
-        {
-            ReadResult read = await ReadAsync(cancellationToken).ConfigureAwait(false);
-            long length = read.Buffer.Length;
-            int copied = FilePump.Copy(this, read, destination);
-            goesOn = copied < length || !read.IsCompleted;
-            goesOn &= copied == 0 || FilePump.GoesOn(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
-        }
-        while (goesOn);
+        return PipeCopy.CopyAsync(this, destination, cancellationToken);
     }
 
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)

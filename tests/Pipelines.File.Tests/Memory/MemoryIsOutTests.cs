@@ -98,21 +98,6 @@ public sealed class MemoryIsOutTests : IDisposable
         Assert.Equal([1], File.ReadAllBytes(path));
     }
 
-    [Fact]
-    public async Task CopyToAsync_AllocationFails_TheReaderIsUsableAndEnds()
-    {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1000)));
-        await using FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"));
-        Task? copy = null;
-        Probe.FailAllocation(1);
-        Exception? error = Record.Exception(() => { copy = reader.CopyToAsync(writer, _stop); });
-        Probe.FailAllocation(0);
-        await Assert.ThrowsAnyAsync<OutOfMemoryException>(() => error is null ? copy!.WaitAsync(Eventually.Limit, _stop) : throw error);
-        await reader.CopyToAsync(writer, _stop).WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(1000, writer.Position);
-        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-    }
-
     /// <summary>A stage that says that a loop has the read, where there is no loop, would never end.</summary>
     [Fact]
     public async Task ReadAsync_AllocationFails_TheReaderIsUsableAndEnds()

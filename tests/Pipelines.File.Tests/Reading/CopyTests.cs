@@ -186,18 +186,17 @@ public sealed class CopyTests : IDisposable
 
     /// <summary>A pipe would rent 64 KiB only to be told that the file is over.</summary>
     [Fact]
-    public async Task CopyToAsync_StepThatFindsTheEnd_AsksForLittleMemory()
+    public async Task CopyToAsync_ReadFindsTheEnd_AsksForNoMemory()
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(100_000)));
         List<int> asked = [];
         await reader.CopyToAsync(new ToldWriter(_ => { }, () => { }, asked.Add), _stop);
         await reader.CompleteAsync();
-        Assert.Equal([65_536, 100_000 - 65_536, 4096], asked);
+        Assert.Equal([65_536, 100_000 - 65_536], asked);
     }
 
-    /// <summary>In a file that has grown since it was opened, a small step is followed by large ones.</summary>
     [Fact]
-    public async Task CopyToAsync_FileHasGrown_AsksForMoreAgain()
+    public async Task CopyToAsync_FileHasGrownSinceItWasOpened_CopiesAllOfIt()
     {
         string path = _folder.File("source", Pattern.Bytes(10_000));
         FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
@@ -206,11 +205,10 @@ public sealed class CopyTests : IDisposable
             growing.Write(Pattern.Bytes(90_000, 10_000));
         }
 
-        List<int> asked = [];
-        await reader.CopyToAsync(new ToldWriter(_ => { }, () => { }, asked.Add), _stop);
-        Assert.Equal(100_000, reader.Position);
+        int taken = 0;
+        await reader.CopyToAsync(new ToldWriter(bytes => taken += bytes, () => { }), _stop);
+        Assert.Equal((100_000, 100_000L), (taken, reader.Position));
         await reader.CompleteAsync();
-        Assert.Equal([10_000, 4096, 65_536, 65_536, 65_536], asked);
     }
 
     [Fact]

@@ -99,7 +99,7 @@ internal sealed class ReaderOrder : Order
     /// <summary>
     /// The reader has to know of the copy: between two of its reads it does not, where the copy is that of PipeReader itself.
     /// </summary>
-    private bool IsCopySeen => PumpOf(_reader) is not null || PendingOf(_reader) is not null;
+    private bool IsCopySeen => PendingOf(_reader) is not null;
 
     private bool IsOnThread => Environment.CurrentManagedThreadId == _thread;
 
@@ -496,7 +496,7 @@ internal sealed class ReaderOrder : Order
                 return !wait.MustEnd;
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
-                return (PumpOf(_reader) is { } pump ? RunningOf(pump) is not null : PendingOf(_reader) is not null)
+                return PendingOf(_reader) is not null
                     && Backend.IsAwaited && !Backend.IsBusy
                     && (!(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked);
             default:
@@ -649,14 +649,8 @@ internal sealed class ReaderOrder : Order
         Require((error is null) == (FileError is null), "an error is thrown again");
     }
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_pump")]
-    private static extern ref FilePump? PumpOf(FilePipeReader reader);
-
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
     private static extern ref PendingResult<ReadResult>? PendingOf(FilePipeReader reader);
-
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_running")]
-    private static extern ref FileRequest? RunningOf(FilePump pump);
 
     private enum WaitKind
     {

@@ -46,9 +46,9 @@ internal sealed class FilesChapter(ReportScale scale) : GridChapter(MakeSections
             "length",
             16,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
-            "**Copying.** The reader reads straight into the writer's segments, and the writer writes them on another thread, so a small "
-            + "file pays for the way there and back. `File.Copy` lets the kernel copy, and on a file system that can share blocks nothing "
-            + "is copied at all. Through memory, every byte is copied twice.",
+            "**Copying.** What the reader has read is copied into the writer's segments, and the writer writes them on another thread, so "
+            + "a small file pays for the way there and back. `File.Copy` lets the kernel copy, and on a file system that can share blocks "
+            + "nothing is copied at all. Through memory, every byte is copied three times.",
             folder => [.. scale.Points(s_copiedMebibytes, 0).Select(mebibytes =>
             {
                 IntegerFile source = IntegerFile.Make(folder, mebibytes * MiB);

@@ -1,0 +1,119 @@
+namespace Pipelines.File.Reading;
+
+/// <summary>Copies a reader to a <see cref="PipeWriter"/>, and loses and repeats nothing if a step is canceled or fails.</summary>
+internal static class PipeCopy
+{
+    /// <summary>The maximum memory that a destination is asked for at once, bytes.</summary>
+    private const int MaxHint = 64 * 1024;
+
+    /// <summary>
+    /// Copies the rest of the reader, with a flush after each step. A <see cref="FilePipeWriter"/> is flushed with its guarantee once, at
+    /// the end: one sync instead of one for each step.
+    /// </summary>
+    /// <exception cref="OperationCanceledException">A read or a flush was canceled. What the destination has is consumed.</exception>
+    internal static async Task CopyAsync(PipeReader reader, PipeWriter destination, CancellationToken cancellationToken)
+    {
+        FilePipeWriter? file = destination as FilePipeWriter;
+        bool goesOn;
+        bool isFlushDue = false;
+        file?.BeginCopy();
+        try
+        {
+            do
+            {
+                ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                int copied = CopyStep(reader, read, destination);
+
+                // Also after bytes that end the file: a cancellation that comes during their flush is reported by the next read.
+                goesOn = copied > 0 || !read.IsCompleted;
+                if (copied > 0)
+                {
+                    isFlushDue = file is not null;
+                    goesOn &= TakesMore(file is null ? await destination.FlushAsync(cancellationToken).ConfigureAwait(false)
+                        : await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
+                }
+            }
+            while (goesOn);
+
+            if (isFlushDue)
+            {
+                _ = TakesMore(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+            }
+        }
+        finally
+        {
+            file?.EndCopy();
+        }
+    }
+
+    /// <summary>Copies the rest of the reader. What was given to the destination is consumed, whatever it does.</summary>
+    /// <exception cref="OperationCanceledException">A read was canceled.</exception>
+    internal static async Task CopyAsync(PipeReader reader, Stream destination, CancellationToken cancellationToken)
+    {
+        ReadResult read;
+        do
+        {
+            read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+            SequencePosition consumed = read.Buffer.Start;
+            try
+            {
+                ThrowIfCanceled(read);
+                for (SequencePosition next = consumed; read.Buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory);)
+                {
+                    cancellationToken.ThrowIfCancellationRequested();
+                    consumed = next.GetObject() is null ? read.Buffer.End : next;
+                    await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
+                }
+            }
+            finally
+            {
+                reader.AdvanceTo(consumed);
+            }
+        }
+        while (!read.IsCompleted);
+    }
+
+    /// <summary>
+    /// Copies the bytes of a read into the destination's memory. The destination is advanced over them, and the reader, even if the
+    /// destination throws then, so that a second copy repeats nothing. Returns their number.
+    /// </summary>
+    private static int CopyStep(PipeReader reader, in ReadResult read, PipeWriter destination)
+    {
+        int copied = 0;
+        try
+        {
+            ThrowIfCanceled(read);
+            for (ReadOnlySequence<byte> left = read.Buffer; !left.IsEmpty; left = read.Buffer.Slice(copied))
+            {
+                Span<byte> room = destination.GetSpan((int)Math.Min(left.Length, MaxHint));
+                int length = (int)Math.Min(left.Length, room.Length);
+                if (length == 0)
+                {
+                    // Otherwise the copy would go round for ever.
+                    throw new InvalidOperationException("The destination returned empty memory.");
+                }
+
+                left.Slice(0, length).CopyTo(room);
+                destination.Advance(length);
+                copied += length;
+            }
+
+            return copied;
+        }
+        finally
+        {
+            reader.AdvanceTo(read.Buffer.GetPosition(copied));
+        }
+    }
+
+    private static void ThrowIfCanceled(in ReadResult read)
+    {
+        if (read.IsCanceled)
+        {
+            throw new OperationCanceledException("The read was canceled.");
+        }
+    }
+
+    private static bool TakesMore(FlushResult flush)
+        => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
+}
