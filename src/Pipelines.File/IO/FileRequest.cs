@@ -53,9 +53,6 @@ internal sealed class FileRequest : FileRun
     /// <summary>Result: whether <see cref="OpenedFile.Cancel"/> ended it before any byte was transferred.</summary>
     internal bool IsCanceled { get; private set; }
 
-    /// <summary>A read: whether fewer bytes than asked for mean the end of the file. Set by whoever performs it.</summary>
-    internal bool IsShortAtEnd { get; set; }
-
     public override WaitKind WaitKind => Kind switch
     {
         FileRequestKind.Read => WaitKind.Read,
@@ -86,7 +83,6 @@ internal sealed class FileRequest : FileRun
         Kind = kind;
         Offset = offset;
         Length = 0;
-        IsShortAtEnd = false;
         Step = null;
     }
 

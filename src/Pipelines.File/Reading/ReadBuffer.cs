@@ -38,7 +38,6 @@ internal sealed class ReadBuffer
     private const int MinTailRoom = 2 * 1024;
 
     private readonly FilePipeReaderOptions _options;
-    private readonly bool _asksPastEnd;
 
     // The plan: how many segments a read fills at most, and the largest size of one, bytes. With the library's own pool a segment is as
     // large as a read, so a parser meets few boundaries; with a caller's pool a read fills several.
@@ -77,7 +76,6 @@ internal sealed class ReadBuffer
         bool isExact = _maxSegments > 1 && (HasCallersPool || options.BufferSize < ExactBelow);
         _segmentSize = Math.Max(options.BufferSize, isExact ? 0 : BytesPerRead);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
-        _asksPastEnd = !options.Follow && file.Properties is { IsRegular: true, KnownLength: not null };
     }
 
     /// <summary>What is known about the end of the file. It can change: a file may grow, and a FIFO may get another writer.</summary>
@@ -208,7 +206,7 @@ internal sealed class ReadBuffer
         // If a read fills only one segment, a small rest of the tail is not worth a call.
         if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(_unrented, MinTailRoom)))
         {
-            _readOfTail = TakeUnrented(request, tail.Room);
+            _readOfTail = TakeUnrented(tail.Room);
             request.Add(tail, tail.End, _readOfTail);
         }
     }
@@ -230,7 +228,7 @@ internal sealed class ReadBuffer
             _filling ??= segment;
             last?.NextSegment = segment;
             last = segment;
-            request.Add(segment, 0, TakeUnrented(request, segment.Capacity));
+            request.Add(segment, 0, TakeUnrented(segment.Capacity));
         }
 
         request.Pin();
@@ -270,7 +268,7 @@ internal sealed class ReadBuffer
         }
         else if (filled > 0)
         {
-            _endOfFile = HasFoundEnd(request) ? EndOfFile.Found : EndOfFile.Unknown;
+            _endOfFile = EndOfFile.Unknown;
             if (filled == request.Length && request.Offset >= File.Properties.Length)
             {
                 _unknownReadSize = Math.Min(_unknownReadSize * 2, BytesPerRead);
@@ -354,14 +352,6 @@ internal sealed class ReadBuffer
         return (_hasUnexamined && Length >= minimumSize) || Left == 0 || _endOfFile == EndOfFile.Found;
     }
 
-    /// <summary>
-    /// Whether a read has found the end of the file: the call ends early only there, it returned fewer bytes than it asked for, and these
-    /// reach at least the length at opening.
-    /// </summary>
-    private bool HasFoundEnd(FileRequest request)
-        => !_options.Follow && request.IsShortAtEnd && request.Transferred < request.Length
-            && request.Offset + request.Transferred >= File.Properties.KnownLength;
-
     /// <summary>The number of bytes from the first byte of the reader to a position of the caller's.</summary>
     /// <exception cref="InvalidOperationException">The position is not one of this chain.</exception>
     private long IndexOfLocked(SequencePosition position)
@@ -381,16 +371,12 @@ internal sealed class ReadBuffer
             "The position does not belong to this reader's buffer: it is from another reader, or its bytes were consumed already.");
     }
 
-    /// <summary>
-    /// How many bytes of a piece of memory the read fills; they are taken off <see cref="_unrented"/>. A read up to the known end asks for
-    /// one byte more if there is room: a plain call that does not return that byte has found the end.
-    /// </summary>
-    private int TakeUnrented(FileRequest request, int room)
+    /// <summary>How many bytes of a piece of memory the read fills; they are taken off <see cref="_unrented"/>.</summary>
+    private int TakeUnrented(int room)
     {
         int length = Math.Min(_unrented, room);
         _unrented -= length;
-        bool isKnownEnd = _asksPastEnd && _unrented == 0 && request.Offset + request.Length + length == File.Properties.Length;
-        return isKnownEnd && room > length && !(Left <= request.Length + length) ? length + 1 : length;
+        return length;
     }
 
     /// <summary>Appends the bytes that a read has put into the tail and into its own segments.</summary>

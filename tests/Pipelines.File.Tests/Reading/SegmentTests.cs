@@ -66,28 +66,6 @@ public sealed class SegmentTests : IDisposable
     }
 
     [Theory]
-    [InlineData(null)]
-    [InlineData(700L)]
-    public async Task ReadAsync_PlainCallGetsLessThanItAskedFor_HasFoundTheEnd(long? length)
-    {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
-        int reads = 0;
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                reads++;
-                return null;
-            },
-        };
-        await using FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { Length = length });
-        ReadResult result = await reader.ReadAsync(_stop);
-        Assert.Equal((length ?? 1000, true, 1), (result.Buffer.Length, result.IsCompleted, reads));
-        reader.AdvanceTo(result.Buffer.End);
-    }
-
-    [Theory]
     [InlineData(false)]
     [InlineData(true)]
     public async Task ReadAsync_FileHasGrownSinceItWasOpened_GivesAllOfIt(bool waits)

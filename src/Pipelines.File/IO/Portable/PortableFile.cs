@@ -34,7 +34,6 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             switch (request.Kind)
             {
                 case FileRequestKind.Read:
-                    request.IsShortAtEnd = true;
                     request.Finish(_isOverlapped
                         ? Wait(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset))
                         : RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));

@@ -213,7 +213,6 @@ internal sealed unsafe class UnixFile : OpenedFile
             return result;
         }
 
-        operation.IsShortAtEnd = CanSeek;
         if (CanSeek && result.Errno == 0)
         {
             // If the file has grown, the new end is unknown.
