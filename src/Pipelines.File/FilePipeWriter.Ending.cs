@@ -12,6 +12,7 @@ public sealed partial class FilePipeWriter
     /// <see cref="CompleteAsync"/>.
     /// </summary>
     /// <remarks>
+    /// With <see cref="FilePipeWriterOptions.Pool"/> it may need a further thread of the application's pool, which runs the code of yours.
     /// Memory of <see cref="GetMemory"/> that you have not advanced over goes back to <see cref="FilePipeWriterOptions.Pool"/>. Do not use
     /// it any more.
     /// </remarks>
@@ -24,7 +25,7 @@ public sealed partial class FilePipeWriter
     public override void Complete(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, performsHere: true);
-        _loop.WaitForRelease();
+        _loop.WaitForReleaseAsync().Wait();
         ThrowIfNotWhole(wasAborted);
     }
 

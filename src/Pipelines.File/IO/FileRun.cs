@@ -22,8 +22,6 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     private Action<object?>? _continuation;
     private object? _continuationState;
 
-    // Interlocked: which use waits for a pool thread to continue on (ResumableBy of its generation), or 0.
-    private long _resumable;
     private int _generation;
 
     /// <summary>
@@ -82,22 +80,9 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     {
         if (ResumesOnPool)
         {
-            Volatile.Write(ref _resumable, ResumableBy(_generation));
             PoolItem.Queue(this, preferLocal: false);
         }
         else
-        {
-            End();
-        }
-    }
-
-    /// <summary>
-    /// Runs the continuation on this thread, which is the application's, if that use of the request waits for a thread of the pool.
-    /// </summary>
-    internal void Resume(int generation)
-    {
-        long use = ResumableBy(generation);
-        if (Interlocked.CompareExchange(ref _resumable, 0, use) == use)
         {
             End();
         }
@@ -111,14 +96,7 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     void IWaitingCall.Perform() => _file!.Perform((FileRequest)this);
 
-    void IThreadPoolWorkItem.Execute()
-    {
-        // Nothing to do if Resume was faster.
-        if (Interlocked.Exchange(ref _resumable, 0) != 0)
-        {
-            End();
-        }
-    }
+    void IThreadPoolWorkItem.Execute() => End();
 
     void IValueTaskSource.GetResult(short token) => Debug.Assert(_continuation == s_over);
 
@@ -135,9 +113,6 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
             continuation(state);
         }
     }
-
-    // Never 0, even if the generation is 0.
-    private static long ResumableBy(int generation) => (1L << 32) | (uint)generation;
 
     private void End()
     {

@@ -19,9 +19,6 @@ internal sealed partial class WriteLoop(
     WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options, FastWrites writes)
     : LibraryLoop
 {
-    /// <summary>How long a thread that blocks leaves the loop to the threads of the application's pool, milliseconds.</summary>
-    private const int ResumeMilliseconds = 5;
-
     // The loop's request. Null before the loop begins and, set under the lock, after the file begins to close.
     private FileRequest? _request;
 
@@ -202,43 +199,12 @@ internal sealed partial class WriteLoop(
         }
     }
 
-    /// <summary>Waits until file and memory are released.</summary>
-    internal void WaitForRelease()
-    {
-        ValueTask released = WaitForReleaseAsync();
-        if (released.IsCompleted)
-        {
-            return;
-        }
-
-        // With a caller's pool the loop continues on the application's threads. All of these may be waiting here, or for this thread: then
-        // this thread continues the loop.
-        Task task = released.AsTask();
-        while (!task.Wait(options.Pool is null ? Timeout.Infinite : ResumeMilliseconds))
-        {
-            Resume();
-        }
-    }
-
-    private void Resume()
-    {
-        FileRequest? request;
-        int generation;
-        lock (this)
-        {
-            request = _request;
-            generation = request?.Generation ?? 0;
-        }
-
-        request?.Resume(generation);
-    }
-
-    /// <inheritdoc cref="WaitForRelease"/>
-    internal ValueTask WaitForReleaseAsync()
+    /// <summary>Returns a task that completes when file and memory are released.</summary>
+    internal Task WaitForReleaseAsync()
     {
         lock (this)
         {
-            return IsReleased ? default : new ValueTask(AddReleaseLocked());
+            return IsReleased ? Task.CompletedTask : AddReleaseLocked();
         }
     }
 }
