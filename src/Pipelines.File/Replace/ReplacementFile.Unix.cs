@@ -66,7 +66,7 @@ internal abstract partial class ReplacementFile
 
                 // After the file was created: if something is wrong with the folder, that call throws the documented exceptions.
                 _folder = IsDurable ? FolderSync.Open(calls, Folder) : null;
-                Allocate(handle, options.PreallocationSize);
+                _calls.Reserve(handle, options.PreallocationSize, TargetPath);
                 Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls);
             }
             catch
@@ -324,18 +324,6 @@ internal abstract partial class ReplacementFile
 
             TemporaryPath = temporary;
             return handle;
-        }
-
-        private void Allocate(SafeFileHandle handle, long size)
-        {
-            long answer = -Libc.EINTR;
-            while (answer == -Libc.EINTR && size > 0 && OperatingSystem.IsLinux())
-            {
-                answer = _calls.Allocate(handle, size);
-            }
-
-            // Everything else means that the file system cannot preallocate.
-            ThrowIfFailed(Libc.IsNoRoom((int)-answer) ? answer : 0);
         }
 
         private void ThrowIfFailed(long answer)

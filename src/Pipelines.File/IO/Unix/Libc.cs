@@ -138,11 +138,6 @@ internal static class Libc
         internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
     }
 
-    /// <summary>
-    /// Whether preallocation (fallocate(2)) has failed for lack of room or because the file system does: ENOSPC, EDQUOT, EFBIG, EIO, EROFS.
-    /// </summary>
-    internal static bool IsNoRoom(int errno) => errno is ENOSPC or EDQUOT or EFBIG or EIO or EROFS;
-
     internal const int ENOENT = 2;
     internal const int EEXIST = 17;
     internal const int ENOTDIR = 20;

@@ -102,25 +102,17 @@ internal static unsafe class LinuxOpening
         return descriptor;
     }
 
-    /// <summary>
-    /// Reserves space, and keeps the length. As in the runtime only a lack of space (or a file system that fails) is an error, which also
-    /// removes the file; any other error means that the file system cannot reserve space.
-    /// </summary>
+    /// <summary>Reserves space; if there is none, removes the file.</summary>
     private static void Allocate(SafeFileHandle handle, in FileToOpen file)
     {
-        int errno = Libc.EINTR;
-        while (errno == Libc.EINTR && file.PreallocationSize > 0)
+        try
         {
-            bool isReserved = LibcCalls.FAllocate(handle, Libc.FALLOC_FL_KEEP_SIZE, 0, file.PreallocationSize) == 0;
-            errno = isReserved ? 0 : Marshal.GetLastPInvokeError();
+            UnixCalls.Default.Reserve(handle, file.PreallocationSize, file.Path);
         }
-
-        if (Libc.IsNoRoom(errno))
+        catch (IOException)
         {
             _ = LibcCalls.Unlink(file.Path);
-            throw errno is not (Libc.ENOSPC or Libc.EFBIG) ? FileErrors.FromErrno(errno, file.Path)
-                : new IOException($"Failed to create '{file.Path}' with allocation size '{file.PreallocationSize}' because the "
-                + (errno == Libc.ENOSPC ? "disk was full." : "file was too large."));
+            throw;
         }
     }
 

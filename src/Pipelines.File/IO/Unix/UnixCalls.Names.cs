@@ -71,4 +71,23 @@ internal unsafe partial class UnixCalls
     /// <summary>fallocate(2): reserves space on the device, and keeps the length of the file. Linux only.</summary>
     internal virtual long Allocate(SafeFileHandle file, long length)
         => Answer(LibcCalls.FAllocate(file, Libc.FALLOC_FL_KEEP_SIZE, 0, length));
+
+    /// <summary>
+    /// <see cref="Allocate"/>, made again after EINTR. As in the runtime only a lack of space, or a file system that fails, is an error;
+    /// any other one means that the file system cannot reserve space.
+    /// </summary>
+    /// <exception cref="IOException">There is no room.</exception>
+    internal void Reserve(SafeFileHandle file, long length, string path)
+    {
+        long answer = -Libc.EINTR;
+        while (answer == -Libc.EINTR && length > 0 && OperatingSystem.IsLinux())
+        {
+            answer = Allocate(file, length);
+        }
+
+        if (answer is -Libc.ENOSPC or -Libc.EDQUOT or -Libc.EFBIG or -Libc.EIO or -Libc.EROFS)
+        {
+            throw FileErrors.FromErrno((int)-answer, path);
+        }
+    }
 }
