@@ -81,7 +81,7 @@ public sealed class SharedFile : IDisposable
         ArgumentException.ThrowIfNullOrEmpty(path);
         string full = System.IO.Path.GetFullPath(path);
         byte[] name = Encoding.UTF8.GetBytes(full + '\0');
-        if (FileVersion.IsOther(name))
+        if (FileStatus.TypeOf(full) is not (0 or Libc.S_IFREG or Libc.S_IFDIR))
         {
             // Opening a FIFO would make its writer begin, and lose what it writes.
             throw NotSuitable(full);

@@ -81,6 +81,17 @@ internal readonly struct FileStatus
         }
     }
 
+    /// <summary>
+    /// The type of the file that the path means now (S_IFMT of inode(7)); 0 if there is none, or if the system does not tell.
+    /// </summary>
+    [SkipLocalsInit]
+    internal static unsafe int TypeOf(string path)
+    {
+        Libc.FileStatus status;
+        return FileOpening.IsLinux && LibcCalls.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0
+            ? status.Mode & Libc.S_IFMT : 0;
+    }
+
     internal static FileIdentity IdentityOf(in Libc.FileStatus status)
         => new(
             status.Device,

@@ -35,20 +35,6 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
         }
     }
 
-    /// <summary>
-    /// Whether the path means now what is neither a regular file nor a folder; <see langword="false"/> if the system does not tell.
-    /// </summary>
-    [SkipLocalsInit]
-    internal static unsafe bool IsOther(ReadOnlySpan<byte> path)
-    {
-        Libc.FileStatus status;
-        fixed (byte* start = path)
-        {
-            return IsKnown && LibcCalls.StatX(Libc.AT_FDCWD, start, 0, Libc.STATX_TYPE, &status) == 0
-                && (status.Mode & Libc.S_IFMT) is not (Libc.S_IFREG or Libc.S_IFDIR);
-        }
-    }
-
     /// <summary>Gets the version of an open file. Returns <see langword="false"/> in the same cases.</summary>
     [SkipLocalsInit]
     internal static bool TryGet(SafeFileHandle handle, out FileVersion version)

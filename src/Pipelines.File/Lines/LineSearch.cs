@@ -13,7 +13,7 @@ internal static class LineSearch
     internal static SafeFileHandle Open(string path, FileShare share, FileOptions options)
     {
         string fullPath = Path.GetFullPath(path);
-        return OperatingSystem.IsLinux() && FifoOpening.IsFifo(fullPath)
+        return FileStatus.TypeOf(fullPath) == Libc.S_IFIFO
             ? throw CannotSeek(fullPath)
             : System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
     }

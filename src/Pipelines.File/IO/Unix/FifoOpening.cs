@@ -14,7 +14,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 
     /// <summary>Whether the path means a FIFO, or meant one that is half open.</summary>
     [UnsupportedOSPlatform("windows")]
-    internal bool IsForFifo => _handle is not null || IsFifo(file.Path);
+    internal bool IsForFifo => _handle is not null || FileStatus.TypeOf(file.Path) == Libc.S_IFIFO;
 
     /// <summary>
     /// Returns an opening for a path that may be a FIFO's; <see langword="null"/> on other systems than Linux. Options for files (sync of
@@ -22,14 +22,6 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     /// </summary>
     internal static FifoOpening? TryFor(in FileToOpen file)
         => FileOpening.IsLinux ? new FifoOpening(file) : null;
-
-    /// <summary>Whether the path is a FIFO's. <see langword="false"/> on any error: the ordinary way of opening reports it.</summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static bool IsFifo(string path)
-    {
-        Libc.FileStatus status;
-        return LibcCalls.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0 && (status.Mode & Libc.S_IFMT) == Libc.S_IFIFO;
-    }
 
     /// <summary>
     /// Tries to open the FIFO. Returns the open file, which the caller owns; <see langword="null"/> if the other side is missing, or the

@@ -24,7 +24,6 @@ internal static unsafe partial class Kernel32
     internal const int ERROR_MORE_DATA = 234;
     internal const int ERROR_OPERATION_ABORTED = 995;
     internal const int ERROR_IO_PENDING = 997;
-    internal const int ERROR_IO_DEVICE = 1117;
     internal const int ERROR_USER_MAPPED_FILE = 1224;
 
     /// <summary>The status in an OVERLAPPED while the call is running.</summary>
