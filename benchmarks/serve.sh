@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Serves files by Kestrel without and with app.UseFilePipelines(), and by nginx and caddy where they are installed: all up at once, measured in turns by wrk.
+# Serves files by Kestrel without and with app.UseFilePipelines() and app.MapFiles(), and by nginx and caddy where they are installed: all up at once, measured in turns by wrk.
 #     bash benchmarks/serve.sh [ROUNDS [SECONDS [CASE...]]]           3 rounds of 2 s for each case and server by default
 #     bash benchmarks/serve.sh ceiling [ROUNDS [SECONDS [CASE...]]]   what Kestrel allows: the bytes out of memory, and other settings of its sockets
 #     bash benchmarks/serve.sh cache [ROUNDS [SECONDS [CASE...]]]     the output cache: entries in memory, in files (AddFileOutputCache), and in Redis where redis-server is installed
 #     bash benchmarks/serve.sh uploads [ROUNDS [MIB]]                 uploads of 256 MiB by curl: SaveBodyAsync, MapResumableUploads, Body.CopyToAsync(FileStream), and nginx's PUT where it is installed
 #     bash benchmarks/serve.sh entries [COUNT [FOLDER]]               start-up and memory of an output cache with a million entries; FOLDER is filled where it is not, and stays
 #     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
-# A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own.
+# A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own, with their quartiles.
 set -euo pipefail
 export LC_NUMERIC=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -119,6 +119,13 @@ median() {
     sort -g | awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int((NR + 2) / 2)]) / 2 }'
 }
 
+# spread: the median, and the quartiles in parentheses.
+spread() {
+    sort -g | awk '{ value[NR] = $1 }
+        function at(share, place) { place = 1 + share * (NR - 1); return value[int(place)] + (place - int(place)) * (value[int(place) + (place < NR)] - value[int(place)]) }
+        END { printf "%.2f (%.2f–%.2f)", at(0.5), at(0.25), at(0.75) }'
+}
+
 # column CASE NAME FIELD
 column() {
     awk -v what="$1" -v name="$2" -v field="$3" '$1 == what && $2 == name { print $field }' "$work/results"
@@ -126,7 +133,7 @@ column() {
 
 # ratio CASE NAME FIELD: to plain Kestrel, or to the cache in memory, in the same round.
 ratio() {
-    paste <(column "$1" "$2" "$3") <(column "$1" $baseline "$3") | awk '{ print $1 / $2 }' | median
+    paste <(column "$1" "$2" "$3") <(column "$1" $baseline "$3") | awk '{ print $1 / $2 }' | spread
 }
 
 heading() {
@@ -192,7 +199,7 @@ if [ "${1:-}" = uploads ]; then
             resumed) what='MapResumableUploads' ;;
             nginx) what='nginx, PUT' ;;
         esac
-        printf '| %d MiB | %s | %.0f | %.2f | %.2f | %.2f |\n' "$mebibytes" "$what" "$(column upload "$name" 3 | median)" "$(ratio upload "$name" 3)" \
+        printf '| %d MiB | %s | %.0f | %s | %.2f | %s |\n' "$mebibytes" "$what" "$(column upload "$name" 3 | median)" "$(ratio upload "$name" 3)" \
             "$(column upload "$name" 4 | median)" "$(ratio upload "$name" 4)"
     done
     exit
@@ -218,7 +225,7 @@ elif [ $mode = cache ]; then
     ! command -v redis-server >/dev/null || names+=(redis)
 else
     ((${#cases[@]} > 0)) || cases=(1024 16384 65536 1048576 104857600 1024x10000 16384x10000)
-    names=(plain opens kept)
+    names=(plain opens kept mapped)
 fi
 
 for case in "${cases[@]}"; do
@@ -326,6 +333,7 @@ for case in "${cases[@]}"; do
             plain) what='Kestrel, UseStaticFiles' ;;
             opens) what='with UseFilePipelines, MaxOpenFiles 0' ;;
             kept) what='with UseFilePipelines' ;;
+            mapped) what='MapFiles' ;;
             nofile) what='UseStaticFiles, bytes out of memory' ;;
             array) what='no UseStaticFiles, bytes out of memory' ;;
             plain_inline) what='Kestrel, UnsafePreferInlineScheduling' ;;
@@ -337,7 +345,7 @@ for case in "${cases[@]}"; do
             nginx_cache) what='nginx, sendfile, open_file_cache' ;;
             caddy) what='caddy file-server' ;;
         esac
-        printf "| %s | %s | %.0f | %.2f | %.1f | %.2f | %.2f | %.2f |\n" "$what_size" "$what" "$(column "$case" "$name" 3 | median)" "$(ratio "$case" "$name" 3)" \
+        printf "| %s | %s | %.0f | %s | %.1f | %.2f | %s | %.2f |\n" "$what_size" "$what" "$(column "$case" "$name" 3 | median)" "$(ratio "$case" "$name" 3)" \
             "$(column "$case" "$name" 4 | median)" "$(column "$case" "$name" 5 | median)" "$(ratio "$case" "$name" 5)" "$(column "$case" "$name" 6 | median | awk '{ print $1 / 1000 }')"
     done
 done

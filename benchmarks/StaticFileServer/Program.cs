@@ -7,8 +7,9 @@ using StaticFileServer;
 
 // What benchmarks/serve.sh measures: Kestrel with UseStaticFiles, with the one line or without it, and without any file.
 //     StaticFileServer ROOT PORT WAY[,WAY...]
-// plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. nofile: UseStaticFiles, and the
-// bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file. inline: UnsafePreferInlineScheduling.
+// plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. mapped: MapFiles.
+// nofile: UseStaticFiles, and the bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file.
+// inline: UnsafePreferInlineScheduling.
 // noqueue: IOQueueCount 0. segment=BYTES: SegmentSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
 // saved=FOLDER, copied=FOLDER, resumed=FOLDER: uploads go there, by SaveBodyAsync, Body.CopyToAsync, or MapResumableUploads at /uploads.
 // fill=COUNT and measure=COUNT: no server, but an output cache in ROOT with so many entries.
@@ -139,7 +140,16 @@ if (ways.Contains("nofile") || ways.Contains("array"))
     }
 }
 
-app.UseStaticFiles(new StaticFileOptions { FileProvider = new PhysicalFileProvider(root), ServeUnknownFileTypes = true });
+StaticFileOptions options = new() { FileProvider = new PhysicalFileProvider(root), ServeUnknownFileTypes = true };
+if (ways.Contains("mapped"))
+{
+    app.MapFiles("/", options);
+}
+else
+{
+    app.UseStaticFiles(options);
+}
+
 app.Run();
 
 string? ValueOf(string name)

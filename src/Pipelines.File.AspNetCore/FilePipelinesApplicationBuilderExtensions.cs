@@ -37,7 +37,7 @@ public static class FilePipelinesApplicationBuilderExtensions
     public static IApplicationBuilder UseFilePipelines(this IApplicationBuilder app, FilePipelinesOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(app);
-        FileSender sender = options is null ? OfApplication(app) : Make(app, options);
+        FileSender sender = options is null ? SenderOf(app) : Make(app, options);
         return app.Use(next => context => sender.InvokeAsync(context, next));
     }
 
@@ -53,7 +53,7 @@ public static class FilePipelinesApplicationBuilderExtensions
     }
 
     /// <summary>The sender of the application: that of its services, or one that all its branches share.</summary>
-    private static FileSender OfApplication(IApplicationBuilder app)
+    internal static FileSender SenderOf(IApplicationBuilder app)
     {
         const string Key = "Pipelines.File.AspNetCore";
         if (app.ApplicationServices.GetService<FileSender>() is { } added)

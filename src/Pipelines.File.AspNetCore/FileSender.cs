@@ -51,17 +51,12 @@ internal sealed class FileSender : IDisposable
     {
         IFeatureCollection features = context.Features;
         IHttpResponseBodyFeature? inner = features.Get<IHttpResponseBodyFeature>();
-        bool isKestrel = inner?.GetType().Assembly == typeof(KestrelServer).Assembly;
-        if (inner is null || !(isKestrel || IsTestHost(inner)))
+        if (inner is FileSendingFeature || Begin(context, inner) is not { } sending)
         {
             await next(context).ConfigureAwait(false);
             return;
         }
 
-        FileSendingFeature sending = isKestrel
-            ? _features.GetOrAdd(inner, static (inner, sender) => new FileSendingFeature(sender, inner), this)
-            : new FileSendingFeature(this, inner);
-        sending.Begin(context, isKestrel);
         features.Set<IHttpResponseBodyFeature>(sending);
         try
         {
@@ -76,6 +71,25 @@ internal sealed class FileSender : IDisposable
                 features.Set(inner);
             }
         }
+    }
+
+    /// <summary>
+    /// Begins to send the files of a request: with what does it already, or with a feature around the server's own.
+    /// <see langword="null"/> if the server keeps its own way, or if middleware has wrapped its body.
+    /// </summary>
+    internal FileSendingFeature? Begin(HttpContext context, IHttpResponseBodyFeature? body)
+    {
+        bool isKestrel = body?.GetType().Assembly == typeof(KestrelServer).Assembly;
+        if (body is null or FileSendingFeature || !(isKestrel || IsTestHost(body)))
+        {
+            return body as FileSendingFeature;
+        }
+
+        FileSendingFeature sending = isKestrel
+            ? _features.GetOrAdd(body, static (body, sender) => new FileSendingFeature(sender, body), this)
+            : new FileSendingFeature(this, body);
+        sending.Begin(context, isKestrel);
+        return sending;
     }
 
     /// <summary>

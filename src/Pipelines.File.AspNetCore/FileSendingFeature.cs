@@ -26,6 +26,9 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
     // Taken with Interlocked.Exchange: null while a send uses it.
     private CountedWriter? _counted = new();
 
+    /// <summary>The files that stay open for later requests.</summary>
+    internal OpenFiles Files => sender.Files;
+
     public Stream Stream => inner.Stream;
 
     public PipeWriter Writer => inner.Writer;
@@ -66,6 +69,20 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
         // Also if the file cannot be opened or sent: the server throws the documented exceptions.
         sender.Metrics.Left();
         return inner.SendFileAsync(path, offset, count, cancellationToken);
+    }
+
+    /// <summary>Sends a whole open file, and releases it.</summary>
+    internal Task SendFileAsync(OpenFile file, CancellationToken cancellationToken)
+    {
+        long length = file.Shared.Length;
+        if (!cancellationToken.IsCancellationRequested && sender.CanSend(_context, 0, length))
+        {
+            return SendAsync(file, 0, length, cancellationToken);
+        }
+
+        file.Release();
+        sender.Metrics.Left();
+        return inner.SendFileAsync(file.Shared.Path, 0, length, cancellationToken);
     }
 
     /// <summary>Sends a part of an open file, which was long enough when it was opened, and releases the file.</summary>

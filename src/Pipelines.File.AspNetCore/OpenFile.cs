@@ -23,6 +23,26 @@ internal sealed class OpenFile(SharedFile file, string? key)
     /// <summary>Whether a request uses a kept file: a racy hint.</summary>
     internal bool IsInUse => Volatile.Read(ref _references) > 1;
 
+    /// <summary>
+    /// Adds a reference if the file is open, and the path still leads to it, unchanged (one statx(2)). The caller then releases it.
+    /// </summary>
+    internal bool TryUse()
+    {
+        if (!TryAddReference())
+        {
+            return false;
+        }
+
+        if (file.IsCurrent())
+        {
+            Use();
+            return true;
+        }
+
+        Release();
+        return false;
+    }
+
     internal void Use() => Volatile.Write(ref _lastUsed, Environment.TickCount64);
 
     /// <summary>Adds a reference. Returns <see langword="false"/> if the file is closed, or about to be.</summary>

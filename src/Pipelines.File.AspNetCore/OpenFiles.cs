@@ -16,7 +16,6 @@ namespace Pipelines.File.AspNetCore;
 internal sealed class OpenFiles : IDisposable
 {
     private readonly ConcurrentDictionary<string, OpenFile> _files = new(StringComparer.Ordinal);
-    private readonly int _maxFiles;
     private readonly int _firstScarce;
     private readonly long _idleMilliseconds;
     private readonly Timer _timer;
@@ -36,13 +35,13 @@ internal sealed class OpenFiles : IDisposable
         _metrics = metrics ?? FilePipelinesMetrics.Shared;
         _idleMilliseconds = (long)Math.Ceiling(idleTime.TotalMilliseconds);
         SpareDescriptors.GetLimits(out int mostKept, out _firstScarce);
-        _maxFiles = OperatingSystem.IsLinux() && _idleMilliseconds > 0 ? Math.Min(maxFiles, mostKept) : 0;
+        MaxFiles = OperatingSystem.IsLinux() && _idleMilliseconds > 0 ? Math.Min(maxFiles, mostKept) : 0;
         using (ExecutionContext.SuppressFlow())
         {
             _timer = new Timer(static files => ((OpenFiles)files!).CloseIdle(), this, Timeout.Infinite, Timeout.Infinite);
         }
 
-        if (_maxFiles > 0)
+        if (MaxFiles > 0)
         {
             SpareDescriptors.Add(this);
         }
@@ -56,6 +55,9 @@ internal sealed class OpenFiles : IDisposable
     /// <summary>Whether the timer is set that closes idle files: a racy hint, readable without the lock.</summary>
     internal bool IsTimerSet => Volatile.Read(ref _isTimerSet);
 
+    /// <summary>The maximum number of kept files.</summary>
+    internal int MaxFiles { get; }
+
     /// <summary>
     /// Opens a file, or takes the one that is kept. The caller releases it. Returns <see langword="null"/> if the file cannot be opened;
     /// the server, which tries next, reports the error.
@@ -63,11 +65,10 @@ internal sealed class OpenFiles : IDisposable
     internal OpenFile? Open(string? path)
     {
         OpenFile? old = null;
-        if (path is not null && _files.TryGetValue(path, out OpenFile? kept) && kept.TryAddReference())
+        if (path is not null && _files.TryGetValue(path, out OpenFile? kept))
         {
-            if (kept.Shared.IsCurrent())
+            if (kept.TryUse())
             {
-                kept.Use();
                 return kept;
             }
 
@@ -79,7 +80,6 @@ internal sealed class OpenFiles : IDisposable
         SharedFile? file = TryOpen(path);
         if (old is not null)
         {
-            old.Release();
             Remove(old);
         }
 
@@ -91,6 +91,13 @@ internal sealed class OpenFiles : IDisposable
         _metrics.Opened();
         return TryKeep(path!, file) ?? new OpenFile(file, key: null);
     }
+
+    /// <summary>
+    /// Takes a file that is kept, and to which the path still leads, unchanged; <see langword="null"/> if there is none. The caller
+    /// releases it.
+    /// </summary>
+    internal OpenFile? UseKept(string? path)
+        => path is not null && _files.TryGetValue(path, out OpenFile? kept) && kept.TryUse() ? kept : null;
 
     /// <summary>Stops keeping files, and closes those that are unused. Returns <see langword="false"/> if none was kept.</summary>
     internal bool TryCloseUnused()
@@ -147,8 +154,8 @@ internal sealed class OpenFiles : IDisposable
     private OpenFile? TryKeep(string path, SharedFile opened)
     {
         // A relative path may lead to another file later. An empty file is left to the server.
-        if (_maxFiles == 0 || !Path.IsPathRooted(path) || opened.Length == 0
-            || (int)opened.Handle.DangerousGetHandle() >= _firstScarce || Count >= _maxFiles || !opened.TellsChanges)
+        if (MaxFiles == 0 || !Path.IsPathRooted(path) || opened.Length == 0
+            || (int)opened.Handle.DangerousGetHandle() >= _firstScarce || Count >= MaxFiles || !opened.TellsChanges)
         {
             return null;
         }
@@ -159,7 +166,7 @@ internal sealed class OpenFiles : IDisposable
         {
             if (!_files.TryGetValue(path, out first))
             {
-                if (!_isDisposed && Count < _maxFiles)
+                if (!_isDisposed && Count < MaxFiles)
                 {
                     AddLocked(path, file);
                 }

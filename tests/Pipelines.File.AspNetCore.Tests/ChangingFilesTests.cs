@@ -63,7 +63,7 @@ public sealed class ChangingFilesTests : IDisposable
                         break;
                 }
             },
-            targets: ["same.bin", "send/same.bin", "send/any.bin", "whole/any.bin"],
+            targets: ["same.bin", "mapped/same.bin", "send/same.bin", "send/any.bin", "whole/any.bin"],
             check: (target, body) =>
             {
                 ulong version = VersionOf(BinaryPrimitives.ReadUInt64LittleEndian(body));
@@ -98,7 +98,7 @@ public sealed class ChangingFilesTests : IDisposable
 
                 file.Write(Content(StandardSize));
             },
-            targets: ["same.bin", "send/same.bin", "whole/same.bin", "typed/same.bin"],
+            targets: ["same.bin", "mapped/same.bin", "send/same.bin", "whole/same.bin", "typed/same.bin"],
             check: (target, body) =>
             {
                 for (int i = 0; i < body.Length / WordSize; i++)

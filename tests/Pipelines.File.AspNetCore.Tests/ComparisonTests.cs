@@ -12,7 +12,7 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
 
     public ComparisonTests(Servers servers) => _servers = servers;
 
-    private static readonly string[] s_ways = ["", "results/", "typed/", "mvc/", "send/", "around/"];
+    private static readonly string[] s_ways = ["", "mapped/", "results/", "typed/", "mvc/", "send/", "around/"];
 
     public static TheoryData<int, string> SizesAndWays() => [.. FileTree.Sizes.SelectMany(size => s_ways.Select(way => (size, way)))];
 
@@ -76,7 +76,7 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
     [MemberData(nameof(SizesAndRanges))]
     public async Task Get_Range_IsTheSame(int size, string range)
     {
-        foreach (string way in new[] { "", "results/", "typed/", "mvc/" })
+        foreach (string way in new[] { "", "mapped/", "results/", "typed/", "mvc/" })
         {
             await SameAsync($"GET /{way}{FileTree.NameOf(size)} HTTP/1.1", "Host: a", $"Range: {range}");
         }

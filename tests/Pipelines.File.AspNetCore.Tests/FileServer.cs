@@ -77,6 +77,17 @@ public sealed class FileServer : IAsyncDisposable
 
         after?.Invoke(app);
         app.UseStaticFiles(new StaticFileOptions { FileProvider = new PhysicalFileProvider(root), ServeUnknownFileTypes = true });
+        StaticFileOptions mapped = new() { FileProvider = new PhysicalFileProvider(root), ServeUnknownFileTypes = true };
+        if (withPipelines)
+        {
+            app.MapFiles("/mapped", mapped);
+        }
+        else
+        {
+            mapped.RequestPath = "/mapped";
+            app.UseStaticFiles(mapped);
+        }
+
         app.MapGet("/results/{name}", (string name) => Results.File(Path.Combine(root, name), "text/plain", enableRangeProcessing: true));
         app.MapMethods("/typed/{name}", ["GET", "HEAD"], (string name) =>
             TypedResults.PhysicalFile(Path.Combine(root, name), "text/plain", "download.txt", enableRangeProcessing: true));

@@ -57,7 +57,7 @@ public sealed class ProtocolComparisonTests : IClassFixture<ProtocolComparisonTe
             bool isLarge = size == FileTree.Large;
             string name = FileTree.NameOf(size);
             byte[] content = FileTree.Content(size);
-            foreach (string folder in new[] { "", "results/", "typed/", "send/", "around/" })
+            foreach (string folder in new[] { "", "mapped/", "results/", "typed/", "send/", "around/" })
             {
                 ClientResponse response = await SameAsync(HttpMethod.Get, folder + name);
                 if (folder != "around/")

@@ -332,6 +332,7 @@ public sealed class SendingTests : IDisposable
 
     [Theory]
     [InlineData("f.txt")]
+    [InlineData("mapped/f.txt")]
     [InlineData("typed/f.txt")]
     [InlineData("send/f.txt")]
     [InlineData("around/f.txt")]

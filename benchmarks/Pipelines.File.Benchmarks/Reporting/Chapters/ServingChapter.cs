@@ -18,7 +18,7 @@ internal sealed class ServingChapter(ReportScale scale, string? repository) : Re
 
     internal override string Title => "Serving files";
 
-    internal override double Weight => scale.IsQuick ? 30 : 115;
+    internal override double Weight => scale.IsQuick ? 33 : 127;
 
     internal override bool IsSupported
         => OperatingSystem.IsLinux() && repository is not null && Array.TrueForAll(s_programs, Programs.IsInstalled);

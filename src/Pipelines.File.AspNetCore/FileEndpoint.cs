@@ -1,0 +1,181 @@
+using System.Collections.Concurrent;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.StaticFiles;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.FileProviders;
+
+namespace Pipelines.File.AspNetCore;
+
+/// <summary>
+/// Serves files as an endpoint. The static files middleware answers; what it has answered to a GET for a whole file is remembered, and
+/// answered without it as long as the file is kept open and the path still leads to it, unchanged. Any thread may call its members.
+/// </summary>
+internal sealed class FileEndpoint
+{
+    /// <summary>The route parameter with the path of the file, relative to the root.</summary>
+    internal const string PathParameter = "path";
+
+    // A client that writes one path in many ways gets no more memory than this: so many paths for each file that may be kept.
+    private const int PathsPerFile = 2;
+    private const int MaxPathLength = 256;
+
+    private readonly ConcurrentDictionary<string, ServedFile> _served = new(StringComparer.Ordinal);
+    private readonly FileSender _sender;
+    private readonly StaticFileOptions _options;
+    private readonly IContentTypeProvider _types;
+    private readonly bool _remembers;
+    private readonly RequestDelegate _middleware;
+
+    internal FileEndpoint(IApplicationBuilder app, FileSender sender, StaticFileOptions options)
+    {
+        _sender = sender;
+        _options = options;
+        _types = options.ContentTypeProvider ?? new FileExtensionContentTypeProvider();
+        IFileProvider files = options.FileProvider
+            ?? app.ApplicationServices.GetRequiredService<IWebHostEnvironment>().WebRootFileProvider;
+
+        // Another provider may show another file for the same path at any time.
+        _remembers = files.GetType() == typeof(PhysicalFileProvider);
+        IApplicationBuilder branch = app.New();
+        branch.Use(next => context => sender.InvokeAsync(context, next));
+        branch.UseStaticFiles(new StaticFileOptions
+        {
+            ContentTypeProvider = _types,
+            DefaultContentType = options.DefaultContentType,
+            FileProvider = files,
+            HttpsCompression = options.HttpsCompression,
+            OnPrepareResponse = Prepare,
+            OnPrepareResponseAsync = options.OnPrepareResponseAsync,
+            ServeUnknownFileTypes = options.ServeUnknownFileTypes,
+        });
+        branch.Run(static context =>
+        {
+            context.Response.StatusCode = StatusCodes.Status404NotFound;
+            return Task.CompletedTask;
+        });
+        _middleware = branch.Build();
+    }
+
+    internal Task InvokeAsync(HttpContext context)
+        => IsForWholeFile(context.Request) && _served.TryGetValue(PathOf(context), out ServedFile? served)
+            && _sender.Begin(context, context.Features.Get<IHttpResponseBodyFeature>()) is { } sending && served.File.TryUse()
+            ? SendAsync(context, sending, served) : PassAsync(context);
+
+    private static string PathOf(HttpContext context) => context.Request.RouteValues[PathParameter] as string ?? "";
+
+    private static bool IsForWholeFile(HttpRequest request)
+    {
+        IHeaderDictionary headers = request.Headers;
+        return HttpMethods.IsGet(request.Method) && headers.Range.Count == 0 && headers.IfRange.Count == 0
+            && headers.IfMatch.Count == 0 && headers.IfNoneMatch.Count == 0
+            && headers.IfModifiedSince.Count == 0 && headers.IfUnmodifiedSince.Count == 0;
+    }
+
+    /// <summary>Answers as the middleware has answered before, and releases the file.</summary>
+    private async Task SendAsync(HttpContext context, FileSendingFeature sending, ServedFile served)
+    {
+        OpenFile? file = served.File;
+        try
+        {
+            HttpResponse response = context.Response;
+            response.StatusCode = StatusCodes.Status200OK;
+            IHeaderDictionary headers = response.Headers;
+            headers.ContentType = served.ContentType;
+            headers.LastModified = served.LastModified;
+            headers.ETag = served.EntityTag;
+            headers.AcceptRanges = "bytes";
+            headers.ContentLength = file.Shared.Length;
+            StaticFileResponseContext prepared = new(context, served.Info);
+            _options.OnPrepareResponse(prepared);
+            await _options.OnPrepareResponseAsync(prepared).ConfigureAwait(false);
+            OpenFile whole = file;
+            file = null;
+            try
+            {
+                await sending.SendFileAsync(whole, context.RequestAborted).ConfigureAwait(false);
+            }
+            catch (OperationCanceledException)
+            {
+                // The client is gone, or somebody has aborted the request: the middleware drops this, too.
+            }
+        }
+        finally
+        {
+            file?.Release();
+        }
+    }
+
+    /// <summary>Has the middleware answer, which passes on what has an endpoint, and knows paths from its root only.</summary>
+    private async Task PassAsync(HttpContext context)
+    {
+        Passed passed = new(context.GetEndpoint(), context.Request.Path);
+        context.Items[typeof(Passed)] = passed;
+        context.SetEndpoint(null);
+        context.Request.Path = new PathString("/" + PathOf(context));
+        try
+        {
+            await _middleware(context).ConfigureAwait(false);
+        }
+        finally
+        {
+            passed.Restore(context);
+        }
+    }
+
+    /// <summary>The middleware has found the file, and has set the headers.</summary>
+    private void Prepare(StaticFileResponseContext prepared)
+    {
+        (prepared.Context.Items[typeof(Passed)] as Passed)!.Restore(prepared.Context);
+        if (_remembers && HttpMethods.IsGet(prepared.Context.Request.Method)
+            && prepared.Context.Response.StatusCode == StatusCodes.Status200OK
+            && prepared.Context.Features.Get<IHttpResponseBodyFeature>() is FileSendingFeature sending)
+        {
+            Remember(PathOf(prepared.Context), sending.Files, prepared.File, prepared.Context.Response.Headers);
+        }
+
+        _options.OnPrepareResponse(prepared);
+    }
+
+    /// <summary>Remembers the answer if an earlier request has opened the file, and the file is kept.</summary>
+    private void Remember(string path, OpenFiles files, IFileInfo info, IHeaderDictionary headers)
+    {
+        string? type = _types.TryGetContentType("/" + path, out string? known) ? known : _options.DefaultContentType;
+        if (path.Length > MaxPathLength || string.IsNullOrEmpty(type) || files.UseKept(info.PhysicalPath) is not { } file)
+        {
+            return;
+        }
+
+        try
+        {
+            // The headers must be those of the file that is open: it may be newer than what the middleware has seen, or where a link leads.
+            if (file.Shared.Length == info.Length
+                && System.IO.File.GetLastWriteTimeUtc(file.Shared.Handle) == info.LastModified.UtcDateTime
+                && !(_served.TryGetValue(path, out ServedFile? before) && before.File == file))
+            {
+                if (_served.Count >= PathsPerFile * (long)files.MaxFiles)
+                {
+                    _served.Clear();
+                }
+
+                _served[path] = new ServedFile(file, info, type, headers.ETag, headers.LastModified);
+            }
+        }
+        finally
+        {
+            file.Release();
+        }
+    }
+
+    /// <summary>What the middleware must not see of a request.</summary>
+    private sealed record Passed(Endpoint? Endpoint, PathString Path)
+    {
+        internal void Restore(HttpContext context)
+        {
+            context.SetEndpoint(Endpoint);
+            context.Request.Path = Path;
+        }
+    }
+}
