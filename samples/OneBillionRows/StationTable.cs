@@ -12,27 +12,39 @@ using Pipelines.File;
 namespace OneBillionRows;
 
 /// <summary>
-/// The stations of one part of the file, in an open hash table by the bytes of their names. A row takes no branch that depends on its
-/// content, so the processor works on several rows at once: that is what makes it fast, and not a smaller number of instructions.
+/// The stations of one part of the file, in a hash table by the bytes of their names. A row that is quick takes no branch that depends on
+/// its content, so the processor works on several rows at once. All other rows take the way that is easy to read (AddRare).
 /// </summary>
 internal sealed class StationTable
 {
     private const byte LineFeed = (byte)'\n';
     private const int MaxRow = 1 << 20;
     private const int MaxShown = 200;
+    private const int SlotBits = 15;
 
     /// <summary>How many bytes the quick way looks at: a name with its semicolon, and a temperature.</summary>
     private const int Window = 32 + 1 + sizeof(ulong);
 
-    /// <summary>What is added to the tenths of a negative temperature for its index in <see cref="s_texts"/>.</summary>
-    private const int Negative = 1 << 10;
+    /// <summary>The bits of <see cref="Digits"/> times this, from bit 32 on, are different for all temperatures: found by trying.</summary>
+    private const ulong TemperatureHash = (104UL << 32) + (64 << 24) + (10 << 16) + 1;
+    private const ulong Digits = 0x0F_000F_0F0F;
+    private const int TemperatureBits = 12;
 
-    private static readonly ulong[] s_texts = MakeTexts();
+    private static readonly ulong[] s_temperatures = MakeTemperatures();
 
     private readonly ArrayBufferWriter<byte> _cutRow = new();
+    private readonly Slot[] _slots = new Slot[1 << SlotBits];
+
+    /// <summary>The stations that have no slot: their names are long, or another one has it.</summary>
     private readonly Dictionary<string, Station> _rare = [];
-    private Slot[] _slots = new Slot[1 << 15];
-    private int _count;
+
+    /// <summary>As many bytes of ones as a vector has and one more, and then so many zeros.</summary>
+    private static ReadOnlySpan<byte> Ones =>
+    [
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
 
     /// <summary>Reads the file in parts, each with a table of its own, and puts the tables together.</summary>
     public static async Task<SortedDictionary<string, Station>> ReadAsync(
@@ -81,22 +93,38 @@ internal sealed class StationTable
         }
     }
 
-    /// <summary>The text of each temperature with its line feed, in the last bytes of a word.</summary>
-    private static ulong[] MakeTexts()
+    /// <summary>
+    /// By hash, the text of each temperature in the upper six bytes of a word: sign, tens, ones, point, tenths, line feed. The lower two
+    /// are its tenths of a degree.
+    /// </summary>
+    private static ulong[] MakeTemperatures()
     {
-        ulong[] texts = new ulong[2 * Negative];
+        ulong[] temperatures = new ulong[1 << TemperatureBits];
         for (int tenths = 0; tenths < 1000; tenths++)
         {
             string text = string.Create(CultureInfo.InvariantCulture, $"{tenths / 10}.{tenths % 10}\n");
-            texts[tenths] = Word(text);
-            texts[tenths + Negative] = Word("-" + text);
+            Set(text, tenths);
+            Set("-" + text, -tenths);
         }
 
-        return texts;
+        return temperatures;
 
-        static ulong Word(string text)
-            => BinaryPrimitives.ReadUInt64LittleEndian(Encoding.ASCII.GetBytes(text.PadLeft(sizeof(ulong), '\0')));
+        void Set(string text, int tenths)
+        {
+            ulong word = BinaryPrimitives.ReadUInt64LittleEndian(Encoding.ASCII.GetBytes(text.PadLeft(sizeof(ulong), '\0')));
+            temperatures[HashOf(word >> 16)] = word | (ushort)tenths;
+        }
     }
+
+    /// <param name="text">Sign, tens, ones, point and tenths in the bytes from the lowest on.</param>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static uint HashOf(ulong text) => (uint)((text & Digits) * TemperatureHash >> 32) & ((1 << TemperatureBits) - 1);
+
+    /// <param name="name">The name with its semicolon, and zeros.</param>
+    /// <param name="length">Its length without the semicolon, bytes.</param>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    private static uint HashOf(Vector256<byte> name, uint length)
+        => (uint)((name.AsUInt64().ToScalar() + length) * 0x9E37_79B9_7F4A_7C15 >> (64 - SlotBits));
 
     /// <summary>Adds the rows of a segment. The last one may go on in the next segment.</summary>
     private void AddSegment(ReadOnlySpan<byte> bytes)
@@ -111,7 +139,7 @@ internal sealed class StationTable
         }
 
         int end = Math.Max(start, bytes.LastIndexOf(LineFeed) + 1);
-        AddRows(bytes[start..end], s_texts);
+        AddRows(bytes[start..end], ref MemoryMarshal.GetArrayDataReference(s_temperatures));
         _cutRow.Write(bytes[end..]);
         if (_cutRow.WrittenCount > MaxRow)
         {
@@ -120,64 +148,83 @@ internal sealed class StationTable
     }
 
     /// <summary>
-    /// Adds whole rows, at four places in turns: where a row ends is known late, and meanwhile the processor has three others. Compiled at
-    /// once, because there is no time to find out that it is worth it.
+    /// Adds whole rows, at four places in turns: where a row ends is known late, and meanwhile the processor has three others. The inner
+    /// loop calls nothing, so its variables are in registers. Compiled at once, because there is no time to find out that it is worth it.
     /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveOptimization)]
-    private void AddRows(ReadOnlySpan<byte> rows, ReadOnlySpan<ulong> texts)
+    private void AddRows(ReadOnlySpan<byte> rows, ref ulong temperatures)
     {
+        ref byte first = ref MemoryMarshal.GetReference(rows);
+        ref Slot slots = ref MemoryMarshal.GetArrayDataReference(_slots);
         int quarter = rows.Length / 4;
         int endA = quarter + rows[quarter..].IndexOf(LineFeed) + 1;
         int endB = (2 * quarter) + rows[(2 * quarter)..].IndexOf(LineFeed) + 1;
         int endC = (3 * quarter) + rows[(3 * quarter)..].IndexOf(LineFeed) + 1;
+        int last = rows.Length - Window;
         (int a, int b, int c, int d) = (0, endA, endB, endC);
-        while (a < endA && b < endB && c < endC && d <= rows.Length - Window)
+        while (a < endA && b < endB && c < endC && d <= last)
         {
-            a = Add(rows, a, texts);
-            b = Add(rows, b, texts);
-            c = Add(rows, c, texts);
-            d = Add(rows, d, texts);
+            int lengthA;
+            int lengthB;
+            int lengthC;
+            int lengthD;
+            do
+            {
+                a += lengthA = Add(ref Unsafe.Add(ref first, (uint)a), ref slots, ref temperatures);
+                b += lengthB = Add(ref Unsafe.Add(ref first, (uint)b), ref slots, ref temperatures);
+                c += lengthC = Add(ref Unsafe.Add(ref first, (uint)c), ref slots, ref temperatures);
+                d += lengthD = Add(ref Unsafe.Add(ref first, (uint)d), ref slots, ref temperatures);
+            }
+            while (a < endA && b < endB && c < endC && d <= last && ((lengthA - 1) | (lengthB - 1) | (lengthC - 1) | (lengthD - 1)) >= 0);
+            a = lengthA > 0 ? a : AddRare(rows, a);
+            b = lengthB > 0 ? b : AddRare(rows, b);
+            c = lengthC > 0 ? c : AddRare(rows, c);
+            d = lengthD > 0 ? d : AddRare(rows, d);
         }
 
         foreach ((int from, int end) in (ReadOnlySpan<(int From, int End)>)[(a, endA), (b, endB), (c, endC), (d, rows.Length)])
         {
             for (int next = from; next < end;)
             {
-                next = next <= rows.Length - Window ? Add(rows, next, texts) : AddRare(rows, next);
+                int length = next <= last ? Add(ref Unsafe.Add(ref first, (uint)next), ref slots, ref temperatures) : 0;
+                next = length > 0 ? next + length : AddRare(rows, next);
             }
         }
     }
 
-    /// <summary>Adds a row, and returns where the next one starts. There are at least as many bytes as it looks at (Window).</summary>
+    /// <summary>
+    /// Adds a row if its station has a slot and its temperature has the usual form, and returns its length; otherwise 0. There are at least
+    /// as many bytes as it looks at (Window).
+    /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private int Add(ReadOnlySpan<byte> rows, int start, ReadOnlySpan<ulong> texts)
+    private static int Add(ref byte row, ref Slot slots, ref ulong temperatures)
     {
-        ref byte row = ref Unsafe.Add(ref MemoryMarshal.GetReference(rows), start);
+        // 32 if there is none: then it is no name of a slot, because all of those have one.
         Vector256<byte> bytes = Vector256.LoadUnsafe(ref row);
-        int semicolon = BitOperations.TrailingZeroCount(Vector256.Equals(bytes, Vector256.Create((byte)';')).ExtractMostSignificantBits());
-        long word = Unsafe.ReadUnaligned<long>(ref Unsafe.Add(ref row, semicolon + 1));
+        uint semicolon = (uint)BitOperations.TrailingZeroCount(
+            Vector256.Equals(bytes, Vector256.Create((byte)';')).ExtractMostSignificantBits());
+        Vector256<byte> name = bytes & Vector256.LoadUnsafe(ref Unsafe.Add(ref MemoryMarshal.GetReference(Ones), 32 - semicolon));
+        ref Slot slot = ref Unsafe.Add(ref slots, HashOf(name, semicolon));
 
-        // Bit 4 is set in a digit, and not in a minus or a point. The text is moved so that tens, ones and tenths are its second, third and
-        // fifth byte; one multiplication adds them up. (An idea of Quan Anh Mai for this challenge.)
-        long sign = (~word << 59) >> 63;
-        int point = BitOperations.TrailingZeroCount(~word & 0x1010_1000);
-        long text = word << (28 - point);
-        long digits = ((word & ~(sign & 0xFF)) << (28 - point)) & 0x0F_000F_0F00;
-        int tenths = (int)((digits * ((100 << 24) + (10 << 16) + 1)) >> 32) & (Negative - 1);
+        // Bit 4 is set in a digit, and not in a minus or a point, which is at bit 12, 20 or 28. The text is moved so that it would be at 28.
+        ulong word = Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref row, semicolon + 1));
+        uint point = (uint)BitOperations.TrailingZeroCount(~(uint)word & 0x1010_1000);
+        ulong text = word << (int)(point ^ 28);
+        ulong tenths = (text << 16) ^ Unsafe.Add(ref temperatures, HashOf(text));
 
-        // Whatever the bytes are: it is a row if they are the text of that temperature.
-        if ((ulong)text << 16 != texts[tenths + ((int)sign & Negative)] || (uint)(semicolon - 1) >= 31)
+        // Whatever the bytes are: it is a temperature if that is its text.
+        if (tenths > ushort.MaxValue || slot.Name != name)
         {
-            return AddRare(rows, start);
+            return 0;
         }
 
-        // The name with its semicolon: so names of different lengths are different.
-        Vector256<byte> name = bytes & Vector256.GreaterThan(Vector256.Create((sbyte)(semicolon + 1)), Vector256<sbyte>.Indices).AsByte();
-        Find(name).Add((tenths ^ (int)sign) - (int)sign);
-        return start + semicolon + (point >> 3) + 4;
+        slot.Add((short)tenths);
+        return (int)(semicolon + (point >> 3) + 4);
     }
 
-    /// <summary>Adds any row: one with a long name or a CR, one that is near the end of a segment, or one that is none.</summary>
+    /// <summary>
+    /// Adds any row: the first of its station, one with a long name or a CR, one near the end of a segment, or one that is none.
+    /// </summary>
     private int AddRare(ReadOnlySpan<byte> rows, int start)
     {
         ReadOnlySpan<byte> row = rows.Slice(start, rows[start..].IndexOf(LineFeed));
@@ -194,74 +241,40 @@ internal sealed class StationTable
         }
 
         int tenths = ((text.Length == 4 ? text[^4] - '0' : 0) * 100) + ((text[^3] - '0') * 10) + text[^1] - '0';
+        tenths = isNegative ? -tenths : tenths;
+        if (semicolon < Vector256<byte>.Count)
+        {
+            Span<byte> bytes = stackalloc byte[Vector256<byte>.Count];
+            bytes.Clear();
+            row[..(semicolon + 1)].CopyTo(bytes);
+            Vector256<byte> vector = Vector256.Create((ReadOnlySpan<byte>)bytes);
+            ref Slot slot = ref _slots[HashOf(vector, (uint)semicolon)];
+            slot = slot.Count == 0 ? new Slot(vector) : slot;
+            if (slot.Name == vector)
+            {
+                slot.Add(tenths);
+                return next;
+            }
+        }
+
         string name = Encoding.UTF8.GetString(row[..semicolon]);
         _rare.TryAdd(name, new Station());
-        _rare[name].Add(isNegative ? -tenths : tenths);
+        _rare[name].Add(tenths);
         return next;
-    }
-
-    [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    private ref Slot Find(Vector256<byte> name)
-    {
-        Vector128<ulong> folded = (name.GetLower() ^ name.GetUpper()).AsUInt64();
-        ulong hash = (folded.ToScalar() ^ BitOperations.RotateLeft(folded.GetElement(1), 23)) * 0x9E37_79B9_7F4A_7C15;
-        Slot[] slots = _slots;
-        ref Slot slot = ref slots[(int)(hash >> 40) & (slots.Length - 1)];
-        return ref slot.Name == name ? ref slot : ref Probe(name, (int)(hash >> 40));
-    }
-
-    /// <summary>Finds a station beyond the first slot, or adds it.</summary>
-    private ref Slot Probe(Vector256<byte> name, int hash)
-    {
-        if (_count > _slots.Length / 2)
-        {
-            // Those that were found so far are kept elsewhere, and begin anew in a larger table.
-            AddSlotsTo(_rare);
-            _slots = new Slot[2 * _slots.Length];
-            _count = 0;
-        }
-
-        while (true)
-        {
-            ref Slot slot = ref _slots[hash++ & (_slots.Length - 1)];
-            if (slot.Name == name)
-            {
-                return ref slot;
-            }
-
-            if (slot.Count == 0)
-            {
-                slot = new Slot(name);
-                _count++;
-                if (slot.Text.Contains('\n', StringComparison.Ordinal))
-                {
-                    throw new FormatException($"Not a row: '{slot.Text}'");
-                }
-
-                return ref slot;
-            }
-        }
     }
 
     private void AddTo(SortedDictionary<string, Station> all)
     {
-        AddSlotsTo(all);
+        foreach (Slot slot in _slots.Where(slot => slot.Count > 0))
+        {
+            all.TryAdd(slot.Text, new Station());
+            all[slot.Text].Add(slot.Minimum, slot.Maximum, slot.Sum, slot.Count);
+        }
+
         foreach ((string name, Station station) in _rare)
         {
             all.TryAdd(name, new Station());
             all[name].Add(station);
-        }
-    }
-
-    private void AddSlotsTo(IDictionary<string, Station> stations)
-    {
-        foreach (Slot slot in _slots)
-        {
-            if (slot.Count > 0)
-            {
-                stations.TryAdd(slot.Text, new Station());
-                stations[slot.Text].Add(slot.Minimum, slot.Maximum, slot.Sum, slot.Count);
-            }
         }
     }
 
@@ -271,7 +284,7 @@ internal sealed class StationTable
         /// <summary>The bytes of the name, a semicolon, and zeros.</summary>
         public readonly Vector256<byte> Name = name;
         public long Sum;
-        public int Count;
+        public long Count;
         public int Minimum = int.MaxValue;
         public int Maximum = int.MinValue;
 
@@ -281,7 +294,7 @@ internal sealed class StationTable
             {
                 Span<byte> bytes = stackalloc byte[Vector256<byte>.Count];
                 Name.CopyTo(bytes);
-                return Encoding.UTF8.GetString(bytes[..bytes.IndexOf((byte)';')]);
+                return Encoding.UTF8.GetString(bytes[..bytes.LastIndexOf((byte)';')]);
             }
         }
 

@@ -5,8 +5,8 @@ using FilePipelinesBenchmarks.Measuring;
 namespace FilePipelinesBenchmarks.Copying;
 
 /// <summary>
-/// <c>trees [--files N] [--largest BYTES] [--rounds N]</c>: a folder of files of all sizes is copied, with the SHA-256 of each, by
-/// File.Copy and SHA256.HashData and by samples/Copy, in turns.
+/// <c>trees [--files N] [--largest BYTES] [--rounds N] [--jobs 1|2]</c>: a folder of files of all sizes is copied, with the SHA-256 of
+/// each, by File.Copy and SHA256.HashData and by samples/Copy, in turns; with <c>--jobs</c> only by the ways with so many files at once.
 /// </summary>
 internal static class TreeCommand
 {
@@ -19,6 +19,7 @@ internal static class TreeCommand
         int files = DefaultFiles;
         int largest = DefaultLargest;
         int rounds = DefaultRounds;
+        int? jobs = null;
         for (int i = 0; i < arguments.Length; i += 2)
         {
             bool hasNumber = int.TryParse(arguments.ElementAtOrDefault(i + 1), CultureInfo.InvariantCulture, out int number) && number > 0;
@@ -33,9 +34,13 @@ internal static class TreeCommand
                 case "--rounds" when hasNumber:
                     rounds = number;
                     break;
+                case "--jobs" when hasNumber && number <= 2:
+                    jobs = number;
+                    break;
                 default:
                     await Console.Error.WriteLineAsync(
-                        "trees does not understand that: trees [--files N] [--largest BYTES, more than 1024] [--rounds N]");
+                        "trees does not understand that: trees [--files N] [--largest BYTES, more than 1024] [--rounds N] "
+                        + "[--jobs 1|2]");
                     return 2;
             }
         }
@@ -43,7 +48,7 @@ internal static class TreeCommand
         using TemporaryFolder folder = new();
         string source = folder.PathOf("source");
         long bytes = TreeWays.Make(source, files, largest);
-        Column column = new("all", TreeWays.Candidates(source, folder.PathOf("destination"), bytes));
+        Column column = new("all", TreeWays.Candidates(source, folder.PathOf("destination"), bytes, jobs));
         PairedMeasurement measurement = new(rounds, rounds, TimeSpan.FromMilliseconds(1));
         Console.WriteLine(string.Create(
             CultureInfo.InvariantCulture, $"{files:N0} files of 1 KiB to {SizeText.Of(largest)}, {bytes / 1e6:N0} MB"));
