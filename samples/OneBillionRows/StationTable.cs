@@ -206,7 +206,8 @@ internal sealed class StationTable
         Vector256<byte> name = bytes & Vector256.LoadUnsafe(ref Unsafe.Add(ref MemoryMarshal.GetReference(Ones), 32 - semicolon));
         ref Slot slot = ref Unsafe.Add(ref slots, HashOf(name, semicolon));
 
-        // Bit 4 is set in a digit, and not in a minus or a point, which is at bit 12, 20 or 28. The text is moved so that it would be at 28.
+        // Bit 4 is set in a digit, and not in a minus or a point: that of the point is bit 12, 20 or 28. The text is moved until it is 28.
+        // (An idea of Quan Anh Mai for this challenge.)
         ulong word = Unsafe.ReadUnaligned<ulong>(ref Unsafe.Add(ref row, semicolon + 1));
         uint point = (uint)BitOperations.TrailingZeroCount(~(uint)word & 0x1010_1000);
         ulong text = word << (int)(point ^ 28);

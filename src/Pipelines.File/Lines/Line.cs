@@ -1,8 +1,6 @@
 namespace Pipelines.File;
 
 /// <summary>A line with its file offsets, as <see cref="LineBatch.WithOffsets"/> returns it.</summary>
-[SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-    Justification = "A ref struct cannot be compared as an object.")]
 public readonly ref struct Line
 {
     /// <summary>The bytes of the line without its line end, valid until the next line.</summary>

@@ -7,8 +7,6 @@ namespace Pipelines.File;
 /// CR LF); the loop neither waits nor allocates. <b>A batch and its lines are valid until the next step of the loop that returned the
 /// batch.</b>
 /// </summary>
-[SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-    Justification = "There is one at a time: nobody compares it.")]
 public readonly struct LineBatch
 {
     private readonly LineBatches? _batches;
@@ -55,8 +53,6 @@ public readonly struct LineBatch
         : throw new InvalidOperationException("A batch of lines is valid until the next step of the loop that returned it.");
 
     /// <summary>Enumerates the lines of a batch.</summary>
-    [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-        Justification = "A ref struct cannot be compared as an object.")]
     public ref struct Enumerator
     {
         private readonly LineBatches? _batches;
@@ -103,8 +99,6 @@ public readonly struct LineBatch
     }
 
     /// <summary>Enumerates the lines of a batch with their file offsets.</summary>
-    [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-        Justification = "A ref struct cannot be compared as an object.")]
     public ref struct OffsetEnumerator
     {
         private readonly long _offset;

@@ -32,9 +32,6 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     /// <summary>The number of lines in the current batch. Counting takes less time than the index.</summary>
     internal int Count => _count ??= _indexed ?? Bytes.Span.Count(LineFeed);
 
-    /// <summary>How many lines of the current batch were returned.</summary>
-    internal int Returned { get; set; }
-
     protected override int UsedLength => Returned == 0 ? 0 : Math.Min(Ends[Returned] + 1, Length);
 
     public override ValueTask DisposeAsync()
@@ -82,7 +79,6 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     {
         _linesBefore += Count;
         _count = _indexed = null;
-        Returned = 0;
         return Length;
     }
 

@@ -25,26 +25,6 @@ internal static class LineSearch
             : throw CannotSeek(path ?? FileProperties.PathOf(handle));
 
     /// <summary>
-    /// Takes the first line from the bytes. Returns <see langword="false"/> if they hold no line feed.
-    /// </summary>
-    /// <param name="bytes">The bytes; afterwards those after the line feed. Unchanged if there is none.</param>
-    /// <param name="searched">How many bytes at the beginning are known to hold no line feed.</param>
-    /// <param name="line">The line without its line end, LF or CR LF; all bytes if there is no line feed.</param>
-    internal static bool TryCut(ref ReadOnlySequence<byte> bytes, long searched, out ReadOnlySequence<byte> line)
-    {
-        line = bytes;
-        if (bytes.Slice(searched).PositionOf((byte)'\n') is not { } lineFeed)
-        {
-            return false;
-        }
-
-        line = bytes.Slice(0, lineFeed);
-        bytes = bytes.Slice(bytes.GetPosition(1, lineFeed));
-        line = !line.IsEmpty && line.Slice(line.Length - 1).FirstSpan[0] == '\r' ? line.Slice(0, line.Length - 1) : line;
-        return true;
-    }
-
-    /// <summary>
     /// Returns the offset after the first separator at or after <paramref name="offset"/>; <paramref name="length"/> if there is none
     /// before that.
     /// </summary>

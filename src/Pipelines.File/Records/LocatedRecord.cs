@@ -2,8 +2,6 @@ namespace Pipelines.File;
 
 /// <summary>A record with its file offsets, as <see cref="RecordBatch{T}.WithOffsets"/> returns it.</summary>
 /// <typeparam name="T">The type of a record.</typeparam>
-[SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-    Justification = "A ref struct cannot be compared as an object.")]
 public readonly ref struct LocatedRecord<T>
     where T : allows ref struct
 {

@@ -36,6 +36,9 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     /// </summary>
     internal long Offset { get; private set; }
 
+    /// <summary>How much of the current batch was returned: lines, or the bytes of records.</summary>
+    internal int Returned { get; set; }
+
     internal int MaxLength => maxLength;
 
     /// <summary>Ends the enumeration.</summary>
@@ -76,7 +79,9 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     {
         if (!Bytes.IsEmpty)
         {
-            SkipTo(Offset + EndBatch());
+            int length = EndBatch();
+            Returned = 0;
+            SkipTo(Offset + length);
             Bytes = default;
             Number++;
         }

@@ -7,8 +7,6 @@ namespace Pipelines.File;
 /// <b>A batch, and memory that its records refer to, are valid until the next step of the loop that returned the batch.</b>
 /// </summary>
 /// <typeparam name="T">The type of a record.</typeparam>
-[SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-    Justification = "There is one at a time: nobody compares it.")]
 public readonly struct RecordBatch<T>
     where T : allows ref struct
 {
@@ -35,8 +33,6 @@ public readonly struct RecordBatch<T>
     public OffsetEnumerator WithOffsets() => new(GetEnumerator(), _batches?.Offset ?? 0);
 
     /// <summary>Enumerates the records of a batch.</summary>
-    [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-        Justification = "A ref struct cannot be compared as an object.")]
     public ref struct Enumerator
     {
         private readonly RecordBatches<T>? _batches;
@@ -76,8 +72,6 @@ public readonly struct RecordBatch<T>
     }
 
     /// <summary>Enumerates the records of a batch with their file offsets.</summary>
-    [SuppressMessage("Performance", "CA1815:Override equals and operator equals on value types",
-        Justification = "A ref struct cannot be compared as an object.")]
     public ref struct OffsetEnumerator
     {
         private readonly long _batchOffset;

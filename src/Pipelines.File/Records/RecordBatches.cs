@@ -17,9 +17,6 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
 
     public override RecordBatch<T> Current => new(this, Number);
 
-    /// <summary>How many bytes of the current batch belong to records that were returned.</summary>
-    internal int Returned { get; set; }
-
     protected override int UsedLength => Returned;
 
     /// <summary>Whether the pipe ends after the bytes that the parser sees.</summary>
@@ -48,7 +45,6 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
             used += consumed;
         }
 
-        Returned = 0;
         return used > 0 ? used : throw new InvalidOperationException("The parser did not find a record again that it has found before.");
     }
 
