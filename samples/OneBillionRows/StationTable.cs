@@ -22,6 +22,9 @@ internal sealed class StationTable
     private const int MaxShown = 200;
     private const int SlotBits = 15;
 
+    /// <summary>A station whose slot another one has is looked for in so many slots; the quick way looks at the first.</summary>
+    private const int MaxSteps = 8;
+
     /// <summary>How many bytes the quick way looks at: a name with its semicolon, and a temperature.</summary>
     private const int Window = 32 + 1 + sizeof(ulong);
 
@@ -35,7 +38,7 @@ internal sealed class StationTable
     private readonly ArrayBufferWriter<byte> _cutRow = new();
     private readonly Slot[] _slots = new Slot[1 << SlotBits];
 
-    /// <summary>The stations that have no slot: their names are long, or another one has it.</summary>
+    /// <summary>The stations that have no slot: their names are long, or others have it.</summary>
     private readonly Dictionary<string, Station> _rare = [];
 
     /// <summary>As many bytes of ones as a vector has and one more, and then so many zeros.</summary>
@@ -193,8 +196,8 @@ internal sealed class StationTable
     }
 
     /// <summary>
-    /// Adds a row if its station has a slot and its temperature has the usual form, and returns its length; otherwise 0. There are at least
-    /// as many bytes as it looks at (Window).
+    /// Adds a row if its station is in its first slot and its temperature has the usual form, and returns its length; otherwise 0. There
+    /// are at least as many bytes as it looks at (Window).
     /// </summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     private static int Add(ref byte row, ref Slot slots, ref ulong temperatures)
@@ -249,12 +252,16 @@ internal sealed class StationTable
             bytes.Clear();
             row[..(semicolon + 1)].CopyTo(bytes);
             Vector256<byte> vector = Vector256.Create((ReadOnlySpan<byte>)bytes);
-            ref Slot slot = ref _slots[HashOf(vector, (uint)semicolon)];
-            slot = slot.Count == 0 ? new Slot(vector) : slot;
-            if (slot.Name == vector)
+            uint hash = HashOf(vector, (uint)semicolon);
+            for (uint i = 0; i < MaxSteps; i++)
             {
-                slot.Add(tenths);
-                return next;
+                ref Slot slot = ref _slots[(hash + i) % (1 << SlotBits)];
+                slot = slot.Count == 0 ? new Slot(vector) : slot;
+                if (slot.Name == vector)
+                {
+                    slot.Add(tenths);
+                    return next;
+                }
             }
         }
 
