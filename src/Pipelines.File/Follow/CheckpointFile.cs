@@ -66,7 +66,7 @@ public sealed class CheckpointFile
         foreach (string line in lines.Skip(1))
         {
             int separator = line.IndexOf(' ', StringComparison.Ordinal);
-            if (separator > 0 && FileCheckpoint.TryParse(line.AsSpan(0, separator), null, out FileCheckpoint checkpoint))
+            if (separator > 0 && FileCheckpoint.TryParse(line[..separator], out FileCheckpoint checkpoint))
             {
                 file._checkpoints[Uri.UnescapeDataString(line[(separator + 1)..])] = checkpoint;
             }

@@ -14,12 +14,11 @@ namespace Pipelines.File;
 /// <param name="Identity">The identity of the file.</param>
 /// <param name="Offset">The file offset, in bytes, of the first byte that was not used yet.</param>
 [JsonConverter(typeof(FileCheckpointJsonConverter))]
-public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset) : ISpanFormattable, ISpanParsable<FileCheckpoint>
+public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset) : IParsable<FileCheckpoint>
 {
     private const char Separator = '@';
     private const string HashSeparator = "#2:";
     private const int HashDigits = 16;
-    private const int MaxLength = 105;
 
     /// <summary>
     /// The file offset, in bytes, of the first byte that was not used yet. Of a compressed file, the offset in its uncompressed content.
@@ -42,47 +41,36 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// <param name="s">The text.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <exception cref="FormatException">The text is not that of a checkpoint.</exception>
-    public static FileCheckpoint Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileCheckpoint result) ? result
-            : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, "
-                + "for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
-
-    /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
     public static FileCheckpoint Parse(string s, IFormatProvider? provider = null)
-    {
-        ArgumentNullException.ThrowIfNull(s);
-        return Parse(s.AsSpan(), provider);
-    }
+        => TryParse(s ?? throw new ArgumentNullException(nameof(s)), provider, out FileCheckpoint result) ? result
+            : throw new FormatException("This is not the text of a FileCheckpoint, which is an identity and an offset, "
+                + "for example fe00000000:c12b8d:18ea2afc0e806c22@13.");
 
     /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text, or <see langword="null"/>.</param>
     /// <param name="result">The checkpoint; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>Whether the text is that of a checkpoint.</returns>
-    public static bool TryParse([NotNullWhen(true)] string? s, out FileCheckpoint result) => TryParse(s.AsSpan(), null, out result);
+    public static bool TryParse([NotNullWhen(true)] string? s, out FileCheckpoint result) => TryParse(s, null, out result);
 
     /// <inheritdoc cref="TryParse(string?, out FileCheckpoint)"/>
     /// <param name="s">The text, or <see langword="null"/>.</param>
     /// <param name="provider">Ignored: the text does not depend on the culture.</param>
     /// <param name="result">The checkpoint; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileCheckpoint result)
-        => TryParse(s.AsSpan(), provider, out result);
-
-    /// <inheritdoc cref="TryParse(string?, IFormatProvider?, out FileCheckpoint)"/>
-    public static bool TryParse(ReadOnlySpan<char> s, IFormatProvider? provider, out FileCheckpoint result)
     {
-        s = s.TrimEnd("\r\n");
-        int separator = s.IndexOf(Separator);
-        int end = s.IndexOf(HashSeparator) is int found and >= 0 ? found : s.Length;
+        ReadOnlySpan<char> text = s.AsSpan().TrimEnd("\r\n");
+        int separator = text.IndexOf(Separator);
+        int end = text.IndexOf(HashSeparator) is int found and >= 0 ? found : text.Length;
         ulong hash = 0;
 
         // Number parsing ignores NULs after the digits, and a crash can leave NULs at the end of a file.
-        bool isParsed = separator >= 0 && separator < end && !s.Contains('\0');
-        isParsed &= FileIdentity.TryParse(isParsed ? s[..separator] : default, provider, out FileIdentity identity);
+        bool isParsed = separator >= 0 && separator < end && !text.Contains('\0');
+        isParsed &= FileIdentity.TryParse(isParsed ? text[..separator] : default, provider, out FileIdentity identity);
         isParsed &= long.TryParse(
-            isParsed ? s[(separator + 1)..end] : default, NumberStyles.None, CultureInfo.InvariantCulture, out long offset);
-        isParsed &= end == s.Length || (s.Length == end + HashSeparator.Length + HashDigits && ulong.TryParse(
-            s[(end + HashSeparator.Length)..], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out hash) && hash != 0);
+            isParsed ? text[(separator + 1)..end] : default, NumberStyles.None, CultureInfo.InvariantCulture, out long offset);
+        isParsed &= end == text.Length || (text.Length == end + HashSeparator.Length + HashDigits && ulong.TryParse(
+            text[(end + HashSeparator.Length)..], NumberStyles.AllowHexSpecifier, CultureInfo.InvariantCulture, out hash) && hash != 0);
         result = isParsed ? new FileCheckpoint(identity, offset) { ContentHash = hash } : default;
         return result != default;
     }
@@ -93,28 +81,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     /// </summary>
     /// <exception cref="InvalidOperationException">This is <see langword="default"/>, which is no checkpoint.</exception>
     public override string ToString()
-    {
-        Span<char> text = stackalloc char[MaxLength];
-        TryFormat(text, out int length, default, CultureInfo.InvariantCulture);
-        return text[..length].ToString();
-    }
-
-    /// <inheritdoc cref="ToString()"/>
-    /// <param name="format">Ignored.</param>
-    /// <param name="formatProvider">Ignored: the text does not depend on the culture.</param>
-    public string ToString(string? format, IFormatProvider? formatProvider) => ToString();
-
-    /// <summary>Writes the text of <see cref="ToString()"/> into a span.</summary>
-    /// <param name="destination">The span that receives the text; 105 characters are always enough.</param>
-    /// <param name="charsWritten">The number of characters that were written.</param>
-    /// <param name="format">Ignored.</param>
-    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
-    /// <returns>Whether the text fitted.</returns>
-    /// <exception cref="InvalidOperationException">This is <see langword="default"/>, which is no checkpoint.</exception>
-    public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
-        IFormatProvider? provider = null)
         => this == default ? throw new InvalidOperationException("The checkpoint is not set: no line was used yet.")
-            : ContentHash == 0 ? destination.TryWrite(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}", out charsWritten)
-            : destination.TryWrite(
-                CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}{HashSeparator}{ContentHash:x16}", out charsWritten);
+            : ContentHash == 0 ? string.Create(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}")
+            : string.Create(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}{HashSeparator}{ContentHash:x16}");
 }

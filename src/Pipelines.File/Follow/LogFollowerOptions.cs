@@ -53,8 +53,8 @@ public sealed class LogFollowerOptions
     /// <summary>
     /// The names that the log gets when it is rotated, as patterns: <c>{name}.#</c> (log.1) and <c>{name}-#</c> (log-20261122) by default.
     /// <c>{name}</c> is the name of the log, <c>{stem}</c> the name without its extension, <c>{extension}</c> the extension with its dot.
-    /// <c>*</c> stands for any text, <c>?</c> for any character, <c>#</c> for a number or a date: digits, with <c>-</c>, <c>_</c> or
-    /// <c>.</c> between them. A pattern may begin with a folder, relative to that of the log: <c>old/{name}.#</c>. Each pattern also
+    /// <c>#</c> stands for a number or a date: digits, with <c>-</c>, <c>_</c> or <c>.</c> between them; <c>*</c> for any text. A pattern
+    /// has one of them. It may begin with a folder, relative to that of the log: <c>old/{name}.#</c>. Each pattern also
     /// matches names with <c>.gz</c> after it: these files are read as gzip(1) has compressed them.
     /// </summary>
     public IReadOnlyList<string> RotatedNames { get; init; } = ["{name}.#", "{name}-#"];
@@ -98,6 +98,11 @@ public sealed class LogFollowerOptions
         foreach (string pattern in RotatedNames)
         {
             ArgumentException.ThrowIfNullOrEmpty(pattern, nameof(RotatedNames));
+            ReadOnlySpan<char> name = Path.GetFileName(pattern.AsSpan());
+            if (name.Contains('?') || name.Count('#') + name.Count('*') > 1)
+            {
+                throw new ArgumentException($"'{pattern}' holds ?, or more than one of # and *.", nameof(RotatedNames));
+            }
         }
     }
 }

@@ -11,22 +11,19 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
     /// <param name="path">The full path of the log.</param>
     /// <param name="patterns">The patterns of the rotated names.</param>
     /// <param name="namesOf">The names in a folder.</param>
-    internal static LogListing Take(string path, IReadOnlyList<string> patterns, Func<string, FolderNames> namesOf)
+    internal static LogListing Take(string path, RotatedName[] patterns, Func<string, FolderNames> namesOf)
     {
         List<LogName> rotated = [];
-        string log = Path.GetFileName(path);
-        for (int i = 0; i < patterns.Count; i++)
+        for (int i = 0; i < patterns.Length; i++)
         {
-            string folder = FolderOf(path, patterns[i]);
-            string pattern = Path.GetFileName(patterns[i]);
-            FolderNames names = namesOf(folder);
-            foreach (string name in names.StartingWith(RotatedName.Prefix(pattern, log)))
+            RotatedName pattern = patterns[i];
+            FolderNames names = namesOf(pattern.Folder);
+            foreach (string name in names.StartingWith(pattern.Prefix))
             {
                 // While gzip compresses a file, both are there.
                 string plain = LogName.Plain(name);
-                string file = Path.Combine(folder, name);
-                if ((RotatedName.IsMatch(pattern, log, name, out ReadOnlySpan<char> number)
-                    || RotatedName.IsMatch(pattern, log, plain, out number))
+                string file = Path.Combine(pattern.Folder, name);
+                if ((pattern.IsMatch(name, out ReadOnlySpan<char> number) || pattern.IsMatch(plain, out number))
                     && file != path && (plain == name || !names.Contains(plain))
                     && LogName.TryLook(file, i, number.ToString()) is { } found && found.Identity != default
                     && rotated.TrueForAll(other => other.Identity != found.Identity))
@@ -45,16 +42,13 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
             .ThenByDescending(static file => file.Path.Length)
             .ThenByDescending(static file => file.Path, StringComparer.Ordinal)];
         DateTime newest = named is { Identity.Created: not 0 } one ? one.Age : DateTime.MaxValue;
-        for (int i = 0; i < patterns.Count; i++)
+        for (int i = 0; i < patterns.Length; i++)
         {
             OrderByNumber(files, i, newest);
         }
 
         return new LogListing(named, files);
     }
-
-    internal static string FolderOf(string path, string pattern)
-        => Path.GetFullPath(Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern));
 
     /// <summary>Whether both have the same files under the same names.</summary>
     internal bool HasSameNames(LogListing? other)

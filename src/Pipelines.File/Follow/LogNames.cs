@@ -44,6 +44,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>The full path of the log.</summary>
     internal string Path => path;
 
+    /// <summary>The names that it gets when it is rotated.</summary>
+    internal RotatedName[] Rotated { get; } = [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
+
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
     internal bool IsStale { get; private set; } = true;
 
@@ -61,18 +64,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             lock (_lock)
             {
                 return _next.Sum(static file => Math.Max(0, file.Length - file.Offset));
-            }
-        }
-    }
-
-    /// <summary>Whether only a change of names can make a listing or a look useful.</summary>
-    internal bool IsSettled
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return !IsStale && !_isSuspect && _next.Count == 0 && (_current ?? _newest)?.NamelessSince is null;
             }
         }
     }

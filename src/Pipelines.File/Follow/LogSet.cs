@@ -18,12 +18,6 @@ internal sealed class LogSet : IAsyncDisposable
     /// </summary>
     private const int MaxListings = 8;
 
-    /// <summary>
-    /// How many intervals apart the searches are while inotify reports what changes. They find what it does not report: that a folder above
-    /// was renamed, or a link to it turned.
-    /// </summary>
-    private const int CalmIntervals = 40;
-
     /// <summary>For how many intervals to retry opening a file: a rotation may set the file's permissions later.</summary>
     private const int RetryIntervals = 20;
 
@@ -45,8 +39,6 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly Channel<bool> _due = Channel.CreateBounded<bool>(
         new BoundedChannelOptions(1) { FullMode = BoundedChannelFullMode.DropWrite, SingleReader = true });
 
-    // 1: nothing is expected, so the next search comes when a folder changes, or after many intervals. Interlocked.
-    private int _isCalm;
     private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     // The tails that run, and one more until Dispose. Interlocked.
@@ -85,9 +77,6 @@ internal sealed class LogSet : IAsyncDisposable
 
     /// <summary>How many bytes were written and not returned yet.</summary>
     internal long BytesBehind => SumOf(static tail => tail.BytesBehind);
-
-    /// <summary>Whether nothing is expected until a folder changes. For tests.</summary>
-    internal bool IsCalm => Volatile.Read(ref _isCalm) != 0;
 
     /// <summary>
     /// Searches the files for the first time, which decides where reading begins, and goes on with that from time to time. Waits for the
@@ -151,11 +140,6 @@ internal sealed class LogSet : IAsyncDisposable
             await _idle.DisposeAsync().ConfigureAwait(false);
         }
 
-        foreach (FolderNames folder in _folders.Values)
-        {
-            folder.Dispose();
-        }
-
         _stop.Dispose();
     }
 
@@ -205,24 +189,10 @@ internal sealed class LogSet : IAsyncDisposable
             ITimer timer = _options.TimeProvider.CreateTimer(
                 static set => ((LogSet)set!).SearchSoon(), this, _options.FollowInterval, _options.FollowInterval);
             await using ConfiguredAsyncDisposable disposing = timer.ConfigureAwait(false);
-            bool wasCalm = false;
             while (true)
             {
                 await _due.Reader.ReadAsync(_stop.Token).ConfigureAwait(false);
                 Search();
-                bool isCalm = IsSettled();
-                if (isCalm != wasCalm)
-                {
-                    TimeSpan period = _options.FollowInterval * (isCalm ? CalmIntervals : 1);
-                    timer.Change(period, period);
-                    wasCalm = isCalm;
-                }
-
-                Interlocked.Exchange(ref _isCalm, isCalm ? 1 : 0);
-                if (isCalm && _folders.Values.Any(static folder => folder.HasEvent))
-                {
-                    OnFolderChanged();
-                }
             }
         }
         catch (OperationCanceledException) when (_stop.IsCancellationRequested)
@@ -234,20 +204,6 @@ internal sealed class LogSet : IAsyncDisposable
             _ready.Writer.TryComplete(e);
         }
     }
-
-    /// <summary>A folder has changed. Called on the thread of the watches, too. While nothing was expected, the search comes now.</summary>
-    private void OnFolderChanged()
-    {
-        if (Interlocked.Exchange(ref _isCalm, 0) != 0)
-        {
-            SearchSoon();
-        }
-    }
-
-    /// <summary>Whether inotify reports what may change next.</summary>
-    private bool IsSettled()
-        => _folders.Values.All(static folder => folder.IsSettled)
-            && _logs.Values.All(static tail => !tail.IsLink && tail.Signature != 0 && tail.FailingSince is null && tail.Names.IsSettled);
 
     private void Search()
     {
@@ -268,8 +224,7 @@ internal sealed class LogSet : IAsyncDisposable
         for (int i = 0; i < MaxListings && changed.Count > 0; i++)
         {
             changed.RemoveAll(tail => IsUpdated(tail, isLast: i == MaxListings - 1));
-            foreach (string folder in changed.SelectMany(
-                tail => _options.RotatedNames.Select(pattern => LogListing.FolderOf(tail.Names.Path, pattern))).Distinct())
+            foreach (string folder in changed.SelectMany(static tail => tail.Names.Rotated.Select(static name => name.Folder)).Distinct())
             {
                 ListNow(folder);
             }
@@ -307,7 +262,7 @@ internal sealed class LogSet : IAsyncDisposable
         ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
         if (!isThere)
         {
-            names = new FolderNames(folder, _options.TimeProvider, OnFolderChanged);
+            names = new FolderNames(folder, _options.TimeProvider);
             names.Look(isSure: false);
         }
 
@@ -343,20 +298,19 @@ internal sealed class LogSet : IAsyncDisposable
 
         IEnumerable<string> checkpoints = _isFirst
             ? _checkpoints.Keys.Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key)) : [];
-        string pattern = Path.GetFileName(path);
         HashSet<string> logs = [.. names.Names.ToArray().Concat(checkpoints).Where(name => !LogName.IsCompressedName(name)
-            && FileSystemName.MatchesSimpleExpression(pattern, name, ignoreCase: OperatingSystem.IsWindows()))];
+            && FileSystemName.MatchesSimpleExpression(Path.GetFileName(path), name, ignoreCase: OperatingSystem.IsWindows()))];
 
         // A name that another log gets when it is rotated is no log of its own.
         List<string> others = [];
         foreach (string log in logs)
         {
-            foreach (string rotated in _options.RotatedNames.Where(name => LogListing.FolderOf(path, name) == folder))
+            foreach (string pattern in _options.RotatedNames)
             {
-                string rotation = Path.GetFileName(rotated);
-                foreach (string name in names.StartingWith(RotatedName.Prefix(rotation, log)))
+                RotatedName rotated = new(pattern, Path.Combine(folder, log));
+                foreach (string name in rotated.Folder == folder ? names.StartingWith(rotated.Prefix) : [])
                 {
-                    if (name != log && RotatedName.IsMatch(rotation, log, name, out _))
+                    if (name != log && rotated.IsMatch(name, out _))
                     {
                         others.Add(name);
                     }
@@ -402,10 +356,9 @@ internal sealed class LogSet : IAsyncDisposable
         tail.IsLink = new FileInfo(names.Path).LinkTarget is not null;
         HashCode signature = default;
         signature.Add(LogName.TryLook(names.Path)?.Identity ?? default);
-        foreach (string pattern in _options.RotatedNames)
+        foreach (RotatedName rotated in names.Rotated)
         {
-            string prefix = RotatedName.Prefix(Path.GetFileName(pattern), Path.GetFileName(names.Path));
-            foreach (string name in NamesOf(LogListing.FolderOf(names.Path, pattern)).StartingWith(prefix))
+            foreach (string name in NamesOf(rotated.Folder).StartingWith(rotated.Prefix))
             {
                 signature.Add(name);
             }
@@ -422,7 +375,7 @@ internal sealed class LogSet : IAsyncDisposable
     private bool IsUpdated(LogTail tail, bool isLast)
     {
         LogNames names = tail.Names;
-        LogListing listing = LogListing.Take(names.Path, _options.RotatedNames, NamesOf);
+        LogListing listing = LogListing.Take(names.Path, names.Rotated, NamesOf);
         bool isBelieved = isLast || listing.HasSameNames(names.Listing);
         names.Listing = listing;
         if (!isBelieved)
@@ -432,7 +385,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         try
         {
-            names.Update(listing, () => LogListing.Take(names.Path, _options.RotatedNames, ListNow), _stop.Token);
+            names.Update(listing, () => LogListing.Take(names.Path, names.Rotated, ListNow), _stop.Token);
             tail.FailingSince = null;
         }
         catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)

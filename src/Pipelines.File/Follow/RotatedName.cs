@@ -1,75 +1,57 @@
 namespace Pipelines.File.Follow;
 
-/// <summary>Matches names with a pattern of <see cref="LogFollowerOptions.RotatedNames"/>, without its folder.</summary>
-internal static class RotatedName
+/// <summary>
+/// The names that one log gets when it is rotated, by one pattern of <see cref="LogFollowerOptions.RotatedNames"/>.
+/// </summary>
+internal sealed class RotatedName
 {
     private static readonly SearchValues<char> s_number = SearchValues.Create("0123456789-_.");
-    private static readonly string[] s_placeholders = ["{name}", "{stem}", "{extension}"];
+
+    // The pattern's # or *; NUL: it has none, and the prefix is the only name.
+    private readonly char _placeholder;
+    private readonly string _suffix = "";
+
+    /// <param name="pattern">The pattern.</param>
+    /// <param name="path">The full path of the log.</param>
+    internal RotatedName(string pattern, string path)
+    {
+        Folder = Path.GetFullPath(Path.Combine(Path.GetDirectoryName(path) ?? path, Path.GetDirectoryName(pattern) ?? pattern));
+        (string name, string log) = (Path.GetFileName(pattern), Path.GetFileName(path));
+        int index = name.AsSpan().IndexOfAny('#', '*');
+        Prefix = Literal(index < 0 ? name : name[..index], log);
+        if (index >= 0)
+        {
+            (_placeholder, _suffix) = (name[index], Literal(name[(index + 1)..], log));
+        }
+    }
+
+    /// <summary>The full path of the folder that the names are in.</summary>
+    internal string Folder { get; }
+
+    /// <summary>What every name that matches begins with.</summary>
+    internal string Prefix { get; }
 
     /// <summary>Whether a name is one that the log gets when it is rotated.</summary>
-    /// <param name="pattern">The pattern.</param>
-    /// <param name="log">The name of the log.</param>
     /// <param name="name">The name to match.</param>
-    /// <param name="number">What stands for the first <c>#</c>, if there is one: digits, with -, _ or . between them.</param>
-    internal static bool IsMatch(ReadOnlySpan<char> pattern, ReadOnlySpan<char> log, ReadOnlySpan<char> name, out ReadOnlySpan<char> number)
+    /// <param name="number">What stands for <c>#</c>, if that is in the pattern: digits, with -, _ or . between them.</param>
+    internal bool IsMatch(ReadOnlySpan<char> name, out ReadOnlySpan<char> number)
     {
         number = default;
-        if (pattern.IsEmpty)
+        if (name.Length < Prefix.Length + _suffix.Length || !name.StartsWith(Prefix) || !name.EndsWith(_suffix))
         {
-            return name.IsEmpty;
-        }
-
-        if (pattern[0] is '*' or '#')
-        {
-            bool isNumber = pattern[0] == '#';
-            for (int length = name.Length; length >= 0; length--)
-            {
-                if ((!isNumber || IsNumber(name[..length])) && IsMatch(pattern[1..], log, name[length..], out ReadOnlySpan<char> later))
-                {
-                    number = isNumber ? name[..length] : later;
-                    return true;
-                }
-            }
-
             return false;
         }
 
-        ReadOnlySpan<char> literal = pattern[0] == '?' ? name[..Math.Min(1, name.Length)] : Literal(pattern, log);
-        return (pattern[0] != '?' || !name.IsEmpty) && name.StartsWith(literal)
-            && IsMatch(pattern[LengthOfFirst(pattern)..], log, name[literal.Length..], out number);
-    }
-
-    /// <summary>What every name that matches begins with.</summary>
-    internal static string Prefix(ReadOnlySpan<char> pattern, ReadOnlySpan<char> log)
-    {
-        string prefix = "";
-        for (; !pattern.IsEmpty && pattern[0] is not ('*' or '#' or '?'); pattern = pattern[LengthOfFirst(pattern)..])
-        {
-            prefix = string.Concat(prefix, Literal(pattern, log));
-        }
-
-        return prefix;
-    }
-
-    private static ReadOnlySpan<char> Literal(ReadOnlySpan<char> pattern, ReadOnlySpan<char> log)
-        => LengthOfFirst(pattern) == 1 ? pattern[..1]
-            : pattern[1] == 'n' ? log
-            : pattern[1] == 's' ? Path.GetFileNameWithoutExtension(log)
-            : Path.GetExtension(log);
-
-    private static int LengthOfFirst(ReadOnlySpan<char> pattern)
-    {
-        foreach (string placeholder in s_placeholders)
-        {
-            if (pattern.StartsWith(placeholder))
-            {
-                return placeholder.Length;
-            }
-        }
-
-        return 1;
+        ReadOnlySpan<char> between = name[Prefix.Length..^_suffix.Length];
+        number = _placeholder == '#' ? between : default;
+        return _placeholder == '*' || (_placeholder == '#' ? IsNumber(between) : between.IsEmpty);
     }
 
     private static bool IsNumber(ReadOnlySpan<char> text)
         => !text.IsEmpty && char.IsAsciiDigit(text[0]) && char.IsAsciiDigit(text[^1]) && !text.ContainsAnyExcept(s_number);
+
+    private static string Literal(string pattern, string log)
+        => pattern.Replace("{stem}", Path.GetFileNameWithoutExtension(log), StringComparison.Ordinal)
+            .Replace("{extension}", Path.GetExtension(log), StringComparison.Ordinal)
+            .Replace("{name}", log, StringComparison.Ordinal);
 }

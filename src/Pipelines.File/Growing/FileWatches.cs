@@ -14,6 +14,8 @@ internal static unsafe class FileWatches
 {
     internal const string ThreadName = "Pipelines.File watches";
 
+    private const uint Changes = Libc.IN_MODIFY | Libc.IN_ATTRIB | Libc.IN_MOVE_SELF | Libc.IN_DELETE_SELF | Libc.IN_ONESHOT;
+
     private const int BufferSize = 8 * 1024;
     private const int StackBytes = 256 * 1024;
 
@@ -34,20 +36,8 @@ internal static unsafe class FileWatches
     internal static bool CanWatch(SafeFileHandle file)
         => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && LibcCalls.FileSystemOf(file) == Overlay);
 
-    /// <summary>Whether inotify reports every change of the names in a folder.</summary>
-    internal static bool CanWatch(string folder)
-    {
-        if (!OperatingSystem.IsLinux())
-        {
-            return false;
-        }
-
-        using SafeFileHandle file = new(LibcCalls.Open(folder, Libc.O_RDONLY | Libc.O_DIRECTORY | Libc.O_CLOEXEC), ownsHandle: true);
-        return !file.IsInvalid && CanWatch(file);
-    }
-
     /// <summary>
-    /// Watches the file, so that its next change calls <see cref="IWatched.OnEvent"/> once. Returns <see langword="false"/> if there is
+    /// Watches the file, so that its next change calls <see cref="FollowedFile.OnEvent"/> once. Returns <see langword="false"/> if there is
     /// no watch: <paramref name="watch"/> is <see langword="null"/> or released, or the kernel refuses one, for example because all are in
     /// use. A later call may then succeed.
     /// </summary>
@@ -61,7 +51,7 @@ internal static unsafe class FileWatches
             }
 
             int number = watch.IsReleased || (s_inotify ??= TryStart()) is not { } inotify ? 0
-                : LibcCalls.InotifyAddWatch(inotify, watch.Path, watch.Events | Libc.IN_ONESHOT);
+                : LibcCalls.InotifyAddWatch(inotify, watch.Path, Changes);
             if (number <= 0)
             {
                 return false;
@@ -104,7 +94,7 @@ internal static unsafe class FileWatches
     }
 
     /// <summary>
-    /// Takes the watches that the events have used up, and calls <see cref="IWatched.OnEvent"/> for each. It does so without the lock,
+    /// Takes the watches that the events have used up, and calls <see cref="FollowedFile.OnEvent"/> for each. It does so without the lock,
     /// because OnEvent takes the lock of its file.
     /// </summary>
     /// <param name="events">What read(2) has returned.</param>

@@ -16,7 +16,7 @@ namespace Pipelines.File.Growing;
 /// then nothing else is there to be read.
 /// </remarks>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
-internal sealed class FollowedFile : OpenedFile, IWaitingCall, IWatched
+internal sealed class FollowedFile : OpenedFile, IWaitingCall
 {
     /// <summary>
     /// How many intervals apart the looks are while the file has a watch. They find what inotify does not report: that a folder above the
@@ -181,7 +181,11 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall, IWatched
         _file.Release(closeHandle);
     }
 
-    public void OnEvent()
+    /// <summary>
+    /// The file has changed, and its watch is used up. Called on the thread that reads from inotify; does not wait, and runs no code of the
+    /// caller's.
+    /// </summary>
+    internal void OnEvent()
     {
         bool isTaken;
         lock (_lock)

@@ -199,9 +199,13 @@ public sealed class LogFollowerTests : IDisposable
     [InlineData("{stem}-#{extension}", "service-20261122.log", true)]
     [InlineData("{stem}-#{extension}", "service-20261122.log.gz", false)]
     [InlineData("{stem}*{extension}", "service-anything.log", true)]
-    [InlineData("?ervice.l*", "service.log", true)]
+    [InlineData("{stem}*{extension}", "service", false)]
+    [InlineData("@*.s", "@400000005f.s", true)]
+    [InlineData("{name}.old", "service.log.old", true)]
+    [InlineData("{name}.old", "service.log.older", false)]
+    [InlineData("{name}#g", "service.log", false)]
     public void RotatedNames_Pattern_MeansWhatItSays(string pattern, string name, bool isMeant)
-        => Assert.Equal(isMeant, RotatedName.IsMatch(pattern, "service.log", name, out _));
+        => Assert.Equal(isMeant, new RotatedName(pattern, _folder.File("service.log")).IsMatch(name, out _));
 
     [Fact]
     public async Task ReadLinesAsync_RotatedFilesThatWereThereAtTheStart_AreNotRead()
@@ -599,7 +603,11 @@ public sealed class LogFollowerTests : IDisposable
             "FollowInterval", () => new LogFollower(_log, new LogFollowerOptions { FollowInterval = TimeSpan.Zero }));
         Assert.Throws<ArgumentOutOfRangeException>(
             "MaxLineLength", () => new LogFollower(_log, new LogFollowerOptions { MaxLineLength = 0 }));
-        Assert.Throws<ArgumentException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = [""] }));
+        foreach (string pattern in (string[])["", "{name}.?", "{name}.#.*"])
+        {
+            Assert.Throws<ArgumentException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = [pattern] }));
+        }
+
         Assert.Throws<ArgumentNullException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = null! }));
     }
 

@@ -299,13 +299,13 @@ public sealed class LogSuccessionTests : IDisposable
     /// <summary>Gives the names a listing of the folder, as the search does.</summary>
     private void Update(LogNames names)
     {
-        using FolderNames folder = new(_folder.Path, TimeProvider.System, static () => { });
+        FolderNames folder = new(_folder.Path, TimeProvider.System);
         names.Update(Take(), Take, CancellationToken.None);
 
         LogListing Take()
         {
             folder.Look(isSure: true);
-            return LogListing.Take(_log, ["{name}.#", "{name}-#"], _ => folder);
+            return LogListing.Take(_log, names.Rotated, _ => folder);
         }
     }
 

@@ -188,15 +188,10 @@ internal static class Libc
     internal const int IN_CLOEXEC = 0x80000;
     internal const uint IN_MODIFY = 0x2;
     internal const uint IN_ATTRIB = 0x4;
-    internal const uint IN_MOVED_FROM = 0x40;
-    internal const uint IN_MOVED_TO = 0x80;
-    internal const uint IN_CREATE = 0x100;
-    internal const uint IN_DELETE = 0x200;
     internal const uint IN_DELETE_SELF = 0x400;
     internal const uint IN_MOVE_SELF = 0x800;
     internal const uint IN_Q_OVERFLOW = 0x4000;
     internal const uint IN_IGNORED = 0x8000;
-    internal const uint IN_ONLYDIR = 0x1000000;
     internal const uint IN_ONESHOT = 0x80000000;
 
     /// <summary>struct inotify_event, without the name that can follow.</summary>
