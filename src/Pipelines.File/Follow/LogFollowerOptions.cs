@@ -45,8 +45,8 @@ public sealed class LogFollowerOptions
     public TimeSpan QuietTime { get; init; } = TimeSpan.FromSeconds(1);
 
     /// <summary>
-    /// How often the follower looks at the log if the system does not report changes, and while no file has the name of the log. 250 ms by
-    /// default; 1 ms to 1 day.
+    /// How often the follower looks whether a log was rotated, or a new one has come, and at a log itself if the system does not report its
+    /// growth. 250 ms by default; 1 ms to 1 day.
     /// </summary>
     public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(250);
 

@@ -48,7 +48,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal RotatedName[] Rotated { get; } = [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
 
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
-    internal bool IsStale { get; private set; } = true;
+    internal bool IsStale { get; set; } = true;
 
     /// <summary>Whether there were any files, of whatever name.</summary>
     internal bool HasFiles { get; private set; } = true;

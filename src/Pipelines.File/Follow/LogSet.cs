@@ -32,7 +32,6 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly Func<LogNames, CancellationToken, LogTail> _makeTail;
     private readonly CancellationTokenSource _stop = new();
     private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
-    private readonly ITimer? _idle;
     private Task _searching = Task.CompletedTask;
 
     // Holds an item when a search is due.
@@ -66,9 +65,6 @@ internal sealed class LogSet : IAsyncDisposable
         (_paths, _options, _makeTail) = (paths, options, makeTail);
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
             : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
-        _idle = options.IdleTimeout is null ? null
-            : options.TimeProvider.CreateTimer(static set => ((LogSet)set!)._ready.Writer.TryComplete(), this, Timeout.InfiniteTimeSpan,
-                Timeout.InfiniteTimeSpan);
         s_sets[this] = 0;
     }
 
@@ -97,15 +93,20 @@ internal sealed class LogSet : IAsyncDisposable
     internal async ValueTask<bool> WaitAsync(CancellationToken cancellationToken)
     {
         ValueTask<bool> waiting = _ready.Reader.WaitToReadAsync(cancellationToken);
-        if (_idle is null || waiting.IsCompleted)
+        if (_options.IdleTimeout is not { } limit || waiting.IsCompleted)
         {
             return await waiting.ConfigureAwait(false);
         }
 
-        _idle.Change(_options.IdleTimeout.GetValueOrDefault(), Timeout.InfiniteTimeSpan);
-        bool isReady = await waiting.ConfigureAwait(false);
-        _idle.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
-        return isReady;
+        Task<bool> task = waiting.AsTask();
+        try
+        {
+            return await task.WaitAsync(limit, _options.TimeProvider, CancellationToken.None).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            return task.IsCompleted && await task.ConfigureAwait(false);
+        }
     }
 
     internal bool TryTake([NotNullWhen(true)] out LogTail? tail) => _ready.Reader.TryRead(out tail);
@@ -121,6 +122,9 @@ internal sealed class LogSet : IAsyncDisposable
     public async ValueTask DisposeAsync()
     {
         s_sets.TryRemove(this, out _);
+
+        // Ends a wait that the idle timeout has left behind.
+        _ready.Writer.TryComplete();
         await _stop.CancelAsync().ConfigureAwait(false);
         await _searching.ConfigureAwait(false);
         foreach (LogTail tail in _logs.Values)
@@ -133,11 +137,6 @@ internal sealed class LogSet : IAsyncDisposable
         foreach (LogTail tail in _logs.Values)
         {
             tail.Dispose();
-        }
-
-        if (_idle is not null)
-        {
-            await _idle.DisposeAsync().ConfigureAwait(false);
         }
 
         _stop.Dispose();
@@ -348,7 +347,7 @@ internal sealed class LogSet : IAsyncDisposable
     private bool HasChanged(LogTail tail, bool isFolderChanged)
     {
         LogNames names = tail.Names;
-        if (!names.IsStale && !isFolderChanged && !tail.IsLink && tail.Signature != 0 && OperatingSystem.IsLinux())
+        if (!names.IsStale && !isFolderChanged && !tail.IsLink && OperatingSystem.IsLinux())
         {
             return false;
         }
@@ -391,11 +390,11 @@ internal sealed class LogSet : IAsyncDisposable
         catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
         {
             // It was renamed after the listing.
-            tail.Signature = 0;
+            names.IsStale = true;
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
         {
-            tail.Signature = 0;
+            names.IsStale = true;
             OnFailure(tail, e);
         }
 

@@ -219,6 +219,13 @@ internal sealed class LogTail : IDisposable
         {
             return (PipeReader.Create(content), LogContent.Skip(content, file.Offset, last, out beginning, _stop).Last);
         }
+        catch (InvalidDataException)
+        {
+            // Nothing of it can be read.
+            content.Dispose();
+            (_isDamaged, beginning) = (true, 0);
+            return (PipeReader.Create(ReadOnlySequence<byte>.Empty), 0);
+        }
         catch
         {
             content.Dispose();

@@ -508,6 +508,20 @@ public sealed class LogFollowerTests : IDisposable
     }
 
     [Fact]
+    public async Task Checkpoint_InACompressedFileThatIsDamagedBeforeIt_GoesOnBehindThatFileAndTells()
+    {
+        // A header, and a block of a type that there is not.
+        File.WriteAllBytes(_log + ".1.gz", [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, .. Enumerable.Repeat((byte)0xFF, 100)]);
+        Assert.SkipUnless(FileIdentity.TryGet(_log + ".1.gz", out FileIdentity identity), "The system has no identities.");
+        File.WriteAllText(_log, "1\n2\n");
+        await using FollowedLog lines = new(_log, FollowedLog.From(new FileCheckpoint(identity, 4)));
+        await lines.ExpectAsync("1");
+        Assert.True(lines.Current.IsAfterGap);
+        await lines.ExpectAsync("2");
+        Assert.False(lines.Current.IsAfterGap);
+    }
+
+    [Fact]
     public async Task Checkpoint_OfAFileThatWasCutMeanwhile_BeginsAgainAndTells()
     {
         using GrowingFile file = new(_log, "1\n2\n");
@@ -605,7 +619,8 @@ public sealed class LogFollowerTests : IDisposable
             "MaxLineLength", () => new LogFollower(_log, new LogFollowerOptions { MaxLineLength = 0 }));
         foreach (string pattern in (string[])["", "{name}.?", "{name}.#.*"])
         {
-            Assert.Throws<ArgumentException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = [pattern] }));
+            LogFollowerOptions options = new() { RotatedNames = [pattern] };
+            Assert.Throws<ArgumentException>("RotatedNames", () => new LogFollower(_log, options));
         }
 
         Assert.Throws<ArgumentNullException>("RotatedNames", () => new LogFollower(_log, new LogFollowerOptions { RotatedNames = null! }));
