@@ -295,9 +295,10 @@ internal sealed class LogSet : IAsyncDisposable
             return;
         }
 
-        IEnumerable<string> checkpoints = _isFirst
-            ? _checkpoints.Keys.Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key)) : [];
-        HashSet<string> logs = [.. names.Names.ToArray().Concat(checkpoints).Where(name => !LogName.IsCompressedName(name)
+        // Those too that have no file at this moment, but rotated ones.
+        IEnumerable<string> known = (_isFirst ? _checkpoints.Keys : _logs.Keys)
+            .Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key));
+        HashSet<string> logs = [.. names.Names.ToArray().Concat(known).Where(name => !LogName.IsCompressedName(name)
             && FileSystemName.MatchesSimpleExpression(Path.GetFileName(path), name, ignoreCase: OperatingSystem.IsWindows()))];
 
         // A name that another log gets when it is rotated is no log of its own.

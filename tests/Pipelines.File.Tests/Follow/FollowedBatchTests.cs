@@ -127,6 +127,21 @@ public sealed class FollowedBatchTests : IDisposable
     }
 
     [Fact]
+    public async Task Pattern_FolderIsListedWhileALogHasNoFile_ItsRotatedFilesAreNoLogs()
+    {
+        _folder.File("a.log", "a1\n"u8.ToArray());
+        _folder.File("a.log.1", "old\n"u8.ToArray());
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(_folder.File("*.lo?*"), FollowedLog.Quick)
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(lines, "a.log", "a1");
+        File.Move(_folder.File("a.log"), _folder.File("a.log.2"));
+        _folder.File("b.log", "b1\n"u8.ToArray());
+        await ExpectAsync(lines, "b.log", "b1");
+        _folder.File("a.log", "a2\n"u8.ToArray());
+        await ExpectAsync(lines, "a.log", "a2");
+    }
+
+    [Fact]
     public async Task Checkpoints_OfManyLogs_EachGoesOnWhereItWas()
     {
         string position = _folder.File("position");
