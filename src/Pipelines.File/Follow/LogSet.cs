@@ -14,7 +14,7 @@ namespace Pipelines.File.Follow;
 internal sealed class LogSet : IAsyncDisposable
 {
     /// <summary>
-    /// How often to list the files of a log at most, until two listings agree: a rename during a listing can hide files from it.
+    /// How often a search lists the files of a log at most, until two listings agree: a rename during a listing can hide files from it.
     /// </summary>
     private const int MaxListings = 8;
 
@@ -222,13 +222,15 @@ internal sealed class LogSet : IAsyncDisposable
         List<LogTail> changed = [.. _logs.Values.Where(tail => HasChanged(tail, isFolderChanged: listed.Count > 0))];
         for (int i = 0; i < MaxListings && changed.Count > 0; i++)
         {
-            changed.RemoveAll(tail => IsUpdated(tail, isLast: i == MaxListings - 1));
+            changed.RemoveAll(IsUpdated);
             foreach (string folder in changed.SelectMany(static tail => tail.Names.Rotated.Select(static name => name.Folder)).Distinct())
             {
                 ListNow(folder);
             }
         }
 
+        // Their files are being renamed: the next search lists them again.
+        changed.ForEach(static tail => (tail.Names.IsStale, tail.Names.Listing) = (true, null));
         List<LogTail> gone = [];
         foreach (LogTail tail in _logs.Values)
         {
@@ -372,11 +374,11 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>
     /// Lists the files of a log. Returns <see langword="true"/> if the listing was believed, or has to wait for the next search.
     /// </summary>
-    private bool IsUpdated(LogTail tail, bool isLast)
+    private bool IsUpdated(LogTail tail)
     {
         LogNames names = tail.Names;
         LogListing listing = LogListing.Take(names.Path, names.Rotated, NamesOf);
-        bool isBelieved = isLast || listing.HasSameNames(names.Listing);
+        bool isBelieved = listing.HasSameNames(names.Listing);
         names.Listing = listing;
         if (!isBelieved)
         {
