@@ -20,9 +20,12 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 {
     /// <summary>
     /// How many intervals apart the looks are while the file has a watch. They find what inotify does not report: that a folder above the
-    /// file was renamed, a link turned, or the handle closed by its owner.
+    /// file was renamed, or a link turned.
     /// </summary>
     private const int WatchedIntervals = 4;
+
+    /// <summary>The same for a file that was opened by a handle: that its owner has closed the handle.</summary>
+    private const int WatchedHandleIntervals = 240;
 
     /// <summary>For how many intervals a file that has lost its name must not grow before it is over.</summary>
     private const int QuietIntervals = 4;
@@ -428,7 +431,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
         // Due at multiples of the period, so that files with the same period are looked at together.
         long period = _namelessSince is not null ? Math.Min(_interval, MaxNamelessMilliseconds)
-            : isWatched ? (long)_interval * WatchedIntervals
+            : isWatched ? (long)_interval * (_path is null ? WatchedHandleIntervals : WatchedIntervals)
             : _interval;
         long due = isSoon ? Math.Min(_interval, MaxFirstMilliseconds) : period - (Environment.TickCount64 % period);
         _timer.Change(Math.Min(due, int.MaxValue), Timeout.Infinite);
