@@ -3,6 +3,9 @@ namespace Pipelines.File.Reading;
 /// <summary>Copies a reader to a <see cref="PipeWriter"/>, and loses and repeats nothing if a step is canceled or fails.</summary>
 internal static class PipeCopy
 {
+    /// <summary>The maximum number of bytes between two flushes, however much the reader has buffered.</summary>
+    private const int MaxStep = 256 * 1024;
+
     /// <summary>The maximum memory that a destination is asked for at once, bytes.</summary>
     private const int MaxHint = 64 * 1024;
 
@@ -74,7 +77,7 @@ internal static class PipeCopy
     }
 
     /// <summary>
-    /// Copies the bytes of a read into the destination's memory. The destination is advanced over them, and the reader, even if the
+    /// Copies the first bytes of a read into the destination's memory. The destination is advanced over them, and the reader, even if the
     /// destination throws then, so that a second copy repeats nothing. Returns their number.
     /// </summary>
     private static int CopyStep(PipeReader reader, in ReadResult read, PipeWriter destination)
@@ -83,17 +86,18 @@ internal static class PipeCopy
         try
         {
             ThrowIfCanceled(read);
-            for (ReadOnlySequence<byte> left = read.Buffer; !left.IsEmpty; left = read.Buffer.Slice(copied))
+            int step = (int)Math.Min(read.Buffer.Length, MaxStep);
+            while (copied < step)
             {
-                Span<byte> room = destination.GetSpan((int)Math.Min(left.Length, MaxHint));
-                int length = (int)Math.Min(left.Length, room.Length);
+                Span<byte> room = destination.GetSpan(Math.Min(step - copied, MaxHint));
+                int length = Math.Min(step - copied, room.Length);
                 if (length == 0)
                 {
                     // Otherwise the copy would go round for ever.
                     throw new InvalidOperationException("The destination returned empty memory.");
                 }
 
-                left.Slice(0, length).CopyTo(room);
+                read.Buffer.Slice(copied, length).CopyTo(room);
                 destination.Advance(length);
                 copied += length;
             }

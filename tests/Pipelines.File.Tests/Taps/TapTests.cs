@@ -183,6 +183,20 @@ public sealed class TapTests : IDisposable
         Assert.Equal(1, flushes);
     }
 
+    /// <summary>The destination's memory does not grow with what the reader has buffered.</summary>
+    [Fact]
+    public async Task TappedReader_CopyOfALargeBuffer_FlushesEvery256KiB()
+    {
+        PipeReader reader = PipeReader.Create(new ReadOnlySequence<byte>(Pattern.Bytes(1024 * 1024))).Tap(_ => { });
+        int flushes = 0;
+        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
+        await reader.CopyToAsync(new CountingWriter(pipe.Writer, () => flushes++), _stop);
+        Assert.Equal(4, flushes);
+        await reader.CompleteAsync();
+        await pipe.Writer.CompleteAsync();
+        await pipe.Reader.CompleteAsync();
+    }
+
     [Fact]
     public async Task TappedReader_CopyThatIsCanceled_RepeatsNothing()
     {
