@@ -60,7 +60,7 @@ public sealed partial class FilePipeWriter
                 return;
             }
 
-            flushes = _loop.EndBorrowingLocked(_flushes.TakeAll());
+            flushes = _flushes.TakeAll();
             runs = _loop.TryRunLocked();
         }
 

@@ -9,23 +9,13 @@ public sealed partial class FilePipeWriter
     /// <summary>The maximum number of bytes that WriteAsync copies before it flushes, which checks the thresholds.</summary>
     private const int MaxUnpacedWrite = 1024 * 1024;
 
-    /// <summary>
-    /// A shorter write, in bytes, is copied: the call then does not wait for the system, which saves more than the copy costs.
-    /// </summary>
-    private const int MinBorrowedWrite = 256 * 1024;
-
     /// <summary>The minimum memory that a copy reads the stream into, bytes.</summary>
     private const int MinStreamRead = 4 * 1024;
 
-    /// <summary>
-    /// Writes <paramref name="source"/> and flushes. Fewer than 256 KiB are copied first. From 256 KiB on the system reads your memory
-    /// directly if the file can seek, so the call completes when the bytes are written, whatever the guarantee.
-    /// </summary>
+    /// <summary>Copies <paramref name="source"/>, and flushes: more than 1 MiB in pieces, with a flush after each.</summary>
     /// <remarks>
-    /// A call that is canceled keeps a prefix of <paramref name="source"/>, which is written exactly once. Fewer than 256 KiB are kept
-    /// whole. A longer call waits for the system call that has its memory, and keeps the bytes that are written by then.
-    /// <see cref="Position"/> tells how many these are. Where the memory is copied, because the file cannot seek, it keeps the bytes that
-    /// were copied.
+    /// A call that is canceled keeps what was copied, a prefix of <paramref name="source"/>, which is written exactly once: 1 MiB or less
+    /// as a whole. <see cref="Position"/> tells how many bytes these are.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>
@@ -33,10 +23,9 @@ public sealed partial class FilePipeWriter
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
         _calls.Enter();
-        bool borrows = source.Length >= MinBorrowedWrite && _file.Opened is { CanSeek: true, EndsWrites: true };
-        if (borrows || source.Length > MaxUnpacedWrite)
+        if (source.Length > MaxUnpacedWrite)
         {
-            return WriteLongAsync(source, borrows, cancellationToken);
+            return WriteLongAsync(source, cancellationToken);
         }
 
         try
@@ -94,31 +83,26 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Has the system take a long source out of the caller's memory; or copies it, in pieces with a flush after each, so that the
-    /// thresholds hold. The call counts as running until the last byte is taken.
+    /// Copies a long source in pieces, with a flush after each, so that the thresholds hold. The call counts as running until the last
+    /// byte is copied.
     /// </summary>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
-    private async ValueTask<FlushResult> WriteLongAsync(ReadOnlyMemory<byte> source, bool borrows, CancellationToken cancellationToken)
+    private async ValueTask<FlushResult> WriteLongAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
         ValueTask<FlushResult> last;
         try
         {
-            using MemoryHandle pin = borrows ? source.Pin() : default;
-            int length;
-            for (int start = 0; start < source.Length; start += length)
+            for (; source.Length > MaxUnpacedWrite; source = source[MaxUnpacedWrite..])
             {
-                length = borrows ? source.Length : Math.Min(source.Length - start, MaxUnpacedWrite);
-                FlushResult result = borrows
-                    ? await BorrowAsync(source, pin, cancellationToken).ConfigureAwait(false)
-                    : await CopyAsync(source.Span.Slice(start, length), FlushGuarantee.WriteBehind, cancellationToken)
-                        .ConfigureAwait(false);
+                FlushResult result = await CopyAsync(source.Span[..MaxUnpacedWrite], FlushGuarantee.WriteBehind, cancellationToken)
+                    .ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
                     return result;
                 }
             }
 
-            last = FlushCoreAsync(_options.OfFlush, cancellationToken, isWritten: true);
+            last = CopyAsync(source.Span, _options.OfFlush, cancellationToken);
         }
         finally
         {
@@ -126,32 +110,6 @@ public sealed partial class FilePipeWriter
         }
 
         return await last.ConfigureAwait(false);
-    }
-
-    /// <summary>
-    /// Has the queue borrow the caller's memory. Completes when the queue does not use it any more: it was written, the wait was canceled,
-    /// or the writer has failed or was aborted.
-    /// </summary>
-    private unsafe ValueTask<FlushResult> BorrowAsync(ReadOnlyMemory<byte> source, MemoryHandle pin, CancellationToken cancellationToken)
-    {
-        PendingResult<FlushResult> wait;
-        bool runs;
-        lock (_loop)
-        {
-            ThrowIfCompleted();
-            if (_loop.Error is not null || _cancelRequested || cancellationToken.IsCancellationRequested)
-            {
-                bool isCanceled = _cancelRequested;
-                _cancelRequested = false;
-                return Ended(_loop.Error, isCanceled, cancellationToken);
-            }
-
-            wait = _loop.BorrowLocked(source, (nint)pin.Pointer, cancellationToken);
-            runs = _loop.TryRunLocked();
-        }
-
-        _loop.Run(runs);
-        return wait.EndWith(s_onTokenCanceled, this, cancellationToken);
     }
 
     private ValueTask<FlushResult> CopyAsync(ReadOnlySpan<byte> source, FlushGuarantee guarantee, CancellationToken cancellationToken)

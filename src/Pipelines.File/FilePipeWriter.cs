@@ -164,10 +164,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         PendingResult<FlushResult>? canceled;
         lock (_loop)
         {
-            canceled = _loop.EndBorrowingLocked(_flushes.TakeAll());
-
-            // A write of borrowed memory that is under way ends first, and then returns so.
-            _cancelRequested = canceled is null || _loop.IsBorrowingLocked();
+            canceled = _flushes.TakeAll();
+            _cancelRequested = canceled is null;
         }
 
         FlushWaiters.CompleteNow(canceled, result, null);
@@ -346,7 +344,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         lock (_loop)
         {
             canceled = _flushes.TakeCanceled(token);
-            canceled = _loop.IsBorrowingLocked(token) ? _loop.EndBorrowingLocked(canceled) : canceled;
         }
 
         FlushWaiters.CompleteNow(canceled, default, error);

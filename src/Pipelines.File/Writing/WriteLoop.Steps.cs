@@ -127,9 +127,8 @@ internal sealed partial class WriteLoop
         bool isCompleted;
         lock (this)
         {
-            _isWriting = false;
             FailLocked(error);
-            left = EndBorrowingLocked(flushes.TakeAll());
+            left = flushes.TakeAll();
             _isRunning = isCompleted = IsCompleted;
         }
 
@@ -142,7 +141,7 @@ internal sealed partial class WriteLoop
     {
         lock (this)
         {
-            Debug.Assert(_request == request && !_isWriting && !_isClosing);
+            Debug.Assert(_request == request && !_isClosing);
             Step step = NextStepLocked;
             _isRunning = step != Step.Sleep;
             switch (step)
@@ -152,7 +151,6 @@ internal sealed partial class WriteLoop
                     _writtenBefore = queue.Written;
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
                     queue.BeginWriteLocked(request);
-                    _isWriting = true;
                     Debug.Assert(request.Length > 0 && request.Length <= queue.Flushed - queue.Written);
                     FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                     _flushesInQueue = 0;
@@ -202,7 +200,6 @@ internal sealed partial class WriteLoop
         lock (this)
         {
             waiting = flushes.Count;
-            _isWriting = false;
             if (request.Error is not null)
             {
                 FailLocked(request.Error);
@@ -219,7 +216,6 @@ internal sealed partial class WriteLoop
             error = Error;
             Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
             reached = flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null);
-            reached = GoesOn && !IsAllWritten && !_endsBorrowing ? reached : EndBorrowingLocked(reached);
             freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
             error ??= IsAborted ? AbortedException() : null;
         }
@@ -279,11 +275,11 @@ internal sealed partial class WriteLoop
         Exception? reason;
         lock (this)
         {
-            Debug.Assert(_isRunning && !_isWriting && !_isClosed);
+            Debug.Assert(_isRunning && !_isClosed);
             _isClosing = true;
             _request = null;
-            left = EndBorrowingLocked(flushes.TakeAll());
-            Debug.Assert(flushes.Count == 0 && _borrowWait is null);
+            left = flushes.TakeAll();
+            Debug.Assert(flushes.Count == 0);
             freed = queue.ReleaseAllLocked(_keepsRoom);
             reason = Error;
         }

@@ -25,15 +25,8 @@ internal sealed partial class WriteLoop(
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Whether a write is under way.
-    private bool _isWriting;
-
     // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
     private CallsHere _callsHere;
-
-    // The wait for the memory that the queue has borrowed, and whether it ends after the write that is under way.
-    private PendingResult<FlushResult>? _borrowWait;
-    private bool _endsBorrowing;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
@@ -88,47 +81,6 @@ internal sealed partial class WriteLoop(
     }
 
     /// <summary>
-    /// Hands over everything that was advanced over, and after it the caller's memory, which must not change until the wait is over. The
-    /// file can seek, so every call with that memory ends by itself.
-    /// </summary>
-    internal PendingResult<FlushResult> BorrowLocked(ReadOnlyMemory<byte> memory, nint address, CancellationToken cancellationToken)
-    {
-        HandOverLocked();
-        Debug.Assert(_borrowWait is null && !_isClosing);
-
-        // First, because it allocates: memory without a wait would be borrowed for ever.
-        PendingResult<FlushResult> wait = PendingResult<FlushResult>.Rent(cancellationToken);
-        _flushesInQueue++;
-        queue.BorrowLocked(memory, address);
-        _borrowWait = wait;
-        return wait;
-    }
-
-    /// <summary>
-    /// Ends the use of borrowed memory, after the write that has it, if that is under way; a sync or a write of the bytes before, however
-    /// long it takes, has not. Borrowed bytes that are not written are not taken. Returns the waits to complete: <paramref name="others"/>,
-    /// and before them that for the memory, if its use has ended.
-    /// </summary>
-    internal PendingResult<FlushResult>? EndBorrowingLocked(PendingResult<FlushResult>? others)
-    {
-        Debug.Assert(Monitor.IsEntered(this));
-        _endsBorrowing = _isWriting && queue.IsBorrowedNext;
-        if (_endsBorrowing || _borrowWait is not { } wait)
-        {
-            return others;
-        }
-
-        queue.EndBorrowingLocked();
-        _borrowWait = null;
-        wait.Next = others;
-        return wait;
-    }
-
-    /// <summary>Whether the queue has memory that was borrowed with this token, or, without a token, any.</summary>
-    internal bool IsBorrowingLocked(CancellationToken? token = null)
-        => _borrowWait is not null && (token is null || _borrowWait.CancellationToken == token);
-
-    /// <summary>
     /// Called when everything is handed over. The steps that finish the file follow the last write, unless <paramref name="isGivenUp"/>.
     /// With <paramref name="keepsRoom"/> the caller may still use memory of GetMemory.
     /// </summary>
@@ -173,7 +125,7 @@ internal sealed partial class WriteLoop(
     /// </summary>
     internal bool TryRunLocked()
     {
-        Debug.Assert(Monitor.IsEntered(this) && (_isRunning || !_isWriting));
+        Debug.Assert(Monitor.IsEntered(this));
         if (_isRunning || NextStepLocked == Step.Sleep)
         {
             return false;

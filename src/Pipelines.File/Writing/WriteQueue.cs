@@ -8,7 +8,7 @@ namespace Pipelines.File.Writing;
 /// The bytes of a writer on their way to the file, as a chain of segments. Three marks divide it, all counted from the first byte of the
 /// writer: <see cref="Written"/> ≤ <see cref="Flushed"/> ≤ <see cref="Advanced"/>. The bytes before Written are done. The bytes between
 /// Written and Flushed belong to the write loop, and the writer's lock guards them. The bytes after Flushed, and the room after Advanced,
-/// belong to the writer's caller, who needs no lock for them. Memory that is borrowed from a waiting caller may follow the segments.
+/// belong to the writer's caller, who needs no lock for them.
 /// </summary>
 /// <remarks>
 /// Methods whose names end in Locked are called under the writer's lock. Methods return the segments that are no longer needed. The caller
@@ -27,9 +27,6 @@ internal sealed class WriteQueue
 
     /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment and an open flush need.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
-
-    /// <summary>The maximum number of borrowed bytes in one write. A call that is canceled waits for the running write.</summary>
-    private const int BorrowedBytesPerWrite = 8 * 1024 * 1024;
 
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
@@ -55,11 +52,6 @@ internal sealed class WriteQueue
 
     // Set once, under the lock.
     private bool _isCompleted;
-
-    // The borrowed bytes, the position of the first one, and its address. Guarded by the lock.
-    private ReadOnlyMemory<byte> _borrowed;
-    private long _borrowedStart;
-    private nint _borrowedAddress;
 
     internal WriteQueue(OpenedFile file, FilePipeWriterOptions options)
     {
@@ -90,17 +82,14 @@ internal sealed class WriteQueue
     internal long Flushed { get; private set; }
 
     /// <summary>
-    /// The number of bytes that the caller has advanced over. Owned by the writer's caller, and by the loop while the caller waits for
-    /// borrowed memory. Written with release semantics: a thread that completes the writer sees the bytes as well as the number.
+    /// The number of bytes that the caller has advanced over. Owned by the writer's caller. Written with release semantics: a thread that
+    /// completes the writer sees the bytes as well as the number.
     /// </summary>
     internal long Advanced
     {
         get => Volatile.Read(ref _advanced);
         private set => Volatile.Write(ref _advanced, value);
     }
-
-    /// <summary>Whether the next write, or that under way, has borrowed memory. Guarded by the lock.</summary>
-    internal bool IsBorrowedNext => !_borrowed.IsEmpty && Written >= _borrowedStart;
 
     internal void Complete() => Volatile.Write(ref _isCompleted, true);
 
@@ -205,7 +194,7 @@ internal sealed class WriteQueue
     /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
     internal void FlushLocked()
     {
-        Debug.Assert(Written <= Flushed && Flushed <= Advanced && _borrowed.IsEmpty);
+        Debug.Assert(Written <= Flushed && Flushed <= Advanced);
         if (_flushEnds is not null)
         {
             // Before the mark is moved: this may allocate.
@@ -217,50 +206,17 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Hands over the caller's memory without copying it. Everything before it is handed over already. The memory is in use until
-    /// <see cref="EndBorrowingLocked"/>.
-    /// </summary>
-    internal void BorrowLocked(ReadOnlyMemory<byte> memory, nint address)
-    {
-        Debug.Assert(Flushed == Advanced && _borrowed.IsEmpty);
-        _borrowed = memory;
-        _borrowedStart = Flushed;
-        _borrowedAddress = address;
-        Flushed = Advanced = Flushed + memory.Length;
-    }
-
-    /// <summary>Ends the use of the borrowed memory. Its bytes that are not written count as not taken. No write has them.</summary>
-    internal void EndBorrowingLocked()
-    {
-        Debug.Assert(_borrowedStart <= Flushed && Flushed == Advanced);
-        Flushed = Advanced = Math.Max(Written, _borrowedStart);
-
-        // The next byte of the tail follows the borrowed bytes.
-        _tail?.SetRunningIndex(Flushed - _tailEnd);
-        _borrowed = default;
-    }
-
-    /// <summary>
-    /// Gives the request the next flushed bytes, or the borrowed ones after them. Their segments stay in the chain until
-    /// <see cref="TakeWrittenLocked"/>.
+    /// Gives the request the next flushed bytes. Their segments stay in the chain until <see cref="TakeWrittenLocked"/>.
     /// </summary>
     internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written && request.BufferCount == 0);
-        long ownEnd = _borrowed.IsEmpty ? Flushed : _borrowedStart;
-        if (IsBorrowedNext)
-        {
-            int written = (int)(Written - _borrowedStart);
-            request.Add(_borrowed.Slice(written, Math.Min(_borrowed.Length - written, BorrowedBytesPerWrite)), _borrowedAddress + written);
-            return;
-        }
-
         long position = Written;
-        long end = EndOfWrite(ownEnd, WriteLoop.BytesPerWrite);
+        long end = EndOfWrite();
         for (FileSegment segment = _head!; position < end && request.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
         {
             int start = (int)(position - segment.RunningIndex);
-            int available = (int)Math.Min(segment == _tail ? int.MaxValue : segment.End, ownEnd - segment.RunningIndex);
+            int available = (int)Math.Min(segment == _tail ? int.MaxValue : segment.End, Flushed - segment.RunningIndex);
             int length = (int)Math.Min(available - start, end - position);
             if (length > 0)
             {
@@ -299,7 +255,7 @@ internal sealed class WriteQueue
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool keepsRoom)
     {
-        Debug.Assert(IsCompleted && _borrowed.IsEmpty);
+        Debug.Assert(IsCompleted);
         FileSegment? list = TakeBefore(long.MaxValue);
         if (_head is { } tail)
         {
@@ -326,9 +282,9 @@ internal sealed class WriteQueue
     /// The end of the write that begins at <see cref="Written"/>. If flushes are kept whole, it is the end of a flush: of the first one, or
     /// of the last of several that are short together.
     /// </summary>
-    private long EndOfWrite(long ownEnd, long maxBytes)
+    private long EndOfWrite()
     {
-        long most = Math.Min(ownEnd, Written + maxBytes);
+        long most = Math.Min(Flushed, Written + WriteLoop.BytesPerWrite);
         if (_flushEnds is null)
         {
             return most;

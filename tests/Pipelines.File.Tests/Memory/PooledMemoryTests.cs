@@ -16,9 +16,13 @@ public sealed class PooledMemoryTests : IDisposable
 
     private readonly long _limit = FilePipeMemory.MaxRetainedBytes;
 
-    public void Dispose()
+    public PooledMemoryTests() => EmptyThePool();
+
+    public void Dispose() => EmptyThePool();
+
+    // What other tests have filled the pool with, or these, is nothing for those that come after.
+    private void EmptyThePool()
     {
-        // What these tests have filled the pool with is nothing for those that come after.
         FilePipeMemory.MaxRetainedBytes = 0;
         FilePipeMemory.MaxRetainedBytes = _limit;
     }

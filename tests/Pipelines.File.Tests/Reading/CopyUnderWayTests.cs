@@ -126,9 +126,7 @@ public sealed class CopyUnderWayTests : IDisposable
             Assert.Equal(end == Ending.Abort ? 0 : 1, calls.Syncs);
             Assert.False(isSyncedTooEarly);
 
-            // A large write is one, whose bytes the writer had taken and has written. A copy of a file is not over.
-            Assert.Equal(isMemory && end != Ending.Abort,
-                await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)) is null);
+            Assert.NotNull(await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop)));
         }
         finally
         {
