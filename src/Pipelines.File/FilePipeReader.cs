@@ -87,7 +87,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     internal OpenedFile OpenedFile => _buffer.File;
 
     /// <summary>Created on first use. Used under the lock only.</summary>
-    private ReadLoop Loop => _loop ??= ReadLoop.Of(this);
+    private ReadLoop Loop => _loop ??= new ReadLoop(this);
 
     /// <summary>
     /// Reads more of the file. The result holds all bytes that are not consumed, with at least one byte that was not examined before, or
@@ -235,10 +235,9 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         do
         {
             error = TryRent();
-            if (error is null && OpenedFile.Try(_request!) != Attempt.Done
-                && TryHandOver(cancellationToken, out ValueTask<ReadResult> later, ref error))
+            if (error is null && OpenedFile.Try(_request!) != Attempt.Done)
             {
-                return later;
+                return HandOver(cancellationToken);
             }
 
             FilePipeMetrics.ReadsInline.Add(error is null ? 1 : 0);
@@ -250,39 +249,32 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
     /// <summary>
     /// Hands a read that has to wait to the loop. After Complete, too: the system may have its memory already, and the end of the read
-    /// releases everything. If a cancellation or Complete came meanwhile, the task is over, and nobody waits for the read. Where memory is
-    /// out, nobody does either; without a loop the read is not handed over.
+    /// releases everything. If a cancellation or Complete came meanwhile, the task is over, and nobody waits for the read.
     /// </summary>
-    private bool TryHandOver(CancellationToken cancellationToken, out ValueTask<ReadResult> later, ref Exception? error)
+    private ValueTask<ReadResult> HandOver(CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;
-        Cancellation cancellation;
-        ReadLoop? loop = null;
-        ReadResult result = default;
+        Cancellation cancellation = default;
+        ReadLoop loop;
+        ReadResult result;
+        Exception? error;
         lock (_buffer)
         {
-            try
+            loop = Loop;
+            _stage = Stage.Waiting;
+            if (TryAnswerLocked(_minimumSize, out result, out error))
             {
-                // First, because it allocates: a stage without a loop would never end.
-                loop = Loop;
-                _stage = Stage.Waiting;
-                if (!TryAnswerLocked(_minimumSize, out result, out error))
-                {
-                    _wait = wait = PendingResult<ReadResult>.Rent(cancellationToken);
-                }
+                cancellation = CancellationOfReadLocked();
             }
-            catch (OutOfMemoryException e)
+            else
             {
-                error = e;
+                _wait = wait = PendingResult<ReadResult>.Rent(cancellationToken);
             }
-
-            cancellation = wait is null ? CancellationOfReadLocked() : default;
         }
 
-        loop?.Wake();
+        loop.Wake();
         cancellation.Request(OpenedFile);
-        later = wait?.EndWith(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
-        return loop is not null;
+        return wait?.EndWith(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
     }
 
     /// <summary>
@@ -292,7 +284,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <param name="stage">
     /// <see cref="Stage.Trying"/>: within ReadAsync, which returns the result. <see cref="Stage.Waiting"/>: in the loop.
     /// </param>
-    /// <param name="failure">What a caller's memory pool has thrown, or that memory is out, so that the read was not performed.</param>
+    /// <param name="failure">What a caller's memory pool has thrown, so that the read was not performed.</param>
     /// <param name="cancellationToken">The token of a ReadAsync that is trying.</param>
     /// <param name="result">The result of the pending ReadAsync, if it is over.</param>
     /// <param name="error">Its error.</param>
@@ -364,12 +356,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     {
         if (_request is null)
         {
-            if (Backend == FilePipeBackend.Overlapped)
-            {
-                // Now, because it allocates: when such a read is known to wait, the system has it already.
-                _ = Loop;
-            }
-
             _request = OpenedFile.Rent();
             _request.ResumesOnPool = _buffer.HasCallersPool;
         }
@@ -386,17 +372,9 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             return false;
         }
 
-        try
-        {
-            _ = Loop;
-            BeginReadLocked(0, Stage.Waiting);
-            return true;
-        }
-        catch (OutOfMemoryException)
-        {
-            // Nothing is read ahead this time.
-            return false;
-        }
+        _ = Loop;
+        BeginReadLocked(0, Stage.Waiting);
+        return true;
     }
 
     private void WakeIf(bool isSetUp)
@@ -452,12 +430,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// </summary>
     private sealed class ReadLoop(FilePipeReader reader) : LibraryLoop
     {
-        internal static ReadLoop Of(FilePipeReader reader)
-        {
-            Probe.Allocating();
-            return new ReadLoop(reader);
-        }
-
         protected override async Task RunAsync()
         {
             while (true)

@@ -135,7 +135,7 @@ public sealed partial class FilePipeWriter
             }
             else if (exception is null)
             {
-                HandOverLastLocked();
+                _loop.HandOverLocked();
             }
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
@@ -146,19 +146,6 @@ public sealed partial class FilePipeWriter
 
         _loop.Run(runs, performsHere ? CallsHere.All : writesHere ? CallsHere.Writes : CallsHere.None);
         return false;
-    }
-
-    // The writer is completed already, so it ends whatever happens.
-    private void HandOverLastLocked()
-    {
-        try
-        {
-            _loop.HandOverLocked();
-        }
-        catch (OutOfMemoryException e)
-        {
-            _loop.FailLocked(e);
-        }
     }
 
     private void ThrowIfNotWhole(bool wasAborted)

@@ -80,7 +80,7 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     {
         if (ResumesOnPool)
         {
-            PoolItem.Queue(this, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
         }
         else
         {

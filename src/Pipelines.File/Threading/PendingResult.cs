@@ -1,5 +1,3 @@
-using Pipelines.File.Diagnostics;
-
 namespace Pipelines.File.Threading;
 
 /// <summary>
@@ -43,11 +41,7 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     private int _untaken;
     private int _calls = 2;
 
-    private PendingResult()
-    {
-        Probe.Allocating();
-        _untaken = _core.Version;
-    }
+    private PendingResult() => _untaken = _core.Version;
 
     /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
     internal CancellationToken CancellationToken { get; private set; }
@@ -78,23 +72,13 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
 
     /// <summary>
     /// Registers the token, and returns the task of the wait. <paramref name="onCanceled"/> removes the wait from the owner, if it is still
-    /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task. Where
-    /// memory is out, the token does not end the wait: the caller's memory may be in use until the wait is over, so this does not throw.
+    /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task.
     /// </summary>
     internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
         if (cancellationToken.CanBeCanceled)
         {
-            try
-            {
-                Probe.Allocating();
-                _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
-            }
-            catch (OutOfMemoryException)
-            {
-                // The result ends the wait.
-            }
-
+            _registration = cancellationToken.UnsafeRegister(onCanceled, owner);
             UnregisterIfBoth();
         }
 
@@ -103,14 +87,13 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
 
     /// <summary>
     /// Completes the wait from any thread: a work item of the application's pool sets the result and may run the continuation inline.
-    /// Allocates nothing.
     /// </summary>
     internal void CompleteOnPool(TResult result, Exception? error)
     {
         (_result, _error) = (result, error);
 
         // A thread of the pool executes it next.
-        PoolItem.Queue(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
+        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
     }
 
     /// <summary>

@@ -96,7 +96,7 @@ internal sealed class WaitingThreads
     internal int UnderWayCount => _shares.Sum(static share => share.UnderWay);
 
     /// <summary>
-    /// Queues the call for a thread that may wait. Never throws: while there is neither a thread nor memory, it tries again.
+    /// Queues the call for a thread that may wait. Never throws.
     /// </summary>
     internal void Queue(IWaitingCall call)
     {
@@ -157,7 +157,6 @@ internal sealed class WaitingThreads
         called.Runs = true;
         try
         {
-            Probe.Allocating();
             Thread thread = new(static called => ((WaitingThread)called!).Execute(), StackBytes)
             {
                 IsBackground = true,
@@ -168,7 +167,7 @@ internal sealed class WaitingThreads
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
             called.IsOfPool = true;
-            PoolItem.Queue(called, preferLocal: false);
+            ThreadPool.UnsafeQueueUserWorkItem(called, preferLocal: false);
         }
     }
 

@@ -79,61 +79,32 @@ internal sealed partial class WriteLoop
     protected override async Task RunAsync()
     {
         await SleepAsync();
-        FileRequest? request = null;
-        try
+        FileRequest request = _request = file.Opened.Rent();
+
+        // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
+        request.ResumesOnPool = options.Pool is not null;
+        while (Begin(request) is var step and not Step.Close)
         {
-            Probe.Allocating();
-            request = _request = file.Opened.Rent();
-
-            // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
-            request.ResumesOnPool = options.Pool is not null;
-            while (Begin(request) is var step and not Step.Close)
-            {
-                if (step == Step.Sleep)
-                {
-                    await SleepAsync();
-                    continue;
-                }
-
-                await PerformAsync(request).WithoutBox();
-                End(step, request);
-            }
-
-            // From here on Abort is too late.
-            if (_callsHere != CallsHere.All && (TakesName || file.MayWaitToClose(queue.Written)))
-            {
-                // This may be the thread of a caller of CompleteAsync, which must not wait.
-                request.BeginStep(CloseFile);
-                await file.Opened.RunAsync(request).WithoutBox();
-            }
-        }
-        catch (Exception e)
-        {
-            // Steps throw only when memory runs out. Even then every wait ends, and until it is completed, the caller may have memory.
-            Probe.Rare("the write loop is out of memory");
-            if (!Fail(e))
+            if (step == Step.Sleep)
             {
                 await SleepAsync();
+                continue;
             }
+
+            await PerformAsync(request).WithoutBox();
+            End(step, request);
         }
 
-        Close(request);
-    }
-
-    /// <summary>Records an error of the loop itself, and ends every wait. Returns whether the writer is completed.</summary>
-    private bool Fail(Exception error)
-    {
-        PendingResult<FlushResult>? left;
-        bool isCompleted;
-        lock (this)
+        // From here on Abort is too late.
+        bool mayWait = _callsHere != CallsHere.All && (TakesName || file.MayWaitToClose(queue.Written));
+        if (mayWait)
         {
-            FailLocked(error);
-            left = flushes.TakeAll();
-            _isRunning = isCompleted = IsCompleted;
+            // This may be the thread of a caller of CompleteAsync, which must not wait.
+            request.BeginStep(CloseFile);
+            await file.Opened.RunAsync(request).WithoutBox();
         }
 
-        FlushWaiters.CompleteOnPool(left, default, Error);
-        return isCompleted;
+        Close(request, isFileClosed: mayWait);
     }
 
     /// <summary>Sets the request up for the next step, and returns it. <see cref="Step.Sleep"/>: nothing is to be done.</summary>
@@ -268,15 +239,14 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>Closes the file and releases the memory. This is the end of the loop.</summary>
-    private void Close(FileRequest? request)
+    private void Close(FileRequest request, bool isFileClosed)
     {
         FileSegment? freed;
         PendingResult<FlushResult>? left;
         Exception? reason;
         lock (this)
         {
-            Debug.Assert(_isRunning && !_isClosed);
-            _isClosing = true;
+            Debug.Assert(_isRunning && _isClosing && !_isClosed);
             _request = null;
             left = flushes.TakeAll();
             Debug.Assert(flushes.Count == 0);
@@ -284,17 +254,14 @@ internal sealed partial class WriteLoop
             reason = Error;
         }
 
-        if (request is not null)
+        file.Opened.Return(request);
+        if (!isFileClosed)
         {
-            file.Opened.Return(request);
+            CloseFile();
         }
 
-        CloseFile();
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        if (left is not null)
-        {
-            FlushWaiters.CompleteOnPool(left, default, reason ?? AbortedException());
-        }
+        FlushWaiters.CompleteOnPool(left, default, reason ?? (left is null ? null : AbortedException()));
 
         lock (this)
         {
@@ -304,16 +271,10 @@ internal sealed partial class WriteLoop
         }
     }
 
-    /// <summary>Gives the file its name, if it gets one, and closes it, once. Callers that wait for the release get the error.</summary>
+    /// <summary>Gives the file its name, if it gets one, and closes it. Callers that wait for the release get the error.</summary>
     private void CloseFile()
     {
-        if (_isFileClosed)
-        {
-            return;
-        }
-
         Debug.Assert(!TakesName || !IsDurable || Synced == queue.Written);
-        _isFileClosed = true;
         try
         {
             file.Close(queue.Written, TakesName);

@@ -34,7 +34,6 @@ internal sealed partial class WriteLoop(
 
     // Everything is written or given up, and only the name and the closing follow; then file and memory are released.
     private bool _isClosing;
-    private bool _isFileClosed;
     private bool _isClosed;
 
     /// <inheritdoc cref="WriteQueue.IsCompleted"/>

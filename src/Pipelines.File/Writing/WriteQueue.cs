@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
@@ -195,13 +194,7 @@ internal sealed class WriteQueue
     internal void FlushLocked()
     {
         Debug.Assert(Written <= Flushed && Flushed <= Advanced);
-        if (_flushEnds is not null)
-        {
-            // Before the mark is moved: this may allocate.
-            Probe.Allocating();
-            _flushEnds.Enqueue(Advanced);
-        }
-
+        _flushEnds?.Enqueue(Advanced);
         Flushed = Advanced;
     }
 

@@ -92,29 +92,6 @@ public sealed class CopyCallbackTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task CopyToAsync_AnyAllocationFails_LosesAndRepeatsNothing(bool isHandedOver)
-    {
-        byte[] content = Pattern.Bytes(Length);
-        string path = _folder.File("f", content);
-        for (int number = 1; number < 20; number++)
-        {
-            FilePipeReader reader = await OpenAsync(path, isHandedOver ? Way.HandedOver : Way.Inline);
-            Destination destination = new(0, () => { });
-            Task? copy = null;
-            Probe.FailAllocation(number);
-            Exception? error = Record.Exception(() => { copy = reader.CopyToAsync(destination, _stop); });
-            Probe.FailAllocation(0);
-            error ??= await Record.ExceptionAsync(() => copy!.WaitAsync(Eventually.Limit, _stop));
-            Assert.True(error is null or OutOfMemoryException, $"{error}");
-            await reader.CopyToAsync(destination, _stop).WaitAsync(Eventually.Limit, _stop);
-            Assert.Equal(content, destination.Received);
-            await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-        }
-    }
-
-    [Theory]
     [InlineData(-Libc.EIO)]
     [InlineData(-Libc.EINTR)]
     [InlineData(1)]

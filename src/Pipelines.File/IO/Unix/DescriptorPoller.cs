@@ -133,7 +133,6 @@ internal sealed unsafe class DescriptorPoller
             }
 
             // From here on nothing is allocated.
-            Probe.Allocating();
             registration.Waits.EnsureCapacity(registration.Waits.Count + 1);
             bool isHeld = false;
             file.DangerousAddRef(ref isHeld);

@@ -109,9 +109,9 @@ internal sealed unsafe class UnixFile : OpenedFile
 
             request.FinishCanceled();
         }
-        catch (Exception e) when (e is IOException or ObjectDisposedException or OutOfMemoryException)
+        catch (Exception e) when (e is IOException or ObjectDisposedException)
         {
-            // The system has no descriptor, thread or memory to wait with, or the file is closed.
+            // The system has no descriptor or thread to wait with, or the file is closed.
             request.Finish(FileErrors.WithPath(e, Path));
         }
 
