@@ -52,8 +52,8 @@ public sealed partial class FilePipeReader
         ArgumentException.ThrowIfNullOrEmpty(path);
         FileOpening.ThrowIfNotSupported(options.Backend);
         FileToOpen file = FileOf(path, options).WithFullPath();
-        return PendingOpen<FilePipeReader>.StartAsync(
-            FifoOpening.TryFor(file),
+        return AsyncOpening.OpenAsync(
+            new FifoOpening(file),
             fifo => Create(fifo ?? FileOpening.Open(file), options, leaveOpen: false, isOpenedByPath: true),
             static opened => opened.Complete(),
             cancellationToken);

@@ -50,8 +50,8 @@ public sealed partial class FilePipeWriter
         ArgumentException.ThrowIfNullOrEmpty(path);
         FileOpening.ThrowIfNotSupported(options.Backend);
         FileToOpen file = WriterFile.ToOpen(path, options).WithFullPath();
-        return PendingOpen<FilePipeWriter>.StartAsync(
-            options.Replace || options.Mode == FileMode.CreateNew ? null : FifoOpening.TryFor(file),
+        return AsyncOpening.OpenAsync(
+            options.Replace || options.Mode == FileMode.CreateNew ? null : new FifoOpening(file),
             fifo => fifo is null ? Create(file.Path, options) : Create(fifo, options, leaveOpen: false, isOpenedByPath: true),
             static opened => opened.Abort(),
             cancellationToken);

@@ -163,7 +163,11 @@ public sealed class SharedFile : IDisposable
         }
         else
         {
-            WaitingThreads.Shared.Queue(new Closing(_file));
+            _ = WaitingCall<bool>.RunAsync(WaitKind.Open, () =>
+            {
+                _file.Release(closeHandle: true);
+                return true;
+            });
         }
     }
 
@@ -219,15 +223,4 @@ public sealed class SharedFile : IDisposable
 
     private static NotSupportedException NotSuitable(string path)
         => new($"This is no regular file, or nobody knows its length: '{path}'");
-
-    private sealed class Closing(OpenedFile file) : IWaitingCall
-    {
-        public WaitKind WaitKind => WaitKind.Open;
-
-        public long QueuedAt { get; set; }
-
-        public IWaitingCall? Next { get; set; }
-
-        public void Perform() => file.Release(closeHandle: true);
-    }
 }

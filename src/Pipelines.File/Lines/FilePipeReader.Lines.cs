@@ -37,7 +37,7 @@ public sealed partial class FilePipeReader
     {
         string fullPath = Validate(path, ref options);
         ArgumentOutOfRangeException.ThrowIfNegative(count);
-        return PendingOpen<FilePipeReader>.StartAsync(fifo: null, _ => OpenLastLines(fullPath, count, options),
+        return AsyncOpening.OpenAsync(fifo: null, _ => OpenLastLines(fullPath, count, options),
             static opened => opened.Complete(), cancellationToken);
     }
 
@@ -93,7 +93,7 @@ public sealed partial class FilePipeReader
 
         async Task RunAsync()
         {
-            using PartitionedFile file = await PendingOpen<PartitionedFile>.StartAsync(
+            using PartitionedFile file = await AsyncOpening.OpenAsync(
                 fifo: null, _ => PartitionedFile.Open(fullPath, maxDegreeOfParallelism, options, separator),
                 static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
             await file.ForEachAsync(options, body, cancellationToken).ConfigureAwait(false);

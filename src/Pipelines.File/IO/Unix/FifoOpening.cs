@@ -5,7 +5,8 @@ namespace Pipelines.File.IO;
 /// </summary>
 /// <remarks>
 /// The reading side is opened at once. It is done when it can be read, or when a writer has the FIFO open; the system does not report the
-/// latter, so it is polled. The writing side cannot be opened before there is a reader (ENXIO), so opening is retried.
+/// latter, so it is polled. The writing side cannot be opened before there is a reader (ENXIO), so opening is retried. Options for files
+/// (sync of each write, preallocation, caching) are ignored, as in open(2).
 /// </remarks>
 internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 {
@@ -15,13 +16,6 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     /// <summary>Whether the path means a FIFO, or meant one that is half open.</summary>
     [UnsupportedOSPlatform("windows")]
     internal bool IsForFifo => _handle is not null || FileStatus.TypeOf(file.Path) == Libc.S_IFIFO;
-
-    /// <summary>
-    /// Returns an opening for a path that may be a FIFO's; <see langword="null"/> on other systems than Linux. Options for files (sync of
-    /// each write, preallocation, caching) are ignored for a FIFO, as in open(2).
-    /// </summary>
-    internal static FifoOpening? TryFor(in FileToOpen file)
-        => FileOpening.IsLinux ? new FifoOpening(file) : null;
 
     /// <summary>
     /// Tries to open the FIFO. Returns the open file, which the caller owns; <see langword="null"/> if the other side is missing, or the

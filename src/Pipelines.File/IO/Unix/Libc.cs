@@ -34,7 +34,6 @@ internal static class Libc
     internal const int EPOLL_CTL_MOD = 3;
     internal const uint EPOLLONESHOT = 1u << 30;
     internal const int EPOLL_CLOEXEC = 0x80000;
-    internal const int EFD_CLOEXEC = 0x80000;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
     internal const int AT_FDCWD = -100;

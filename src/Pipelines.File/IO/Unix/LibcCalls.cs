@@ -94,9 +94,6 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(Libc.PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);
 
-    [LibraryImport(Library, EntryPoint = "eventfd", SetLastError = true)]
-    internal static partial int EventDescriptor(uint value, int flags);
-
     [LibraryImport(Library, EntryPoint = "pipe2", SetLastError = true)]
     internal static partial int Pipe2(int* descriptors, int flags);
 

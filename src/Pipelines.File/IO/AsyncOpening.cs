@@ -1,0 +1,64 @@
+using Pipelines.File.Threading;
+
+namespace Pipelines.File.IO;
+
+/// <summary>
+/// Opens a file on a waiting thread. A FIFO whose other side is missing is tried again and again; no thread waits in between. A
+/// cancellation ends the wait at once; a file that is opened all the same is closed.
+/// </summary>
+internal static class AsyncOpening
+{
+    /// <summary>The interval between two tries to open a FIFO.</summary>
+    private const int TryMilliseconds = 20;
+
+    /// <param name="fifo">How the file is opened if it is a FIFO; <see langword="null"/>: as any other file.</param>
+    /// <param name="open">
+    /// Opens the file by its path, or takes the FIFO that is open. Called on a waiting thread. Its exception is the caller's.
+    /// </param>
+    /// <param name="close">Closes a result that nobody waits for any more.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    internal static async ValueTask<T> OpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close,
+        CancellationToken cancellationToken)
+        where T : class
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        Task<T> opening = TryUntilOpenAsync(fifo, open, cancellationToken);
+        try
+        {
+            return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            _ = CloseAsync();
+            throw;
+        }
+
+        async Task CloseAsync()
+        {
+            await ((Task)opening).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            if (opening.IsCompletedSuccessfully)
+            {
+                close(opening.Result);
+            }
+        }
+    }
+
+    private static async Task<T> TryUntilOpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, CancellationToken cancellationToken)
+        where T : class
+    {
+        using (fifo)
+        {
+            while (true)
+            {
+                if (await WaitingCall<T?>.RunAsync(WaitKind.Open, Try).ConfigureAwait(false) is { } opened)
+                {
+                    return opened;
+                }
+
+                await Task.Delay(TryMilliseconds, cancellationToken).ConfigureAwait(false);
+            }
+        }
+
+        T? Try() => !FileOpening.IsLinux || fifo is not { IsForFifo: true } ? open(null) : fifo.TryOpen() is { } side ? open(side) : null;
+    }
+}
