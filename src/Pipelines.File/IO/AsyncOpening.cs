@@ -59,6 +59,11 @@ internal static class AsyncOpening
             }
         }
 
-        T? Try() => !FileOpening.IsLinux || fifo is not { IsForFifo: true } ? open(null) : fifo.TryOpen() is { } side ? open(side) : null;
+        T? Try()
+        {
+            // A call that was canceled while it was queued opens nothing: that could empty a file.
+            cancellationToken.ThrowIfCancellationRequested();
+            return !FileOpening.IsLinux || fifo is not { IsForFifo: true } ? open(null) : fifo.TryOpen() is { } side ? open(side) : null;
+        }
     }
 }

@@ -316,6 +316,29 @@ public sealed class OpeningTests : IDisposable
         Assert.True(exitCode == 0 && output == $"Faulted {EMFILE}\n", output + error);
     }
 
+    [Fact]
+    public async Task OpenAsync_CanceledWhileItIsQueued_OpensNothing()
+    {
+        // More than there are threads.
+        const int Blocked = 100;
+        using ManualResetEventSlim goOn = new();
+        using CancellationTokenSource source = new();
+        bool isOpened = false;
+        Task<string>[] blocked =
+        [
+            .. Enumerable.Range(0, Blocked).Select(_ => AsyncOpening.OpenAsync(
+                fifo: null, _ => goOn.Wait(Eventually.Limit) ? "open" : throw new TimeoutException(), static _ => { }, _stop).AsTask()),
+        ];
+        Task<string> queued = AsyncOpening.OpenAsync(
+            fifo: null, _ => (isOpened = true) ? "queued" : "", static _ => { }, source.Token).AsTask();
+        await source.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => queued);
+        goOn.Set();
+        Assert.All(await Task.WhenAll(blocked), static opened => Assert.Equal("open", opened));
+        Assert.Equal("last", await AsyncOpening.OpenAsync(fifo: null, static _ => "last", static _ => { }, _stop));
+        Assert.False(isOpened);
+    }
+
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
