@@ -32,24 +32,21 @@ namespace Pipelines.File;
 public sealed class SharedFile : IDisposable
 {
     private readonly OpenedFile _file;
-    private readonly FileVersion _version;
 
-    // The full path in UTF-8 with a 0 byte at the end; empty if the version is unknown.
-    private readonly byte[] _name;
+    // The default if it is unknown.
+    private readonly FileVersion _version;
 
     // Interlocked: 1 when it is disposed.
     private int _isDisposed;
 
-    private SharedFile(OpenedFile file, string path, byte[] name)
+    /// <summary>Takes an open file.</summary>
+    internal SharedFile(OpenedFile file, string path)
     {
         _file = file;
         Path = path;
-        _name = FileVersion.TryGet(file.Handle, out _version) ? name : [];
-        Length = _name.Length > 0 ? _version.Length : file.Properties.Length;
+        _version = FileVersion.Of(file.Handle);
+        Length = IsVersionKnown ? _version.Length : file.Properties.Length;
     }
-
-    /// <summary>Takes an open file, for tests.</summary>
-    internal static SharedFile Of(OpenedFile file, string path) => new(file, path, Encoding.UTF8.GetBytes(path + '\0'));
 
     /// <summary>The full path by which the file was opened.</summary>
     public string Path { get; }
@@ -64,7 +61,9 @@ public sealed class SharedFile : IDisposable
     /// Whether <see cref="IsCurrent"/> sees every change of the file at once: on Linux, on file systems that no other computer changes.
     /// Only such a file should be kept open for later requests. (statfs(2).)
     /// </summary>
-    public bool TellsChanges => _name.Length > 0 && LocalFileSystems.Hold(Handle);
+    public bool TellsChanges => IsVersionKnown && LocalFileSystems.Hold(Handle);
+
+    private bool IsVersionKnown => _version != default;
 
     /// <summary>Opens a regular file whose length is known. It never waits for the other side of a FIFO.</summary>
     /// <param name="path">The path of the file, absolute or relative to the current directory. Symbolic links are followed.</param>
@@ -80,7 +79,6 @@ public sealed class SharedFile : IDisposable
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
         string full = System.IO.Path.GetFullPath(path);
-        byte[] name = Encoding.UTF8.GetBytes(full + '\0');
         if (FileStatus.TypeOf(full) is not (0 or Libc.S_IFREG or Libc.S_IFDIR))
         {
             // Opening a FIFO would make its writer begin, and lose what it writes.
@@ -104,7 +102,7 @@ public sealed class SharedFile : IDisposable
             FileOpening.Unlock(file.Handle);
         }
 
-        return new SharedFile(file, full, name);
+        return new SharedFile(file, full);
     }
 
     /// <summary>
@@ -112,7 +110,7 @@ public sealed class SharedFile : IDisposable
     /// names are the same (statx(2)). <see langword="false"/> if the system does not tell.
     /// </summary>
     /// <remarks>Two changes within one tick of the file system's clock, some milliseconds, may leave the same times.</remarks>
-    public bool IsCurrent() => _name.Length > 0 && FileVersion.TryGet(_name, out FileVersion version) && version == _version;
+    public bool IsCurrent() => IsVersionKnown && FileVersion.Of(Path) == _version;
 
     /// <summary>
     /// Whether both were opened as the same file, unchanged in between; <see langword="false"/> if the system does not tell.
@@ -122,7 +120,7 @@ public sealed class SharedFile : IDisposable
     public bool IsSameVersionAs(SharedFile other)
     {
         ArgumentNullException.ThrowIfNull(other);
-        return _name.Length > 0 && _version == other._version;
+        return IsVersionKnown && _version == other._version;
     }
 
     /// <summary>
@@ -157,7 +155,7 @@ public sealed class SharedFile : IDisposable
             return;
         }
 
-        if (_name.Length == 0 || FileVersion.HasName(Handle))
+        if (!FileStatus.TryGet(Handle, Libc.STATX_NLINK, out Libc.FileStatus status) || status.Links > 0)
         {
             _file.Release(closeHandle: true);
         }

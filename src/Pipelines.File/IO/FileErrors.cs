@@ -22,10 +22,9 @@ internal static class FileErrors
         string path = file.Path;
         return errno switch
         {
-            Libc.ENOENT when file.Mode is FileMode.Open or FileMode.Truncate
+            Libc.ENOENT when file.Mode == FileMode.Open
                 && Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
                 => new FileNotFoundException($"Could not find file '{path}'.", path),
-            Libc.EEXIST => new IOException($"The file '{path}' already exists.", errno),
             _ => OfName(errno, path),
         };
     }

@@ -37,7 +37,7 @@ internal readonly struct FileStatus
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
     internal static bool TryOf(SafeFileHandle file, out FileStatus status)
     {
-        if (OperatingSystem.IsLinux() && TryGet(file, Wanted, out Libc.FileStatus told))
+        if (TryGet(file, Wanted, out Libc.FileStatus told))
         {
             status = Of(told);
             return true;
@@ -67,17 +67,26 @@ internal readonly struct FileStatus
             : OfNameAnywhere(fullPath, out status);
 
     /// <summary>
-    /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, as in a sandbox that refuses it.
+    /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, as in a sandbox that refuses it, and on other
+    /// systems than Linux.
     /// </summary>
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
-    [SupportedOSPlatform("linux")]
     internal static unsafe bool TryGet(SafeFileHandle file, uint wanted, out Libc.FileStatus told)
     {
         Unsafe.SkipInit(out told);
-        byte empty = 0;
         fixed (Libc.FileStatus* status = &told)
         {
-            return LibcCalls.StatX(file, &empty, Libc.AT_EMPTY_PATH, wanted, status) == 0;
+            return OperatingSystem.IsLinux() && LibcCalls.StatX(file, "", Libc.AT_EMPTY_PATH, wanted, status) == 0;
+        }
+    }
+
+    /// <summary>Calls statx(2) for a path, in the same way; errno is GetLastPInvokeError.</summary>
+    internal static unsafe bool TryGet(string path, uint wanted, out Libc.FileStatus told, int flags = 0)
+    {
+        Unsafe.SkipInit(out told);
+        fixed (Libc.FileStatus* status = &told)
+        {
+            return OperatingSystem.IsLinux() && LibcCalls.StatX(Libc.AT_FDCWD, path, flags, wanted, status) == 0;
         }
     }
 
@@ -85,12 +94,7 @@ internal readonly struct FileStatus
     /// The type of the file that the path means now (S_IFMT of inode(7)); 0 if there is none, or if the system does not tell.
     /// </summary>
     [SkipLocalsInit]
-    internal static unsafe int TypeOf(string path)
-    {
-        Libc.FileStatus status;
-        return FileOpening.IsLinux && LibcCalls.StatX(Libc.AT_FDCWD, path, 0, Libc.STATX_TYPE, &status) == 0
-            ? status.Mode & Libc.S_IFMT : 0;
-    }
+    internal static int TypeOf(string path) => TryGet(path, Libc.STATX_TYPE, out Libc.FileStatus told) ? told.Mode & Libc.S_IFMT : 0;
 
     internal static FileIdentity IdentityOf(in Libc.FileStatus status)
         => new(
@@ -99,10 +103,9 @@ internal readonly struct FileStatus
             (status.Mask & Libc.STATX_BTIME) == 0 ? 0 : unchecked((status.BirthSeconds * 1_000_000_000) + status.BirthNanoseconds));
 
     [SupportedOSPlatform("linux")]
-    private static unsafe NameMeaning OfNameLinux(string fullPath, out FileStatus status)
+    private static NameMeaning OfNameLinux(string fullPath, out FileStatus status)
     {
-        Libc.FileStatus told;
-        bool isTold = LibcCalls.StatX(Libc.AT_FDCWD, fullPath, 0, Wanted, &told) == 0;
+        bool isTold = TryGet(fullPath, Wanted, out Libc.FileStatus told);
         status = isTold ? Of(told) : default;
         return isTold ? NameMeaning.File : Marshal.GetLastPInvokeError() switch
         {

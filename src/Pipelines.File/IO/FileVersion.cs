@@ -9,55 +9,19 @@ internal readonly record struct FileVersion(ulong Device, ulong Number, long Len
 {
     private const uint Wanted = Libc.STATX_TYPE | Libc.STATX_INO | Libc.STATX_SIZE | Libc.STATX_MTIME | Libc.STATX_CTIME;
 
-    /// <summary>Whether this system supports it.</summary>
-    [SupportedOSPlatformGuard("linux")]
-    internal static bool IsKnown => FileOpening.IsLinux;
-
     /// <summary>
-    /// Gets the version of the file that the path means now; symbolic links are followed. Returns <see langword="false"/> if it is no
-    /// regular file, or if the system does not report the version.
+    /// Gets the version of the file that the path means now; symbolic links are followed. <see langword="default"/> if it is no regular
+    /// file, or if the system does not report the version.
     /// </summary>
-    /// <param name="path">An absolute path in UTF-8 that ends with a 0 byte.</param>
-    /// <param name="version">The version.</param>
     [SkipLocalsInit]
-    internal static unsafe bool TryGet(ReadOnlySpan<byte> path, out FileVersion version)
-    {
-        if (!IsKnown)
-        {
-            version = default;
-            return false;
-        }
+    internal static FileVersion Of(string path) => FileStatus.TryGet(path, Wanted, out Libc.FileStatus told) ? Of(told) : default;
 
-        Libc.FileStatus status;
-        fixed (byte* start = path)
-        {
-            return TryTake(LibcCalls.StatX(Libc.AT_FDCWD, start, 0, Wanted, &status) == 0, status, out version);
-        }
-    }
-
-    /// <summary>Gets the version of an open file. Returns <see langword="false"/> in the same cases.</summary>
+    /// <summary>Gets the version of an open file; <see langword="default"/> in the same cases.</summary>
     [SkipLocalsInit]
-    internal static bool TryGet(SafeFileHandle handle, out FileVersion version)
-    {
-        if (!IsKnown)
-        {
-            version = default;
-            return false;
-        }
+    internal static FileVersion Of(SafeFileHandle file) => FileStatus.TryGet(file, Wanted, out Libc.FileStatus told) ? Of(told) : default;
 
-        return TryTake(FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status), status, out version);
-    }
-
-    /// <summary>Whether an open file still has a name, so that closing it frees no blocks.</summary>
-    [SkipLocalsInit]
-    internal static bool HasName(SafeFileHandle handle)
-        => IsKnown && FileStatus.TryGet(handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links > 0;
-
-    private static bool TryTake(bool isTold, in Libc.FileStatus status, out FileVersion version)
-    {
-        isTold = isTold && (status.Mask & Wanted) == Wanted && (status.Mode & Libc.S_IFMT) == Libc.S_IFREG;
-        version = !isTold ? default : new FileVersion(status.Device, status.Number, status.Size,
-            (status.WriteSeconds, status.WriteNanoseconds), (status.ChangeSeconds, status.ChangeNanoseconds));
-        return isTold;
-    }
+    private static FileVersion Of(in Libc.FileStatus told)
+        => (told.Mask & Wanted) != Wanted || (told.Mode & Libc.S_IFMT) != Libc.S_IFREG ? default
+            : new FileVersion(told.Device, told.Number, told.Size, (told.WriteSeconds, told.WriteNanoseconds),
+                (told.ChangeSeconds, told.ChangeNanoseconds));
 }

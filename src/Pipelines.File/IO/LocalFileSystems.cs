@@ -39,6 +39,6 @@ internal static class LocalFileSystems
     /// would refuse the lock, or the writes after it.
     /// </summary>
     [UnsupportedOSPlatform("windows")]
-    internal static bool LetWritersLock(SafeFileHandle file, in FileProperties properties)
-        => properties.IsOnBlockDevice || (LibcCalls.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0);
+    internal static bool LetWritersLock(SafeFileHandle file)
+        => LibcCalls.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0;
 }

@@ -338,11 +338,9 @@ internal abstract partial class ReplacementFile
 
         private Target? Look(string path)
         {
-            Libc.FileStatus status = default;
             const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID | Libc.STATX_CTIME;
-            int errno = !OperatingSystem.IsLinux() ? Libc.ENOSYS
-                : LibcCalls.StatX(Libc.AT_FDCWD, path, Libc.AT_SYMLINK_NOFOLLOW, Wanted, &status) == 0 ? 0
-                : Marshal.GetLastPInvokeError();
+            int errno = FileStatus.TryGet(path, Wanted, out Libc.FileStatus status, Libc.AT_SYMLINK_NOFOLLOW) ? 0
+                : OperatingSystem.IsLinux() ? Marshal.GetLastPInvokeError() : Libc.ENOSYS;
             switch (errno)
             {
                 case Libc.ENOENT:
@@ -370,8 +368,7 @@ internal abstract partial class ReplacementFile
         }
 
         private static uint GroupOf(SafeFileHandle handle)
-            => OperatingSystem.IsLinux() && FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group
-                : uint.MaxValue;
+            => FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group : uint.MaxValue;
 
         /// <summary>The attributes of the file that has the name.</summary>
         /// <param name="Mode">Type and permission bits (inode(7)).</param>

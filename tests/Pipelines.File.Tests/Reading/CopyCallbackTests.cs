@@ -148,7 +148,7 @@ public sealed class CopyCallbackTests : IDisposable
                 return null;
             },
         };
-        SharedFile file = SharedFile.Of(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
+        SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
         Destination destination = new(0, () => { });
         Task<int> read = file.ReadAsync(destination, 100, 1000).AsTask();
         began.Wait(_stop);
@@ -177,7 +177,7 @@ public sealed class CopyCallbackTests : IDisposable
                 OnReadNoWait = call => isHandedOver ? -Libc.EAGAIN : call == 1 ? answer : null,
                 OnRead = call => isHandedOver && call == 1 ? answer : null,
             };
-            using SharedFile file = SharedFile.Of(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
+            using SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
             Destination destination = new(0, () => { });
             int read = 0;
             Exception? error = await Record.ExceptionAsync(async () => read = await file.ReadAsync(destination, 0, 1000));
@@ -197,7 +197,7 @@ public sealed class CopyCallbackTests : IDisposable
         for (int at = 1; at <= 2; at++)
         {
             ScriptedCalls calls = new() { OnReadNoWait = _ => isHandedOver ? -Libc.EAGAIN : null };
-            using SharedFile file = SharedFile.Of(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
+            using SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
             Destination destination = new(at, static () => throw new TimeoutException());
             await Assert.ThrowsAsync<TimeoutException>(async () => await file.ReadAsync(destination, 0, 1000));
             Assert.Equal(1000, await file.ReadAsync(destination, 0, 1000));

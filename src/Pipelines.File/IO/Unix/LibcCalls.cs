@@ -73,20 +73,14 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
     internal static partial nint WriteV(SafeFileHandle file, Libc.IoVector* vectors, int count);
 
-    [LibraryImport(Library, EntryPoint = "ftruncate", SetLastError = true)]
-    internal static partial int FTruncate(SafeFileHandle file, long length);
-
     [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
     internal static partial int FDataSync(SafeFileHandle file);
 
     [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
     internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
 
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, Libc.FileStatus* status);
-
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(int folder, byte* path, int flags, uint mask, Libc.FileStatus* status);
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
+    internal static partial int StatX(SafeFileHandle file, string path, int flags, uint mask, Libc.FileStatus* status);
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int StatX(int folder, string path, int flags, uint mask, Libc.FileStatus* status);
