@@ -16,7 +16,7 @@ internal sealed class CounterTable : IDisposable
     {
         _listener.InstrumentPublished = (instrument, listener) =>
         {
-            if (instrument.Meter.Name == FilePipeMeter.Name && instrument.IsObservable)
+            if (instrument.Meter.Name == "Pipelines.File" && instrument.IsObservable)
             {
                 listener.EnableMeasurementEvents(
                     instrument, _instruments.GetOrAdd(instrument, static _ => new ConcurrentDictionary<string, double>()));

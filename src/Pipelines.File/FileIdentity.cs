@@ -13,7 +13,7 @@ namespace Pipelines.File;
 /// <para>A rename within the volume keeps the identity. A copy, and a move to another volume, create another file. Linux may number volumes
 /// anew when the machine starts. In the overlay of a container, a file of the image becomes another file with the first write to it.</para>
 /// </remarks>
-public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable, ISpanParsable<FileIdentity>
+public readonly struct FileIdentity : IEquatable<FileIdentity>
 {
     private const char Separator = ':';
 
@@ -68,27 +68,17 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
 
     /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text.</param>
-    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
-    /// <exception cref="FormatException">The text is not that of an identity.</exception>
-    public static FileIdentity Parse(ReadOnlySpan<char> s, IFormatProvider? provider = null)
-        => TryParse(s, provider, out FileIdentity result) ? result
-            : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, "
-                + "for example fe00000000:c12b8d:18ea2afc0e806c22.");
-
-    /// <inheritdoc cref="Parse(ReadOnlySpan{char}, IFormatProvider?)"/>
     /// <exception cref="ArgumentNullException"><paramref name="s"/> is <see langword="null"/>.</exception>
-    public static FileIdentity Parse(string s, IFormatProvider? provider = null)
+    /// <exception cref="FormatException">The text is not that of an identity.</exception>
+    public static FileIdentity Parse(string s)
     {
         ArgumentNullException.ThrowIfNull(s);
-        return Parse(s.AsSpan(), provider);
+        return TryParse(s, out FileIdentity result) ? result
+            : throw new FormatException("This is not the text of a FileIdentity, which is three hexadecimal numbers with colons between, "
+                + "for example fe00000000:c12b8d:18ea2afc0e806c22.");
     }
 
-    /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
-    /// <param name="s">The text.</param>
-    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
-    /// <param name="result">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
-    /// <returns>Whether the text is that of an identity.</returns>
-    public static bool TryParse(ReadOnlySpan<char> s, IFormatProvider? provider, out FileIdentity result)
+    internal static bool TryParse(ReadOnlySpan<char> s, out FileIdentity result)
     {
         result = default;
         int first = s.IndexOf(Separator);
@@ -108,36 +98,17 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>, ISpanFormattable
         return true;
     }
 
-    /// <inheritdoc cref="TryParse(ReadOnlySpan{char}, IFormatProvider?, out FileIdentity)"/>
-    public static bool TryParse([NotNullWhen(true)] string? s, IFormatProvider? provider, out FileIdentity result)
-        => TryParse(s.AsSpan(), provider, out result);
-
     /// <summary>Parses the text that <see cref="ToString()"/> has returned.</summary>
     /// <param name="s">The text, or <see langword="null"/>.</param>
     /// <param name="result">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>Whether the text is that of an identity.</returns>
-    public static bool TryParse([NotNullWhen(true)] string? s, out FileIdentity result) => TryParse(s.AsSpan(), provider: null, out result);
+    public static bool TryParse([NotNullWhen(true)] string? s, out FileIdentity result) => TryParse(s.AsSpan(), out result);
 
     /// <summary>
     /// Returns <see cref="Volume"/>, <see cref="Number"/> and <see cref="Created"/> as three hexadecimal numbers with colons between.
     /// </summary>
     public override string ToString()
         => string.Create(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}");
-
-    /// <inheritdoc cref="ToString()"/>
-    /// <param name="format">Ignored.</param>
-    /// <param name="formatProvider">Ignored: the text does not depend on the culture.</param>
-    public string ToString(string? format, IFormatProvider? formatProvider) => ToString();
-
-    /// <summary>Writes the text of <see cref="ToString()"/> into a span.</summary>
-    /// <param name="destination">The span that receives the text; 66 characters are always enough.</param>
-    /// <param name="charsWritten">The number of characters that were written.</param>
-    /// <param name="format">Ignored.</param>
-    /// <param name="provider">Ignored: the text does not depend on the culture.</param>
-    /// <returns>Whether the text did fit.</returns>
-    public bool TryFormat(Span<char> destination, out int charsWritten, ReadOnlySpan<char> format = default,
-        IFormatProvider? provider = null)
-        => destination.TryWrite(CultureInfo.InvariantCulture, $"{Volume:x}{Separator}{Number:x}{Separator}{Created:x}", out charsWritten);
 
     /// <inheritdoc/>
     public bool Equals(FileIdentity other)

@@ -96,14 +96,6 @@ public sealed class FilePipeWriterOptions
     public long? Offset { get; init; }
 
     /// <summary>
-    /// Whether the file is cut at <see cref="Offset"/> when it is opened, so that no old bytes remain after the new ones;
-    /// <see langword="false"/> by default. A journal uses it for recovery. It needs a path and <see cref="FileMode.Open"/> or
-    /// <see cref="FileMode.OpenOrCreate"/>, and throws <see cref="NotSupportedException"/> if the file cannot seek. A file that is shorter
-    /// keeps its length.
-    /// </summary>
-    public bool Truncate { get; init; }
-
-    /// <summary>
     /// The Unix permissions of a file that is created by path, reduced by the umask; <see langword="null"/>, the default, means 0666. An
     /// existing file keeps its permissions, also with <see cref="Replace"/>. The option cannot be set for a handle, or with a mode that
     /// does not create files, and throws <see cref="PlatformNotSupportedException"/> on Windows.
@@ -223,8 +215,6 @@ public sealed class FilePipeWriterOptions
                 + "use Open or OpenOrCreate, which keep it, or CreateNew.", nameof(Mode));
         }
 
-        Option.Require(!Truncate || Mode is FileMode.Open or FileMode.OpenOrCreate,
-            "Truncate cuts an existing file, so Mode has to be Open or OpenOrCreate.", nameof(Truncate));
         Option.Require(UnixCreateMode is null || Mode is not (FileMode.Open or FileMode.Truncate),
             "FileMode.Open and FileMode.Truncate do not create a file, so UnixCreateMode cannot be set.", nameof(UnixCreateMode));
     }
@@ -238,7 +228,6 @@ public sealed class FilePipeWriterOptions
         Option.RequireNoHandle(FileOptions != FileOptions.None, nameof(FileOptions));
         Option.RequireNoHandle(PreallocationSize != 0, nameof(PreallocationSize));
         Option.RequireNoHandle(Replace, nameof(Replace));
-        Option.RequireNoHandle(Truncate, nameof(Truncate));
         Option.RequireNoHandle(UnixCreateMode is not null, nameof(UnixCreateMode));
     }
 }

@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Buffers.Binary;
+using Microsoft.Win32.SafeHandles;
 
 namespace FileDevicesChild;
 
@@ -85,13 +86,18 @@ internal sealed class CrashAppends(string folder, ExpectedState state) : ICrashF
 
         // A torn end is cut off first. Appending begins at the end that the file has.
         bool appends = new FileInfo(_path).Length == _end && random.Next(2) == 0;
+        if (!appends)
+        {
+            using SafeFileHandle torn = File.OpenHandle(_path, FileMode.Open, FileAccess.Write);
+            RandomAccess.SetLength(torn, Math.Min(RandomAccess.GetLength(torn), _end));
+        }
+
         return FilePipeWriter.Create(
             _path,
             new()
             {
                 Mode = appends ? FileMode.Append : FileMode.Open,
                 Offset = appends ? null : _end,
-                Truncate = !appends,
                 Caching = random.Next(3) == 0 ? FileCaching.DropBehind : FileCaching.Keep,
             });
     }

@@ -1,4 +1,5 @@
 using System.Globalization;
+using Microsoft.Win32.SafeHandles;
 
 namespace FileDevicesChild;
 
@@ -124,8 +125,13 @@ internal sealed class CrashShipping(string folder, ExpectedState state) : ICrash
 
     private async Task ShipAsync(long until, CancellationToken stop)
     {
+        using (SafeFileHandle torn = File.OpenHandle(_shipped, FileMode.OpenOrCreate, FileAccess.Write))
+        {
+            RandomAccess.SetLength(torn, Math.Min(RandomAccess.GetLength(torn), _end));
+        }
+
         FilePipeWriter writer = FilePipeWriter.Create(
-            _shipped, new() { Mode = FileMode.OpenOrCreate, Offset = _end, Truncate = true, FlushGuarantee = FlushGuarantee.Written });
+            _shipped, new() { Mode = FileMode.OpenOrCreate, Offset = _end, FlushGuarantee = FlushGuarantee.Written });
         await using (writer)
         {
             LogFollowerOptions options = new()

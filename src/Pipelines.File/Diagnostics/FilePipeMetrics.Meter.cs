@@ -19,39 +19,40 @@ internal static partial class FilePipeMetrics
 
     private static class Instruments
     {
-        internal static readonly Meter Meter = new(FilePipeMeter.Name, FilePipeMeter.Version);
+        internal static readonly Meter Meter = new("Pipelines.File", typeof(FilePipeMetrics).Assembly.GetName().Version!.ToString(3));
 
         static Instruments()
         {
-            Counter(FilePipeMeter.ReadsInline, "{read}", "Reads that finished on the caller's thread", ReadsInline);
-            Counter(FilePipeMeter.ReadsHandedOver, "{read}", "Reads that were handed to the back end because they had to wait",
+            Counter("pipelines.file.reads.inline", "{read}", "Reads that finished on the caller's thread", ReadsInline);
+            Counter("pipelines.file.reads.handed_over", "{read}", "Reads that were handed to the back end because they had to wait",
                 ReadsHandedOver);
-            Counter(FilePipeMeter.BytesRead, "By", "Bytes read from files", BytesRead);
-            Counter(FilePipeMeter.Writes, "{write}", "Write calls", Writes);
-            Counter(FilePipeMeter.BytesWritten, "By", "Bytes written to files", BytesWritten);
-            Counter(FilePipeMeter.FlushesCoalesced, "{flush}", "Flushes whose bytes went out in a write together with another flush's",
+            Counter("pipelines.file.bytes_read", "By", "Bytes read from files", BytesRead);
+            Counter("pipelines.file.writes", "{write}", "Write calls", Writes);
+            Counter("pipelines.file.bytes_written", "By", "Bytes written to files", BytesWritten);
+            Counter("pipelines.file.flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's",
                 FlushesCoalesced);
-            Counter(FilePipeMeter.FlushesPaused, "{flush}", "Flushes that had to wait because of PauseWriterThreshold", FlushesPaused);
-            Counter(FilePipeMeter.Syncs, "{sync}", "fdatasync or FlushFileBuffers calls", Syncs);
-            Counter(FilePipeMeter.PoolAllocated, "By", "Memory that was allocated because the pool had none of its size", PoolAllocated);
-            Counter(FilePipeMeter.PoolReleased, "By",
+            Counter("pipelines.file.flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold", FlushesPaused);
+            Counter("pipelines.file.syncs", "{sync}", "fdatasync or FlushFileBuffers calls", Syncs);
+            Counter("pipelines.file.pool.allocated", "By", "Memory that was allocated because the pool had none of its size",
+                PoolAllocated);
+            Counter("pipelines.file.pool.released", "By",
                 "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short", PoolReleased);
-            Counter(FilePipeMeter.FollowedLines, "{line}", "Lines that followers have returned", FollowedLines);
-            Counter(FilePipeMeter.FollowedRotations, "{file}", "Files that followers have left for the next one", FollowedRotations);
-            Counter(FilePipeMeter.FollowedGaps, "{gap}", "How often lines may have been missed", FollowedGaps);
-            Level(FilePipeMeter.FollowedFiles, "{file}", "Files that followers have open");
-            Level(FilePipeMeter.FollowedBytesBehind, "By", "Bytes of logs that were written and not returned yet");
-            Meter.CreateObservableCounter(FilePipeMeter.Fallbacks, ObserveFallbacks, "{call}",
+            Counter("pipelines.file.follow.lines", "{line}", "Lines that followers have returned", FollowedLines);
+            Counter("pipelines.file.follow.rotations", "{file}", "Files that followers have left for the next one", FollowedRotations);
+            Counter("pipelines.file.follow.gaps", "{gap}", "How often lines may have been missed", FollowedGaps);
+            Level("pipelines.file.follow.files", "{file}", "Files that followers have open");
+            Level("pipelines.file.follow.behind", "By", "Bytes of logs that were written and not returned yet");
+            Meter.CreateObservableCounter("pipelines.file.fallbacks", ObserveFallbacks, "{call}",
                 "System calls that a file or system does not support, and what they answered");
-            Meter.CreateObservableCounter(FilePipeMeter.WaitingCalls, WaitsByKind, "{call}",
+            Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}",
                 "Calls that a thread of the library's own has performed");
-            Level(FilePipeMeter.PoolRetained, "By", "Memory that the pool keeps and nobody uses");
-            Level(FilePipeMeter.WaitingThreads, "{thread}", "Threads of the library's own for calls that wait");
-            Level(FilePipeMeter.WaitingQueued, "{call}", "Calls that wait for one of these threads");
-            Level(FilePipeMeter.WaitingUnderWay, "{call}", "Calls that one of these threads performs");
+            Level("pipelines.file.pool.retained", "By", "Memory that the pool keeps and nobody uses");
+            Level("pipelines.file.waiting.threads", "{thread}", "Threads of the library's own for calls that wait");
+            Level("pipelines.file.waiting.queued", "{call}", "Calls that wait for one of these threads");
+            Level("pipelines.file.waiting.under_way", "{call}", "Calls that one of these threads performs");
 
             // The last one, because a thread that records a duration waits until this is over.
-            Volatile.Write(ref s_durations, Meter.CreateHistogram<double>(FilePipeMeter.WaitingDuration, "s",
+            Volatile.Write(ref s_durations, Meter.CreateHistogram<double>("pipelines.file.waiting.duration", "s",
                 "How long these calls took, the wait for the thread included", tags: null,
                 new InstrumentAdvice<double> { HistogramBucketBoundaries = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10] }));
         }

@@ -66,7 +66,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
 
         // Number parsing ignores NULs after the digits, and a crash can leave NULs at the end of a file.
         bool isParsed = separator >= 0 && separator < end && !text.Contains('\0');
-        isParsed &= FileIdentity.TryParse(isParsed ? text[..separator] : default, provider, out FileIdentity identity);
+        isParsed &= FileIdentity.TryParse(isParsed ? text[..separator] : default, out FileIdentity identity);
         isParsed &= long.TryParse(
             isParsed ? text[(separator + 1)..end] : default, NumberStyles.None, CultureInfo.InvariantCulture, out long offset);
         isParsed &= end == text.Length || (text.Length == end + HashSeparator.Length + HashDigits && ulong.TryParse(

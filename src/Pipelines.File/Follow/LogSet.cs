@@ -53,8 +53,8 @@ internal sealed class LogSet : IAsyncDisposable
 
     static LogSet()
     {
-        FilePipeMetrics.Observe(FilePipeMeter.FollowedFiles, static () => s_sets.Keys.Sum(static set => set.Files));
-        FilePipeMetrics.Observe(FilePipeMeter.FollowedBytesBehind, static () => s_sets.Keys.Sum(static set => set.BytesBehind));
+        FilePipeMetrics.Observe("pipelines.file.follow.files", static () => s_sets.Keys.Sum(static set => set.Files));
+        FilePipeMetrics.Observe("pipelines.file.follow.behind", static () => s_sets.Keys.Sum(static set => set.BytesBehind));
     }
 
     /// <param name="paths">Full paths; the last part may be a pattern.</param>

@@ -194,7 +194,7 @@ internal sealed class SegmentPool
     {
         SegmentPool pool = new(Math.Min(DefaultMaxRetainedBytes, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / DefaultMemoryDivisor));
         CollectionWatch.Begin(pool);
-        FilePipeMetrics.Observe(FilePipeMeter.PoolRetained, () => pool.RetainedBytes);
+        FilePipeMetrics.Observe("pipelines.file.pool.retained", () => pool.RetainedBytes);
         return pool;
     }
 

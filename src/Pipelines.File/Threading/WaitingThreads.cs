@@ -130,9 +130,9 @@ internal sealed class WaitingThreads
     private static WaitingThreads MakeShared()
     {
         WaitingThreads shared = new(ConfiguredLimit());
-        FilePipeMetrics.Observe(FilePipeMeter.WaitingThreads, () => shared.ThreadCount);
-        FilePipeMetrics.Observe(FilePipeMeter.WaitingQueued, () => shared.QueuedCount);
-        FilePipeMetrics.Observe(FilePipeMeter.WaitingUnderWay, () => shared.UnderWayCount);
+        FilePipeMetrics.Observe("pipelines.file.waiting.threads", () => shared.ThreadCount);
+        FilePipeMetrics.Observe("pipelines.file.waiting.queued", () => shared.QueuedCount);
+        FilePipeMetrics.Observe("pipelines.file.waiting.under_way", () => shared.UnderWayCount);
         return shared;
     }
 

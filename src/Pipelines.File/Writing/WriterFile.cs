@@ -26,7 +26,7 @@ internal sealed class WriterFile
     {
         Opened = file;
         Offset = offset;
-        IsChanged = isOpenedByPath && (options.Mode != FileMode.Open || options.Truncate);
+        IsChanged = isOpenedByPath && options.Mode != FileMode.Open;
         _leaveOpen = leaveOpen;
         WritesToMemory = FileOpening.IsLinux && options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
             && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
@@ -46,7 +46,7 @@ internal sealed class WriterFile
     /// </summary>
     internal long Offset { get; private set; }
 
-    /// <summary>Whether opening may have made, emptied or cut the file, as the mode says.</summary>
+    /// <summary>Whether opening may have made or emptied the file, as the mode says.</summary>
     internal bool IsChanged { get; }
 
     /// <summary>Whether the file gets its name at the end only (Replace).</summary>
@@ -118,17 +118,11 @@ internal sealed class WriterFile
             : 0;
         try
         {
-            // The file is cut last: if anything is refused before, it is as it was.
             DropBehind(file, options);
             if (file.IsNew && options.FlushGuarantee == FlushGuarantee.Durable)
             {
                 // Now, so that an error is thrown before anything is written.
                 file.OpenFolder();
-            }
-
-            if (options.Truncate)
-            {
-                Cut(file, options.Offset ?? 0);
             }
 
             return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
@@ -145,26 +139,6 @@ internal sealed class WriterFile
         if (options.Caching == FileCaching.DropBehind)
         {
             file.DropBehind(isWriter: true);
-        }
-    }
-
-    private static void Cut(OpenedFile file, long length)
-    {
-        if (!file.CanSeek)
-        {
-            throw new NotSupportedException($"The file cannot seek, so it cannot be cut: '{file.Path}'");
-        }
-
-        try
-        {
-            if (RandomAccess.GetLength(file.Handle) > length)
-            {
-                RandomAccess.SetLength(file.Handle, length);
-            }
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
-        {
-            throw FileErrors.WithPath(e, file.Path);
         }
     }
 

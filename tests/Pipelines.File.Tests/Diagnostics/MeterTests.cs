@@ -1,7 +1,6 @@
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using System.Diagnostics.Metrics;
-using System.Reflection;
 using Pipelines.File;
 using Pipelines.File.Diagnostics;
 
@@ -12,26 +11,48 @@ namespace FilePipelinesTests;
 public sealed class MeterTests
 {
     [Fact]
-    public void Meter_HasTheVersionOfTheLibraryAndInstrumentsThatTheConstantsName()
+    public void Meter_HasTheVersionOfTheLibraryAndInstrumentsOfTheseNames()
     {
         ConcurrentBag<Instrument> instruments = [];
         FilePipeMetrics.MakeMeter();
         using MeterListener listener = new();
         listener.InstrumentPublished = (instrument, _) =>
         {
-            if (instrument.Meter.Name == FilePipeMeter.Name)
+            if (instrument.Meter.Name == "Pipelines.File")
             {
                 instruments.Add(instrument);
             }
         };
         listener.Start();
-        Assert.All(instruments, instrument => Assert.Equal(FilePipeMeter.Version, instrument.Meter.Version));
-        Assert.Equal(typeof(FilePipeReader).Assembly.GetName().Version!.ToString(3), FilePipeMeter.Version);
-        IEnumerable<string> names = typeof(FilePipeMeter).GetFields(BindingFlags.Public | BindingFlags.Static)
-            .Where(field => field.IsLiteral && field.Name != nameof(FilePipeMeter.Name))
-            .Select(field => (string)field.GetRawConstantValue()!);
-        Assert.Equal(names.Order(StringComparer.Ordinal), instruments.Select(instrument => instrument.Name).Order(StringComparer.Ordinal));
-        Assert.All(instruments, instrument => Assert.Equal(instrument.Name != FilePipeMeter.WaitingDuration, instrument.IsObservable));
+        string version = typeof(FilePipeReader).Assembly.GetName().Version!.ToString(3);
+        Assert.All(instruments, instrument => Assert.Equal(version, instrument.Meter.Version));
+        string[] names =
+        [
+            "pipelines.file.bytes_read",
+            "pipelines.file.bytes_written",
+            "pipelines.file.fallbacks",
+            "pipelines.file.flushes.coalesced",
+            "pipelines.file.flushes.paused",
+            "pipelines.file.follow.behind",
+            "pipelines.file.follow.files",
+            "pipelines.file.follow.gaps",
+            "pipelines.file.follow.lines",
+            "pipelines.file.follow.rotations",
+            "pipelines.file.pool.allocated",
+            "pipelines.file.pool.released",
+            "pipelines.file.pool.retained",
+            "pipelines.file.reads.handed_over",
+            "pipelines.file.reads.inline",
+            "pipelines.file.syncs",
+            "pipelines.file.waiting.calls",
+            "pipelines.file.waiting.duration",
+            "pipelines.file.waiting.queued",
+            "pipelines.file.waiting.threads",
+            "pipelines.file.waiting.under_way",
+            "pipelines.file.writes",
+        ];
+        Assert.Equal(names, instruments.Select(instrument => instrument.Name).Order(StringComparer.Ordinal));
+        Assert.All(instruments, instrument => Assert.Equal(instrument.Name != "pipelines.file.waiting.duration", instrument.IsObservable));
     }
 
     [Fact]
@@ -44,7 +65,7 @@ public sealed class MeterTests
         using MeterListener listener = new();
         listener.InstrumentPublished = (instrument, listener) =>
         {
-            if (instrument.Name == FilePipeMeter.WaitingDuration)
+            if (instrument.Name == "pipelines.file.waiting.duration")
             {
                 listener.EnableMeasurementEvents(instrument);
             }

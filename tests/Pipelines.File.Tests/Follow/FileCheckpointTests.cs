@@ -8,7 +8,7 @@ public sealed partial class FileCheckpointTests
 {
     private const string Text = "fe00000000:c12b8d:18ea2afc0e806c22@13";
 
-    private static readonly FileCheckpoint s_checkpoint = new(FileIdentity.Parse("fe00000000:c12b8d:18ea2afc0e806c22", null), 13);
+    private static readonly FileCheckpoint s_checkpoint = new(FileIdentity.Parse("fe00000000:c12b8d:18ea2afc0e806c22"), 13);
 
     [Fact]
     public void ToString_AndParse_AreTheWayThereAndBack()
@@ -21,7 +21,7 @@ public sealed partial class FileCheckpointTests
         Assert.True(FileCheckpoint.TryParse(Text, out FileCheckpoint parsed));
         Assert.Equal(s_checkpoint, parsed);
         FileCheckpoint longest = new(
-            FileIdentity.Parse(new string('f', 16) + ":" + new string('f', 32) + ":7" + new string('f', 15), null), long.MaxValue);
+            FileIdentity.Parse(new string('f', 16) + ":" + new string('f', 32) + ":7" + new string('f', 15)), long.MaxValue);
         Assert.Equal(longest, FileCheckpoint.Parse(longest.ToString(), null));
     }
 

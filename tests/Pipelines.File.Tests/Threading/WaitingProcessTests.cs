@@ -128,8 +128,8 @@ public sealed class WaitingProcessTests : IDisposable
 
         // But for the histogram, nobody is told before this asks.
         Assert.DoesNotContain(seen.Keys,
-            name => name.StartsWith("pipelines.file.", StringComparison.Ordinal) && name != FilePipeMeter.WaitingDuration);
-        await Eventually.TrueAsync(() => seen.ContainsKey(FilePipeMeter.WaitingDuration));
+            name => name.StartsWith("pipelines.file.", StringComparison.Ordinal) && name != "pipelines.file.waiting.duration");
+        await Eventually.TrueAsync(() => seen.ContainsKey("pipelines.file.waiting.duration"));
         listener.RecordObservableInstruments();
         Assert.Contains("pipelines.file.syncs", seen.Keys);
         Assert.Contains("pool", seen.Keys);

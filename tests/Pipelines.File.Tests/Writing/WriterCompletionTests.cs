@@ -400,24 +400,6 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
     }
 
-    [Fact]
-    public async Task Create_Truncate_CutsTheFileAtTheOffset()
-    {
-        string path = _folder.File("f", Pattern.Bytes(100));
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 40, Truncate = true });
-        Assert.Equal(40, new FileInfo(path).Length);
-        Assert.Equal(40, writer.Position);
-        await writer.WriteAsync(Pattern.Bytes(5, 40), _stop);
-        await writer.CompleteAsync();
-        Assert.Equal(Pattern.Bytes(45), File.ReadAllBytes(path));
-        await FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 60, Truncate = true }).CompleteAsync();
-        Assert.Equal(45, new FileInfo(path).Length);
-        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(path, new() { Truncate = true }));
-        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Append, Truncate = true }));
-        using SafeFileHandle handle = File.OpenHandle(path, access: FileAccess.ReadWrite);
-        Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Truncate = true }));
-    }
-
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
@@ -437,17 +419,6 @@ public sealed class WriterCompletionTests : IDisposable
     public void OpenStandardOutput_Replace_IsRefused()
         => Assert.Equal(nameof(FilePipeWriterOptions.Replace),
             Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(new() { Replace = true })).ParamName);
-
-    [Fact]
-    public async Task OpenAsync_TruncateOfAFifo_IsRefused()
-    {
-        ChildProcess.SkipUnlessLinux("sh");
-        using Fifo fifo = Fifo.Create(_folder);
-        using Microsoft.Win32.SafeHandles.SafeFileHandle readEnd = File.OpenHandle(fifo.Path);
-        FilePipeWriterOptions options = new() { Mode = FileMode.Open, Truncate = true };
-        await Assert.ThrowsAsync<NotSupportedException>(
-            () => FilePipeWriter.OpenAsync(fifo.Path, options, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
-    }
 
     [Fact]
     public async Task Complete_GivesEverySegmentBack()
