@@ -118,7 +118,7 @@ internal static class FileOpening
             + $"Open it without; {nameof(FileCaching)}.{nameof(FileCaching.DropBehind)} leaves the page cache to other files, too.");
     }
 
-    /// <summary>Chooses the back end of an open file. On Windows that is overlapped I/O only if it is requested.</summary>
+    /// <summary>Chooses the back end of an open file. On Windows that is overlapped I/O if the handle is open for it.</summary>
     internal static OpenedFile Choose(
         FilePipeBackend requested,
         SafeFileHandle handle,
@@ -130,7 +130,7 @@ internal static class FileOpening
         FileProperties properties = FileProperties.Of(handle, path);
         return requested != FilePipeBackend.Portable && IsLinux
             ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
-            : requested == FilePipeBackend.Overlapped && OperatingSystem.IsWindows()
+            : requested != FilePipeBackend.Portable && OperatingSystem.IsWindows() && handle.IsAsync
                 ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : properties.CanSeek ? new PortableFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
@@ -146,7 +146,7 @@ internal static class FileOpening
         // runtime cannot open a file so that the system appends.
         bool appends = file.Mode == FileMode.Append && !OverlappedOpening.IsDevice(file.Path);
         FileToOpen chosen = isOverlapped
-            ? file with { Backend = FilePipeBackend.Overlapped, Options = file.Options | FileOptions.Asynchronous }
+            ? file with { Options = file.Options | FileOptions.Asynchronous }
             : file.Backend == FilePipeBackend.Auto ? file with { Options = file.Options & ~FileOptions.Asynchronous }
             : file;
         SafeFileHandle handle = appends && !isOverlapped ? OverlappedOpening.OpenForAppending(file.Path, file.Share, file.Options)

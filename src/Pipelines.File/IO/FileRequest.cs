@@ -60,8 +60,6 @@ internal sealed class FileRequest : FileRun
         _ => WaitKind.Sync,
     };
 
-    internal ReadOnlyMemory<byte> FirstBuffer => _buffers[0].Memory;
-
     /// <summary>The first buffer, by its pinned address, so that no code of a caller's MemoryManager runs.</summary>
     internal unsafe Span<byte> PinnedBytes => new((void*)_buffers[0].Address, _buffers[0].Memory.Length);
 

@@ -165,8 +165,8 @@ public sealed class SequentialFileTests
         using NamedPipeServerStream server = new(
             name, PipeDirection.Out, 1, PipeTransmissionMode.Byte, System.IO.Pipes.PipeOptions.None, 4096, 4096);
         FilePipeReader reader = FilePipeReader.Create(
-            File.OpenHandle($@"\\.\pipe\{name}", FileMode.Open, FileAccess.Read, FileShare.None, FileOptions.Asynchronous));
-        Assert.Equal(FilePipeBackend.Portable, reader.Backend);
+            File.OpenHandle($@"\\.\pipe\{name}", FileMode.Open, FileAccess.Read, FileShare.None, FileOptions.Asynchronous),
+            new() { Backend = FilePipeBackend.Portable });
         server.WaitForConnection();
         using SafeFileHandle handle = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
         Assert.NotEqual(0, Write(handle));

@@ -1,20 +1,12 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread. Only for a
-/// read of an overlapped handle (Windows) it waits by itself, because the runtime's waiting allocates at each call.
+/// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread.
 /// </summary>
-[SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable",
-    Justification = "The event has no handle, because nobody asks for its WaitHandle.")]
 internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
     : OpenedFile(handle, path, properties)
 {
     private readonly UnixCalls _calls = calls ?? UnixCalls.Default;
-    private readonly bool _isOverlapped = OperatingSystem.IsWindows() && handle.IsAsync;
-
-    // Set when a read of an overlapped handle is over. Owned as the file's one request is.
-    private ManualResetEventSlim? _isRead;
-    private Action? _onRead;
 
     internal override FilePipeBackend Kind => FilePipeBackend.Portable;
 
@@ -34,9 +26,7 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             switch (request.Kind)
             {
                 case FileRequestKind.Read:
-                    request.Finish(_isOverlapped
-                        ? Wait(RandomAccess.ReadAsync(Handle, MemoryMarshal.AsMemory(request.FirstBuffer), request.Offset))
-                        : RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));
+                    request.Finish(RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));
                     break;
                 case FileRequestKind.Write:
                     RandomAccess.Write(Handle, request.PinnedBytes, request.Offset);
@@ -73,19 +63,5 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
         {
             return FileErrors.WithPath(e, Path);
         }
-    }
-
-    private int Wait(ValueTask<int> read)
-    {
-        ValueTaskAwaiter<int> awaiter = read.GetAwaiter();
-        if (!awaiter.IsCompleted)
-        {
-            _isRead ??= new ManualResetEventSlim();
-            _isRead.Reset();
-            awaiter.UnsafeOnCompleted(_onRead ??= _isRead.Set);
-            _isRead.Wait();
-        }
-
-        return awaiter.GetResult();
     }
 }
