@@ -5,24 +5,6 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal static class FolderSync
 {
-    /// <summary>Syncs the folder of a file.</summary>
-    /// <param name="calls">The system calls.</param>
-    /// <param name="opened">The folder, if it is open.</param>
-    /// <param name="path">The file's path; <see langword="null"/> if unknown: a folder that is not open is not synced.</param>
-    /// <exception cref="IOException">The sync failed.</exception>
-    internal static void Perform(UnixCalls calls, SafeFileHandle? opened, string? path)
-    {
-        string? folder = Path.GetDirectoryName(path);
-        if (opened is not null)
-        {
-            Sync(calls, opened, folder ?? "");
-        }
-        else if (folder is not null)
-        {
-            Sync(calls, folder);
-        }
-    }
-
     /// <summary>Opens a folder and syncs it.</summary>
     /// <exception cref="IOException">The sync failed.</exception>
     internal static void Sync(UnixCalls calls, string folder)

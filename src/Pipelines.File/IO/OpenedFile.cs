@@ -6,9 +6,6 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
 {
-    // The folder of a new file, if it was opened in advance.
-    private SafeFileHandle? _folder;
-
     // Owned by whoever performs the one running request: the name of a new file is on the device.
     private bool _isNameSynced;
 
@@ -169,7 +166,11 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
 
             if (isSync && IsNew && !_isNameSynced)
             {
-                FolderSync.Perform(Calls, _folder, FullPath);
+                if (System.IO.Path.GetDirectoryName(FullPath) is { } folder)
+                {
+                    FolderSync.Sync(Calls, folder);
+                }
+
                 _isNameSynced = true;
             }
 
@@ -185,17 +186,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>Syncs the bytes. Returns or throws the error.</summary>
     private protected virtual Exception? Sync()
         => Calls.SyncData(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
-
-    /// <summary>
-    /// Opens the folder for the first sync, which then needs no further descriptor. Throws the error, and leaves the file open.
-    /// </summary>
-    internal virtual void OpenFolder()
-    {
-        if (!OperatingSystem.IsWindows() && System.IO.Path.GetDirectoryName(FullPath) is { } folder)
-        {
-            _folder = FolderSync.Open(Calls, folder);
-        }
-    }
 
     /// <summary>
     /// Returns the error that closing the file would report: some network file systems report lost bytes only there (close(2): EIO,
@@ -241,7 +231,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual void Release(bool closeHandle)
     {
-        _folder?.Dispose();
         if (closeHandle)
         {
             Handle.Dispose();

@@ -56,8 +56,8 @@ internal sealed class WaitingThreads
     // A stack: the thread that became idle last is woken first, because its caches are warm.
     private readonly List<WaitingThread> _idle;
 
-    // Those that do not run: calling one allocates nothing under the lock.
-    private readonly Stack<WaitingThread> _ended;
+    // How many there are, idle ones included.
+    private int _count;
 
     // Threads that were woken or started and have not looked at the queues since.
     private int _waking;
@@ -70,13 +70,6 @@ internal sealed class WaitingThreads
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         _idle = new List<WaitingThread>(_limit);
-        _ended = new Stack<WaitingThread>(_limit);
-        while (_ended.Count < _limit)
-        {
-            // Without System.Linq, which cannot be loaded while no descriptor is left.
-            _ended.Push(new WaitingThread(this));
-        }
-
         _kept = Math.Max(1, _limit / KeptPart);
         _shares = [new(), new(), new(), new(), new()];
         Debug.Assert(_shares.Length == (int)WaitKind.Look + 1);
@@ -87,7 +80,7 @@ internal sealed class WaitingThreads
     internal static bool IsOneOfThem => s_current.Threads is not null;
 
     /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
-    internal int ThreadCount => _limit - _ended.Count;
+    internal int ThreadCount => Volatile.Read(ref _count);
 
     /// <summary>The number of calls that wait for a thread.</summary>
     internal int QueuedCount => _shares.Sum(static share => share.QueuedCount);
@@ -143,7 +136,7 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place.
+    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place until it ends.
     /// </summary>
     private void Wake(WaitingThread? called)
     {
@@ -166,7 +159,6 @@ internal sealed class WaitingThreads
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
-            called.IsOfPool = true;
             ThreadPool.UnsafeQueueUserWorkItem(called, preferLocal: false);
         }
     }
@@ -176,7 +168,6 @@ internal sealed class WaitingThreads
         s_current = (this, thread);
         WaitingShare? share = null;
         bool isWoken = true;
-        bool hasEnded = false;
         while (true)
         {
             IWaitingCall? call;
@@ -190,11 +181,6 @@ internal sealed class WaitingThreads
                 {
                     called = CallThreadLocked();
                 }
-                else if (thread.IsOfPool)
-                {
-                    EndLocked(thread);
-                    hasEnded = true;
-                }
                 else
                 {
                     _idle.Add(thread);
@@ -206,7 +192,7 @@ internal sealed class WaitingThreads
             {
                 Perform(call);
             }
-            else if (!hasEnded && Sleep(thread))
+            else if (Sleep(thread))
             {
                 isWoken = true;
             }
@@ -230,20 +216,14 @@ internal sealed class WaitingThreads
         {
             if (_idle.Remove(thread))
             {
-                EndLocked(thread);
+                Debug.Assert(thread.Next is null);
+                _count--;
                 return false;
             }
         }
 
         // It was removed from the idle threads just now, so it will be woken.
         return thread.Sleep(Timeout.Infinite);
-    }
-
-    private void EndLocked(WaitingThread thread)
-    {
-        Debug.Assert(thread is { Runs: true, Next: null });
-        (thread.Runs, thread.IsOfPool) = (false, false);
-        _ended.Push(thread);
     }
 
     private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
@@ -320,7 +300,7 @@ internal sealed class WaitingThreads
     private WaitingThread? CallThreadLocked()
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
-        if (_waking > 0 || FindWorkLocked() is null || (_idle.Count == 0 && _ended.Count == 0))
+        if (_waking > 0 || FindWorkLocked() is null || (_idle.Count == 0 && _count == _limit))
         {
             return null;
         }
@@ -328,7 +308,8 @@ internal sealed class WaitingThreads
         _waking++;
         if (_idle.Count == 0)
         {
-            return _ended.Pop();
+            _count++;
+            return new WaitingThread(this);
         }
 
         WaitingThread thread = _idle[^1];
@@ -336,17 +317,14 @@ internal sealed class WaitingThreads
         return thread;
     }
 
-    /// <summary>A thread, or a work item of the application's pool in its place: its sleep while it is idle, and its next call.</summary>
+    /// <summary>A thread, or one of the application's pool in its place: its sleep while it is idle, and its next call.</summary>
     private sealed class WaitingThread(WaitingThreads threads) : IThreadPoolWorkItem
     {
         // Guarded by this object.
         private bool _isWoken;
 
-        /// <summary>Whether it was called and has not ended. Changed by whoever has called it, and by the thread when it ends.</summary>
+        /// <summary>Whether it was started. Set by whoever has called it.</summary>
         internal bool Runs { get; set; }
-
-        /// <summary>Whether it is a work item of the pool, which never sleeps. Changed in the same way.</summary>
-        internal bool IsOfPool { get; set; }
 
         /// <summary>The call that the running call has queued. Owned by the thread.</summary>
         internal IWaitingCall? Next { get; set; }

@@ -119,12 +119,6 @@ internal sealed class WriterFile
         try
         {
             DropBehind(file, options);
-            if (file.IsNew && options.FlushGuarantee == FlushGuarantee.Durable)
-            {
-                // Now, so that an error is thrown before anything is written.
-                file.OpenFolder();
-            }
-
             return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
         }
         catch

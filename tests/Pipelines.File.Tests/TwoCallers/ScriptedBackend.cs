@@ -124,11 +124,6 @@ internal sealed class ScriptedBackend : OpenedFile
         Interlocked.Decrement(ref _depth);
     }
 
-    internal override void OpenFolder()
-    {
-        // There is no file, and so no folder.
-    }
-
     internal override void Release(bool closeHandle)
     {
         Interlocked.Increment(ref _depth);
