@@ -415,6 +415,25 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { UnixCreateMode = OwnerOnly }));
     }
 
+    /// <summary>The runtime gives permissions to a FileStream only, which is collected while its handle is written to.</summary>
+    [Fact]
+    public async Task Create_UnixCreateMode_TheFileStaysOpenOverACollection()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix permissions.");
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { UnixCreateMode = UnixFileMode.UserRead | UnixFileMode.UserWrite });
+        for (int i = 0; i < 3; i++)
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+        }
+
+        Assert.False(writer.Handle.IsClosed);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
     [Fact]
     public void OpenStandardOutput_Replace_IsRefused()
         => Assert.Equal(nameof(FilePipeWriterOptions.Replace),
