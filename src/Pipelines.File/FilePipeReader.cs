@@ -163,7 +163,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Copies the rest of the file to <paramref name="destination"/>, with a flush after every step of up to 64 KiB.
+    /// Copies the rest of the file to <paramref name="destination"/>, with a flush after every step of up to 256 KiB.
     /// </summary>
     /// <remarks>
     /// The copy ends at the end of the file, or when the destination's reader has gone (<see cref="FlushResult.IsCompleted"/>). It
