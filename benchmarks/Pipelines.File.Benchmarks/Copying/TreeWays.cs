@@ -1,5 +1,6 @@
 using System.Security.Cryptography;
 using CopySample;
+using FilePipelinesBenchmarks.Interop;
 using FilePipelinesBenchmarks.Measuring;
 
 namespace FilePipelinesBenchmarks.Copying;
@@ -29,7 +30,7 @@ internal static class TreeWays
 
     /// <summary>By hand and by samples/Copy, with one file at a time and with two at once.</summary>
     /// <param name="source">A folder that <see cref="Make"/> has made.</param>
-    /// <param name="destination">Is deleted before each run.</param>
+    /// <param name="destination">Is deleted before each run, and the device has all that was written before.</param>
     /// <param name="bytes">All that is copied.</param>
     /// <param name="only">Only the ways with so many files at once.</param>
     internal static IReadOnlyList<Candidate> Candidates(string source, string destination, long bytes, int? only = null)
@@ -56,6 +57,12 @@ internal static class TreeWays
                 if (Directory.Exists(destination))
                 {
                     Directory.Delete(destination, recursive: true);
+                }
+
+                // Otherwise a way also waits for what the way before it has written.
+                if (!OperatingSystem.IsWindows())
+                {
+                    Libc.SyncAll();
                 }
             });
     }

@@ -25,6 +25,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "fsync", SetLastError = true)]
     internal static partial int FSync(int descriptor);
 
+    [LibraryImport(Library, EntryPoint = "sync")]
+    internal static partial void SyncAll();
+
     // Linux only: elsewhere the variable argument is passed another way.
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags, uint mode);
