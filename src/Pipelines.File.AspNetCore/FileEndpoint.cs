@@ -80,8 +80,9 @@ internal sealed class FileEndpoint
         OpenFile? file = served.File;
         try
         {
+            // The status stays: the file may be the page of an error.
             HttpResponse response = context.Response;
-            response.StatusCode = StatusCodes.Status200OK;
+            IHttpResponseBodyFeature? body = context.Features.Get<IHttpResponseBodyFeature>();
             IHeaderDictionary headers = response.Headers;
             headers.ContentType = served.ContentType;
             headers.LastModified = served.LastModified;
@@ -91,10 +92,17 @@ internal sealed class FileEndpoint
             StaticFileResponseContext prepared = new(context, served.Info);
             _options.OnPrepareResponse(prepared);
             await _options.OnPrepareResponseAsync(prepared).ConfigureAwait(false);
-            OpenFile whole = file;
-            file = null;
             try
             {
+                if (context.Features.Get<IHttpResponseBodyFeature>() != body)
+                {
+                    // A callback has replaced the body, perhaps so that nobody gets the file.
+                    await response.SendFileAsync(served.Info, 0, file.Shared.Length, context.RequestAborted).ConfigureAwait(false);
+                    return;
+                }
+
+                OpenFile whole = file;
+                file = null;
                 await sending.SendFileAsync(whole, context.RequestAborted).ConfigureAwait(false);
             }
             catch (OperationCanceledException)

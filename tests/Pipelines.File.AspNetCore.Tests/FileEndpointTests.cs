@@ -258,6 +258,38 @@ public sealed class FileEndpointTests : IDisposable
         await pair.SameAsync(path);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Get_CallbackThatReplacesTheBody_SendsNothingOfTheFile(bool alsoByMiddleware)
+    {
+        await using Pair pair = await StartAsync(alsoByMiddleware: alsoByMiddleware, configure: options => options.OnPrepareResponse = prepared =>
+        {
+            if (prepared.Context.Request.QueryString.HasValue)
+            {
+                prepared.Context.Response.StatusCode = StatusCodes.Status401Unauthorized;
+                prepared.Context.Response.ContentLength = prepared.Context.Request.QueryString.Value == "?0" ? 0 : null;
+                prepared.Context.Response.Body = Stream.Null;
+            }
+        });
+        string path = "/files/" + FileTree.NameOf(4096);
+        await pair.SameAsync(path);
+        Assert.Equal(0, (await pair.SameAsync(path + "?0")).BodyLength);
+        await pair.SameAsync(path + "?none");
+        await pair.SameAsync(path);
+    }
+
+    [Fact]
+    public async Task Get_PageOfAnError_KeepsItsStatus()
+    {
+        string path = "/files/" + FileTree.NameOf(4096);
+        await using Pair pair = await StartAsync(before: app => app.UseStatusCodePagesWithReExecute(path));
+        await pair.SameAsync(path);
+        RawResponse response = await pair.SameAsync("/missing");
+        Assert.Contains(" 404 ", response.Head, StringComparison.Ordinal);
+        Assert.Equal(4096, response.BodyLength);
+    }
+
     [Fact]
     public async Task Get_ProviderThatComposesOthers_IsAskedEachTime()
     {
@@ -370,7 +402,8 @@ public sealed class FileEndpointTests : IDisposable
     }
 
     private async Task<Pair> StartAsync(
-        string? root = null, bool servesUnknown = true, bool alsoByMiddleware = false, Action<StaticFileOptions>? configure = null)
+        string? root = null, bool servesUnknown = true, bool alsoByMiddleware = false, Action<StaticFileOptions>? configure = null,
+        Action<WebApplication>? before = null)
     {
         // The root of the servers themselves has no folder of that name.
         string empty = Directory.CreateDirectory(_files.PathOf("empty")).FullName;
@@ -378,8 +411,8 @@ public sealed class FileEndpointTests : IDisposable
         {
             StaticFileOptions options = OptionsOf(root ?? _files.Root, servesUnknown);
             configure?.Invoke(options);
-            return FileServer.StartAsync(empty, withPipelines: isMapped && alsoByMiddleware, after: app => Serve(app, isMapped, options),
-                logsFrom: LogLevel.Information);
+            return FileServer.StartAsync(empty, withPipelines: isMapped && alsoByMiddleware, before: before,
+                after: app => Serve(app, isMapped, options), logsFrom: LogLevel.Information);
         }));
         return new Pair(servers[0], servers[1]);
     }
