@@ -27,8 +27,8 @@ internal sealed class FolderNames(string path, TimeProvider time)
 
     private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = 0, IgnoreInaccessible = false };
 
-    // Null: it was not looked at yet.
-    private (FileIdentity Identity, DateTime Changed)? _version;
+    // Null: it was not looked at yet. Linux has the second time, because rsync(1) and tar(1) set the first one back.
+    private (FileIdentity Identity, DateTime Written, (long, uint) Changed)? _version;
     private long _changedAt;
     private string[] _names = [];
 
@@ -51,7 +51,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     {
         // The version before the names: the next look sees a change after it.
         _ = FileStatus.OfName(path, out FileStatus status);
-        (FileIdentity, DateTime) version = (status.Identity, status.LastWritten);
+        (FileIdentity, DateTime, (long, uint)) version = (status.Identity, status.LastWritten, status.Changed);
         long begun = time.GetTimestamp();
         if (version != _version)
         {
@@ -73,7 +73,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
         }
         catch (Exception e) when (e is DirectoryNotFoundException or UnauthorizedAccessException)
         {
-            // It holds nothing that could be found. Getting a permission leaves no trace in its version.
+            // It holds nothing that could be found. Getting a permission may leave no trace in its version.
             _names = [];
             isDenied = e is UnauthorizedAccessException;
         }

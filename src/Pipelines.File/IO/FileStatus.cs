@@ -16,7 +16,8 @@ internal enum NameMeaning
 /// <summary>The identity, the current length and the last write of a file. Getting them may wait for the device or a server.</summary>
 internal readonly struct FileStatus
 {
-    private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME | Libc.STATX_MTIME;
+    private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME | Libc.STATX_MTIME
+        | Libc.STATX_CTIME;
 
     private static readonly long s_firstSecond = (DateTime.MinValue - DateTime.UnixEpoch).Ticks / TimeSpan.TicksPerSecond;
     private static readonly long s_lastSecond = (DateTime.MaxValue - DateTime.UnixEpoch).Ticks / TimeSpan.TicksPerSecond;
@@ -29,6 +30,9 @@ internal readonly struct FileStatus
 
     /// <summary>When the file was last written to, UTC; <see langword="default"/> if the system does not report it.</summary>
     internal DateTime LastWritten { get; private init; }
+
+    /// <summary>When it was changed last, which nobody can set; <see langword="default"/> if the system does not report it.</summary>
+    internal (long Seconds, uint Nanoseconds) Changed { get; private init; }
 
     /// <summary>Windows: whether the file has no name any more, or its delete is pending.</summary>
     internal bool IsDeleted { get; private init; }
@@ -140,6 +144,7 @@ internal readonly struct FileStatus
         // A file system may have times that a DateTime cannot have.
         LastWritten = DateTime.UnixEpoch.AddSeconds(Math.Clamp(told.WriteSeconds, s_firstSecond, s_lastSecond))
             .AddTicks(told.WriteNanoseconds / TimeSpan.NanosecondsPerTick),
+        Changed = (told.ChangeSeconds, told.ChangeNanoseconds),
     };
 
     // GetFileInformationByHandleEx: FileStandardInfo, FileIdInfo; GetFileInformationByHandle if the file system lacks FileIdInfo.

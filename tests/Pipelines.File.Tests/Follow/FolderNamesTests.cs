@@ -52,6 +52,21 @@ public sealed class FolderNamesTests : IDisposable
     }
 
     [Fact]
+    public void Look_FolderGetsItsTimeBackAfterAChange_IsListed()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there a folder has a time that nobody can set.");
+        Assert.True(Look(0));
+        Assert.True(Look(60));
+
+        // As rsync -t and tar do.
+        DateTime time = Directory.GetLastWriteTimeUtc(_folder.Path);
+        _folder.File("log", []);
+        Directory.SetLastWriteTimeUtc(_folder.Path, time);
+        Assert.True(Look(120));
+        Assert.True(_names.Contains("log"));
+    }
+
+    [Fact]
     public void Look_FolderMayNotBeListedForATime_IsListedWhenItMay()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "The permissions of a thread are those of Linux.");
