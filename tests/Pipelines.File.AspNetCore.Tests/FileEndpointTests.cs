@@ -263,14 +263,17 @@ public sealed class FileEndpointTests : IDisposable
     [InlineData(true)]
     public async Task Get_CallbackThatReplacesTheBody_SendsNothingOfTheFile(bool alsoByMiddleware)
     {
-        await using Pair pair = await StartAsync(alsoByMiddleware: alsoByMiddleware, configure: options => options.OnPrepareResponse = prepared =>
+        await using Pair pair = await StartAsync(alsoByMiddleware: alsoByMiddleware, configure: options =>
         {
-            if (prepared.Context.Request.QueryString.HasValue)
+            options.OnPrepareResponse = prepared =>
             {
-                prepared.Context.Response.StatusCode = StatusCodes.Status401Unauthorized;
-                prepared.Context.Response.ContentLength = prepared.Context.Request.QueryString.Value == "?0" ? 0 : null;
-                prepared.Context.Response.Body = Stream.Null;
-            }
+                if (prepared.Context.Request.QueryString.HasValue)
+                {
+                    prepared.Context.Response.StatusCode = StatusCodes.Status401Unauthorized;
+                    prepared.Context.Response.ContentLength = prepared.Context.Request.QueryString.Value == "?0" ? 0 : null;
+                    prepared.Context.Response.Body = Stream.Null;
+                }
+            };
         });
         string path = "/files/" + FileTree.NameOf(4096);
         await pair.SameAsync(path);
