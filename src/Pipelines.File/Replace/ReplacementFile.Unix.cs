@@ -274,7 +274,8 @@ internal abstract partial class ReplacementFile
 
         /// <summary>
         /// Gives the file the access list (acl(5)) of the one that it replaces; if that has none, removes the one that the file has
-        /// inherited from its folder. Returns <see langword="false"/> if there is a list and the file could not get it.
+        /// inherited from its folder. Returns <see langword="false"/> if the file
+        /// may lack the list of that one.
         /// </summary>
         [SkipLocalsInit]
         private bool TryCopyAccessList(SafeFileHandle handle)
@@ -286,9 +287,10 @@ internal abstract partial class ReplacementFile
                 return LibcCalls.FSetXAttr(handle, Libc.AccessList, list, length, 0) == 0;
             }
 
-            // No list, or a file system without lists.
+            // No list, or a file system without lists. After every other error there may be one.
+            bool hasNone = Marshal.GetLastPInvokeError() is Libc.ENODATA or Libc.EOPNOTSUPP;
             _ = LibcCalls.FRemoveXAttr(handle, Libc.AccessList);
-            return true;
+            return hasNone;
         }
 
         private SafeFileHandle MakeFile(bool writesThrough, uint mode)

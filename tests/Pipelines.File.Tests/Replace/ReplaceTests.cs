@@ -424,6 +424,23 @@ public sealed class ReplaceTests : IDisposable
         }
     }
 
+    [Theory]
+    [InlineData("EIO", "606")]
+    [InlineData("ENOMEM", "606")]
+    [InlineData("ENODATA", "666")]
+    [InlineData("EOPNOTSUPP", "666")]
+    public async Task Child_AccessListCannotBeRead_TheGroupGetsNothingUnlessThereIsNone(string error, string mode)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f", s_old);
+        (int status, string output, string told) = await ChildProcess.RunAsync($"chmod 666 {path}; "
+            + $"strace -f -o /dev/null -e inject=getxattr:error={error} {ChildProcess.Command("replace", path, "10", "10", "Written")}; "
+            + $"S=$?; stat -c %a {path}; exit $S");
+        Assert.SkipWhen(told.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + told);
+        Assert.EndsWith($"{mode}\n", output, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task CompleteAsync_SymbolicLink_ItsTargetIsReplaced()
     {

@@ -140,6 +140,7 @@ internal static class Libc
     internal const int ENOENT = 2;
     internal const int EEXIST = 17;
     internal const int ENOTDIR = 20;
+    internal const int ENODATA = 61;
     internal const int ENOSPC = 28;
 
     internal const int O_CLOEXECOfMacOS = 0x1000000;
