@@ -34,7 +34,7 @@ public sealed class SharedFile : IDisposable
     private readonly OpenedFile _file;
 
     // The default if it is unknown.
-    private readonly FileVersion _version;
+    private readonly FileStatus _version;
 
     // Interlocked: 1 when it is disposed.
     private int _isDisposed;
@@ -44,7 +44,7 @@ public sealed class SharedFile : IDisposable
     {
         _file = file;
         Path = path;
-        _version = FileVersion.Of(file.Handle);
+        _ = FileStatus.TryOf(file.Handle, out _version);
         Length = IsVersionKnown ? _version.Length : file.Properties.Length;
     }
 
@@ -63,7 +63,7 @@ public sealed class SharedFile : IDisposable
     /// </summary>
     public bool TellsChanges => IsVersionKnown && LocalFileSystems.Hold(Handle);
 
-    private bool IsVersionKnown => _version != default;
+    private bool IsVersionKnown => OperatingSystem.IsLinux() && _version.Identity != default;
 
     /// <summary>Opens a regular file whose length is known. It never waits for the other side of a FIFO.</summary>
     /// <param name="path">The path of the file, absolute or relative to the current directory. Symbolic links are followed.</param>
@@ -110,7 +110,7 @@ public sealed class SharedFile : IDisposable
     /// names are the same (statx(2)). <see langword="false"/> if the system does not tell.
     /// </summary>
     /// <remarks>Two changes within one tick of the file system's clock, some milliseconds, may leave the same times.</remarks>
-    public bool IsCurrent() => IsVersionKnown && FileVersion.Of(Path) == _version;
+    public bool IsCurrent() => IsVersionKnown && FileStatus.OfName(Path, out FileStatus now) == NameMeaning.File && now == _version;
 
     /// <summary>
     /// Whether both were opened as the same file, unchanged in between; <see langword="false"/> if the system does not tell.

@@ -30,7 +30,7 @@ internal static class FileOpening
             FileStatus before = default;
             bool isMissing = file.Mode == FileMode.CreateNew
                 || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
-            OpenedFile opened = OperatingSystem.IsWindows() ? OpenWindows(file) : OpenUnix(file, isMissing);
+            OpenedFile opened = OperatingSystem.IsWindows() ? OverlappedOpening.Open(file) : OpenUnix(file, isMissing);
 
             // Another process may have made or removed the file in between, so the identity decides: the file is new unless it is the one
             // that was there before.
@@ -134,24 +134,6 @@ internal static class FileOpening
                 ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
             : properties.CanSeek ? new PortableFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
             : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
-    }
-
-    [SupportedOSPlatform("windows")]
-    private static OpenedFile OpenWindows(in FileToOpen file)
-    {
-        OverlappedOpening.ThrowIfUnbuffered((file.Options & Option.NoBuffering) != 0);
-        bool isOverlapped = OverlappedOpening.IsFor(file);
-
-        // With Auto, a handle that is not overlapped is opened synchronously, even if the caller's options contain Asynchronous. The
-        // runtime cannot open a file so that the system appends.
-        bool appends = file.Mode == FileMode.Append && !OverlappedOpening.IsDevice(file.Path);
-        FileToOpen chosen = isOverlapped
-            ? file with { Options = file.Options | FileOptions.Asynchronous }
-            : file.Backend == FilePipeBackend.Auto ? file with { Options = file.Options & ~FileOptions.Asynchronous }
-            : file;
-        SafeFileHandle handle = appends && !isOverlapped ? OverlappedOpening.OpenForAppending(file.Path, file.Share, file.Options)
-            : chosen.OpenHandle();
-        return ChooseOrClose(chosen, handle, appends);
     }
 
     [UnsupportedOSPlatform("windows")]

@@ -1,19 +1,13 @@
 namespace Pipelines.File.IO;
 
 /// <summary>The type of an open file, and its length at opening.</summary>
-internal readonly struct FileProperties
+internal readonly partial struct FileProperties
 {
     // statfs(2), f_type: proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs, configfs.
     private static readonly long[] s_pseudoFileSystems =
     [
         0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0x62656570,
     ];
-
-    // The two numbers are FILE_ATTRIBUTE_RECALL_ON_OPEN and FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS (File Attribute Constants), which the enum
-    // does not name: the bytes are stored elsewhere.
-    private const FileAttributes WithinTheCall
-        = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000
-            | (FileAttributes)0x400000;
 
     /// <summary>Whether reads and writes have an offset.</summary>
     internal bool CanSeek { get; private init; }
@@ -57,32 +51,6 @@ internal readonly struct FileProperties
     internal static FileProperties Of(SafeFileHandle handle, string? path)
         => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OperatingSystem.IsWindows() ? OfWindows(handle, path, WindowsCalls.Default)
             : OfAny(handle);
-
-    /// <inheritdoc cref="Of"/>
-    internal static FileProperties OfWindows(SafeFileHandle handle, string? path, WindowsCalls calls)
-    {
-        FileAttributes attributes = calls.AttributesOf(handle);
-        if ((attributes & FileAttributes.Directory) != 0)
-        {
-            throw FileErrors.FromWin32(Kernel32.ERROR_ACCESS_DENIED, path);
-        }
-
-        bool isDevice = path is not null && OverlappedOpening.IsDevice(path);
-        try
-        {
-            FileProperties properties = OfAny(handle);
-            return properties with
-            {
-                IsRegular = properties.IsRegular && !isDevice,
-                IsReadWithinTheCall = (attributes & WithinTheCall) != 0,
-            };
-        }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException && isDevice)
-        {
-            // A disk or volume whose length the system does not report.
-            return new FileProperties { CanSeek = true };
-        }
-    }
 
     /// <summary>The path of an open file (proc_pid_fd(5)); <see langword="null"/> if the system does not report it.</summary>
     internal static string? PathOf(SafeFileHandle handle)

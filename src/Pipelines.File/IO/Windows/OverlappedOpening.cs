@@ -8,6 +8,24 @@ internal static class OverlappedOpening
     /// <summary>Paths of at least this length, characters, need the \\?\ prefix (MAX_PATH).</summary>
     private const int MaxShortPath = 260;
 
+    [SupportedOSPlatform("windows")]
+    internal static OpenedFile Open(in FileToOpen file)
+    {
+        ThrowIfUnbuffered((file.Options & Option.NoBuffering) != 0);
+        bool isOverlapped = IsFor(file);
+
+        // With Auto, a handle that is not overlapped is opened synchronously, even if the caller's options contain Asynchronous. The
+        // runtime cannot open a file so that the system appends.
+        bool appends = file.Mode == FileMode.Append && !IsDevice(file.Path);
+        FileToOpen chosen = isOverlapped
+            ? file with { Options = file.Options | FileOptions.Asynchronous }
+            : file.Backend == FilePipeBackend.Auto ? file with { Options = file.Options & ~FileOptions.Asynchronous }
+            : file;
+        SafeFileHandle handle = appends && !isOverlapped ? OpenForAppending(file.Path, file.Share, file.Options)
+            : chosen.OpenHandle();
+        return FileOpening.ChooseOrClose(chosen, handle, appends);
+    }
+
     /// <summary>
     /// Whether a file that is opened by path is opened for overlapped I/O. With Auto this is not so for a device (\\.\PhysicalDrive0,
     /// \\.\C:, CON): many have no overlapped I/O, and only the runtime, which knows the path, gets their length. And it is not so for an
