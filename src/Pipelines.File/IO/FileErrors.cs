@@ -20,13 +20,9 @@ internal static class FileErrors
     internal static Exception OfOpening(int errno, in FileToOpen file)
     {
         string path = file.Path;
-        return errno switch
-        {
-            Libc.ENOENT when file.Mode == FileMode.Open
-                && Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
-                => new FileNotFoundException($"Could not find file '{path}'.", path),
-            _ => OfName(errno, path),
-        };
+        return errno == Libc.ENOENT && file.Mode == FileMode.Open
+            && Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
+            ? new FileNotFoundException($"Could not find file '{path}'.", path) : OfName(errno, path);
     }
 
     /// <summary>From the errno of a call that makes or changes a name: ENOENT and ENOTDIR mean its folder.</summary>

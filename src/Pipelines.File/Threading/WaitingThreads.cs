@@ -9,7 +9,7 @@ namespace Pipelines.File.Threading;
 /// <para>Queueing a call wakes or starts a thread only if none is on its way; a thread that takes a call and sees another one waiting wakes
 /// the next, so short calls share few threads, and calls that block get a thread each, up to the limit.</para>
 /// <para>Each <see cref="WaitKind"/> has a reserved share of the limit, so a device that stalls holds up its own kind of call only.</para>
-/// <para>A call that a call queues, above all its own next run, is performed by the same thread, unless calls of its kind wait.</para>
+/// <para>A call that a call queues, above all its own next run, wakes no other thread: its thread looks for work next.</para>
 /// </remarks>
 internal sealed class WaitingThreads
 {
@@ -39,9 +39,9 @@ internal sealed class WaitingThreads
     private static readonly string[] s_kinds = ["read", "write", "sync", "open", "look"];
     private static readonly FilePipeMetrics.Count[] s_counts = Array.ConvertAll(s_kinds, FilePipeMetrics.WaitsOf);
 
-    // Set on a waiting thread: itself and its owner.
+    // Set on a waiting thread: its owner.
     [ThreadStatic]
-    private static (WaitingThreads Threads, WaitingThread Thread) s_current;
+    private static WaitingThreads? s_current;
 
     private readonly int _limit;
     private readonly int _kept;
@@ -77,7 +77,7 @@ internal sealed class WaitingThreads
 
     internal static WaitingThreads Shared { get; } = MakeShared();
 
-    internal static bool IsOneOfThem => s_current.Threads is not null;
+    internal static bool IsOneOfThem => s_current is not null;
 
     /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
     internal int ThreadCount => Volatile.Read(ref _count);
@@ -94,17 +94,11 @@ internal sealed class WaitingThreads
     internal void Queue(IWaitingCall call)
     {
         call.QueuedAt = Stopwatch.GetTimestamp();
-        if (s_current is (var threads, { Next: null } current) && threads == this)
-        {
-            current.Next = call;
-            return;
-        }
-
         WaitingThread? called;
         lock (_gate)
         {
-            ShareOf(call).Add(call);
-            called = CallThreadLocked();
+            _shares[(int)call.WaitKind].Add(call);
+            called = s_current == this ? null : CallThreadLocked();
         }
 
         Wake(called);
@@ -165,7 +159,7 @@ internal sealed class WaitingThreads
 
     private void Run(WaitingThread thread)
     {
-        s_current = (this, thread);
+        s_current = this;
         WaitingShare? share = null;
         bool isWoken = true;
         while (true)
@@ -176,7 +170,7 @@ internal sealed class WaitingThreads
             {
                 _waking -= isWoken ? 1 : 0;
                 isWoken = false;
-                call = TakeLocked(thread, ref share);
+                call = TakeLocked(ref share);
                 if (call is not null)
                 {
                     called = CallThreadLocked();
@@ -198,7 +192,7 @@ internal sealed class WaitingThreads
             }
             else
             {
-                s_current = default;
+                s_current = null;
                 return;
             }
         }
@@ -216,7 +210,6 @@ internal sealed class WaitingThreads
         {
             if (_idle.Remove(thread))
             {
-                Debug.Assert(thread.Next is null);
                 _count--;
                 return false;
             }
@@ -226,32 +219,17 @@ internal sealed class WaitingThreads
         return thread.Sleep(Timeout.Infinite);
     }
 
-    private WaitingShare ShareOf(IWaitingCall call) => _shares[(int)call.WaitKind];
-
     /// <summary>
     /// Ends the thread's call of <paramref name="share"/>, if any, and takes its next one. Returns <see langword="null"/> if there is
     /// nothing to do.
     /// </summary>
-    private IWaitingCall? TakeLocked(WaitingThread thread, ref WaitingShare? share)
+    private IWaitingCall? TakeLocked(ref WaitingShare? share)
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
         if (share is not null)
         {
             Debug.Assert(share.UnderWay > 0);
             share.UnderWay--;
-        }
-
-        if (thread.Next is { } next)
-        {
-            thread.Next = null;
-            share = ShareOf(next);
-            if (share.First is null && RoomLocked(share) > 0)
-            {
-                share.UnderWay++;
-                return next;
-            }
-
-            share.Add(next);
         }
 
         share = FindWorkLocked();
@@ -317,7 +295,7 @@ internal sealed class WaitingThreads
         return thread;
     }
 
-    /// <summary>A thread, or one of the application's pool in its place: its sleep while it is idle, and its next call.</summary>
+    /// <summary>A thread, or one of the application's pool in its place: its sleep while it is idle.</summary>
     private sealed class WaitingThread(WaitingThreads threads) : IThreadPoolWorkItem
     {
         // Guarded by this object.
@@ -325,9 +303,6 @@ internal sealed class WaitingThreads
 
         /// <summary>Whether it was started. Set by whoever has called it.</summary>
         internal bool Runs { get; set; }
-
-        /// <summary>The call that the running call has queued. Owned by the thread.</summary>
-        internal IWaitingCall? Next { get; set; }
 
         public void Execute() => threads.Run(this);
 
