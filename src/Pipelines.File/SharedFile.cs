@@ -99,7 +99,7 @@ public sealed class SharedFile : IDisposable
         if (!OperatingSystem.IsWindows())
         {
             // Opening has taken a shared lock (flock(2)), so nobody had an exclusive one.
-            FileOpening.Unlock(file.Handle);
+            _ = LibcCalls.FLock((int)file.Handle.DangerousGetHandle(), Libc.LOCK_UN);
         }
 
         return new SharedFile(file, full);

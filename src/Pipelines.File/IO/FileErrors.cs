@@ -16,15 +16,6 @@ internal static class FileErrors
             : exception;
     }
 
-    /// <summary>From the errno of open(2), with the types and messages of File.OpenHandle.</summary>
-    internal static Exception OfOpening(int errno, in FileToOpen file)
-    {
-        string path = file.Path;
-        return errno == Libc.ENOENT && file.Mode == FileMode.Open
-            && Directory.Exists(Path.GetDirectoryName(Path.TrimEndingDirectorySeparator(path)))
-            ? new FileNotFoundException($"Could not find file '{path}'.", path) : OfName(errno, path);
-    }
-
     /// <summary>From the errno of a call that makes or changes a name: ENOENT and ENOTDIR mean its folder.</summary>
     internal static Exception OfName(int errno, string path) => errno switch
     {

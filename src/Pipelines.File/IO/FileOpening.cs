@@ -3,11 +3,6 @@ namespace Pipelines.File.IO;
 /// <summary>Opens files and chooses their back end. Only this class knows which systems have which.</summary>
 internal static class FileOpening
 {
-    // The runtime's switch that turns file locks off, from AppContext or the environment.
-    private static readonly bool s_isLockingDisabled =
-        (AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isDisabled) && isDisabled)
-        || Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is "1" or "true";
-
     // In 32-bit processes the system calls, which are declared for 64 bits, are not used.
     [SupportedOSPlatformGuard("linux")]
     internal static bool IsLinux => OperatingSystem.IsLinux() && Environment.Is64BitProcess;
@@ -62,33 +57,6 @@ internal static class FileOpening
         return Attach(requested, handle, isOutput ? FileAccess.Write : FileAccess.Read, sharesPosition: true);
     }
 
-    /// <summary>
-    /// Locks a file that was opened without the runtime as the runtime does: LOCK_EX for <see cref="FileShare.None"/>, else LOCK_SH
-    /// (flock(2)).
-    /// </summary>
-    /// <exception cref="IOException">Another process has locked it. The file stays open.</exception>
-    [UnsupportedOSPlatform("windows")]
-    internal static void Lock(SafeFileHandle handle, string fullPath, FileShare share)
-    {
-        int operation = share == FileShare.None ? Libc.LOCK_EX : Libc.LOCK_SH;
-        if (!s_isLockingDisabled && LibcCalls.FLock((int)handle.DangerousGetHandle(), operation | Libc.LOCK_NB) != 0
-            && Marshal.GetLastPInvokeError() == Libc.EAGAIN)
-        {
-            throw new IOException($"The process cannot access the file '{fullPath}' because it is being used by another process.",
-                Libc.EAGAIN);
-        }
-    }
-
-    /// <summary>Removes the shared lock that opening has put on a file, so that it does not block others any more (flock(2)).</summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static void Unlock(SafeFileHandle handle)
-    {
-        if (!s_isLockingDisabled)
-        {
-            _ = LibcCalls.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
-        }
-    }
-
     /// <summary>Makes an <see cref="OpenedFile"/> of a caller's handle.</summary>
     /// <exception cref="UnauthorizedAccessException">The handle is not open for that access.</exception>
     /// <exception cref="NotSupportedException">The handle is open for direct I/O.</exception>
@@ -139,11 +107,6 @@ internal static class FileOpening
     [UnsupportedOSPlatform("windows")]
     private static OpenedFile OpenUnix(in FileToOpen file, bool isMissing)
     {
-        if (IsLinux && LinuxOpening.Opens(file))
-        {
-            return LinuxOpening.Open(file);
-        }
-
         // The runtime ignores most errors of fallocate(2), which may say that the device fails.
         bool reserves = IsLinux && file.Mode is FileMode.Create or FileMode.CreateNew;
         FileToOpen bare = reserves ? file with { PreallocationSize = 0 } : file;
@@ -174,6 +137,7 @@ internal static class FileOpening
             throw;
         }
 
+        // .NET cannot open a file so that the system appends.
         return ChooseOrClose(file, handle, appends: file.Mode == FileMode.Append && LibcCalls.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
     }
 

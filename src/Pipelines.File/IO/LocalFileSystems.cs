@@ -14,9 +14,6 @@ internal static class LocalFileSystems
     private const long Overlay = 0x794c7630;
     private const long Btrfs = 0x9123683e;
 
-    // NFS, smbfs, CIFS, SMB2.
-    private static readonly long[] s_remote = [0x6969, 0x517b, 0xff534d42, 0xfe534d42];
-
     /// <summary>
     /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
     /// and overlayfs shows the files of another file system.
@@ -33,12 +30,4 @@ internal static class LocalFileSystems
 
     /// <param name="type">f_type of statfs(2).</param>
     internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & 0xffffffff) >= 0;
-
-    /// <summary>
-    /// Whether a file that is open only for writing can be locked with LOCK_SH, as the runtime does (flock(2)). Not on a server, which
-    /// would refuse the lock, or the writes after it.
-    /// </summary>
-    [UnsupportedOSPlatform("windows")]
-    internal static bool LetWritersLock(SafeFileHandle file)
-        => LibcCalls.FileSystemOf(file) is >= 0 and long type && Array.IndexOf(s_remote, type) < 0;
 }

@@ -134,7 +134,7 @@ internal sealed class GrowingFile : IDisposable
             return stream;
         }
 
-        int descriptor = LibcCalls.Open(path, Libc.O_WRONLY | Libc.O_CREAT | Libc.O_APPEND | Libc.O_CLOEXEC, Libc.NewFileMode);
+        int descriptor = LibcCalls.Open(path, Libc.O_WRONLY | Libc.O_CREAT | Libc.O_APPEND | Libc.O_CLOEXEC, mode: 0x1B6);
         Assert.True(descriptor >= 0, path);
         return new FileStream(new SafeFileHandle(descriptor, ownsHandle: true), FileAccess.Write, bufferSize: 0);
     }

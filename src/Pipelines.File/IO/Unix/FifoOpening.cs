@@ -21,7 +21,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     /// Tries to open the FIFO. Returns the open file, which the caller owns; <see langword="null"/> if the other side is missing, or the
     /// path means something else by now.
     /// </summary>
-    /// <exception cref="IOException">Another process has it open exclusively, or the system refuses to open it.</exception>
+    /// <exception cref="IOException">The system refuses to open it.</exception>
     /// <exception cref="NotSupportedException"><see cref="FileOptions.DeleteOnClose"/> is set.</exception>
     [UnsupportedOSPlatform("windows")]
     internal OpenedFile? TryOpen()
@@ -31,7 +31,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
             int descriptor = Open(out int errno);
             if (descriptor < 0)
             {
-                return errno is Libc.ENXIO or Libc.ENOENT or Libc.EINTR ? null : throw FileErrors.OfOpening(errno, file);
+                return errno is Libc.ENXIO or Libc.ENOENT or Libc.EINTR ? null : throw FileErrors.OfName(errno, file.Path);
             }
 
             _handle = new SafeFileHandle(descriptor, ownsHandle: true);
@@ -41,8 +41,6 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
                 Dispose();
                 return null;
             }
-
-            FileOpening.Lock(_handle, file.Path, file.Share);
         }
 
         if (Reads && !HasWriter())

@@ -59,9 +59,6 @@ internal static class Libc
     internal const int FD_CLOEXEC = 1;
     internal const int O_CREAT = 0x40;
     internal const int O_APPEND = 0x400;
-
-    /// <summary>The permissions of a new file, less the umask: read and write for everybody (0666), as the runtime asks for.</summary>
-    internal const uint NewFileMode = 0b110_110_110;
     internal const int O_CLOEXEC = 0x80000;
     internal const int O_NONBLOCK = 0x800;
     internal const int F_GETFD = 1;
@@ -71,9 +68,6 @@ internal static class Libc
     /// <summary>macOS, fcntl(2): writes the file to the device, and empties the device's cache.</summary>
     internal const int F_FULLFSYNC = 51;
     internal const int F_SETFL = 4;
-    internal const int LOCK_SH = 1;
-    internal const int LOCK_EX = 2;
-    internal const int LOCK_NB = 4;
     internal const int LOCK_UN = 8;
 
     /// <summary>The maximum number of vectors of one call on every system (IOV_MAX).</summary>
@@ -170,8 +164,6 @@ internal static class Libc
 
     internal static int O_TMPFILE => 0x400000 | O_DIRECTORY;
 
-    internal const int POSIX_FADV_RANDOM = 1;
-    internal const int POSIX_FADV_SEQUENTIAL = 2;
     internal const int POSIX_FADV_DONTNEED = 4;
     internal const uint SYNC_FILE_RANGE_WAIT_BEFORE = 1;
     internal const uint SYNC_FILE_RANGE_WRITE = 2;
