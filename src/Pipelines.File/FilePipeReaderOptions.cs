@@ -32,14 +32,10 @@ public sealed class FilePipeReaderOptions
     internal static FilePipeReaderOptions Default { get; } = new();
 
     /// <summary>
-    /// The minimum size of one segment of the buffer, in bytes: 1 to 1 GiB; 65,536 by default. One read fills one segment of the library's
-    /// own pool, which has at least 262,144 bytes, or the length of the file if that is less; so a parser meets few boundaries. Below 512,
-    /// and with a <see cref="Pool"/>, the option is the maximum size instead; tests of parsers use that.
+    /// The minimum size of one segment of the buffer, in bytes: 1 to 1 GiB; 65,536 by default. One read fills one segment, which has at
+    /// least 262,144 bytes, or the length of the file if that is less, so a parser meets few boundaries; less if a <see cref="Pool"/> gives
+    /// less. Below 512 the option is the maximum size instead; tests of parsers use that.
     /// </summary>
-    /// <remarks>
-    /// On Windows, and with <see cref="FilePipeBackend.Portable"/>, one call fills one segment, so a segment has up to 262,144 bytes even
-    /// if the option is smaller.
-    /// </remarks>
     public int BufferSize { get; init; } = DefaultBufferSize;
 
     /// <summary>

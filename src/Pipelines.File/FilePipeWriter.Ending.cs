@@ -24,7 +24,7 @@ public sealed partial class FilePipeWriter
     /// <exception cref="OperationCanceledException"><see cref="Abort"/> was called in the meantime.</exception>
     public override void Complete(Exception? exception = null)
     {
-        bool wasAborted = BeginComplete(exception, performsHere: true);
+        bool wasAborted = BeginComplete(exception);
         _loop.WaitForReleaseAsync().Wait();
         ThrowIfNotWhole(wasAborted);
     }
@@ -33,7 +33,7 @@ public sealed partial class FilePipeWriter
     /// <inheritdoc cref="Complete"/>
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
-        bool wasAborted = BeginComplete(exception, performsHere: false);
+        bool wasAborted = BeginComplete(exception);
         await _loop.WaitForReleaseAsync().ConfigureAwait(false);
         ThrowIfNotWhole(wasAborted);
     }
@@ -113,7 +113,7 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>Completes the writer, unless it is completed already. Returns whether it was aborted before this call.</summary>
-    private bool BeginComplete(Exception? exception, bool performsHere)
+    private bool BeginComplete(Exception? exception)
     {
         bool runs;
         bool writesHere;
@@ -144,7 +144,7 @@ public sealed partial class FilePipeWriter
                 && _loop.WritesHereLocked();
         }
 
-        _loop.Run(runs, performsHere ? CallsHere.All : writesHere ? CallsHere.Writes : CallsHere.None);
+        _loop.Run(runs, writesHere);
         return false;
     }
 

@@ -245,7 +245,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         _ = SegmentPool.Shared.Return(freed);
         if (isInline)
         {
-            _loop.Run(runs, CallsHere.Writes);
+            _loop.Run(runs, writesHere: true);
             return EndInline();
         }
 

@@ -68,12 +68,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual bool EndsReads => true;
 
-    /// <summary>
-    /// If a write takes only one segment: the size, bytes, up to which a writer's segments grow with the bytes that wait to be written; 0:
-    /// they do not grow.
-    /// </summary>
-    internal virtual int LargestWriteSegment => 0;
-
     /// <summary>Rents a request for this file. Whoever rents it calls <see cref="Return"/>.</summary>
     internal virtual FileRequest Rent() => FileRequest.Rent();
 

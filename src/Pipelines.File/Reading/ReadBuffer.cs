@@ -16,7 +16,8 @@ namespace Pipelines.File.Reading;
 internal sealed class ReadBuffer
 {
     /// <summary>
-    /// The number of bytes that one read asks for if the file has as many. Chosen by measurement: benchmarks/defaults.md.
+    /// The number of bytes that one read asks for if the file has as many, which is the size of its segment, too: a parser meets few
+    /// boundaries. Chosen by measurement: benchmarks/defaults.md.
     /// </summary>
     internal const int BytesPerRead = 256 * 1024;
 
@@ -28,30 +29,22 @@ internal sealed class ReadBuffer
     /// </summary>
     private const int FirstUnknownRead = 4 * 1024;
 
-    /// <summary>If the length of the file is unknown: how many bytes a caller's minimum size can make one read ask for.</summary>
-    private const int MaxUnknownRead = 1024 * 1024;
-
-    /// <summary>The maximum number of segments of one read.</summary>
-    private const int MaxSegmentsPerRead = 128;
-
-    /// <summary>The minimum room of the tail, bytes, that a read uses if it fills only one segment.</summary>
+    /// <summary>The minimum room of the tail, bytes, that is worth a call of its own.</summary>
     private const int MinTailRoom = 2 * 1024;
 
     private readonly FilePipeReaderOptions _options;
 
-    // The plan: how many segments a read fills at most, and the largest size of one, bytes. With the library's own pool a segment is as
-    // large as a read, so a parser meets few boundaries; with a caller's pool a read fills several.
-    private readonly byte _maxSegments;
+    // The largest size of a segment, bytes: a read fills one.
     private readonly int _segmentSize;
 
     // The chain. After the release: the segments of a buffer that the caller still holds, with a tail of null.
     private FileSegment? _head;
     private FileSegment? _tail;
 
-    // How many bytes of the tail's room the running read may fill, its own segments, and how many bytes it still lacks memory for.
-    private int _readOfTail;
+    // The running read: how many bytes it asks for, and whether it fills the room of the tail or a segment of its own, once that is rented.
+    private int _readSize;
+    private bool _fillsTail;
     private FileSegment? _filling;
-    private int _unrented;
 
     // Bytes consumed, and bytes read, both from the first byte of the reader.
     private long _start;
@@ -72,9 +65,7 @@ internal sealed class ReadBuffer
     {
         _options = options;
         File = file;
-        _maxSegments = (byte)Math.Min(file.MaxBuffersPerOperation, MaxSegmentsPerRead);
-        bool isExact = _maxSegments > 1 && (HasCallersPool || options.BufferSize < ExactBelow);
-        _segmentSize = Math.Max(options.BufferSize, isExact ? 0 : BytesPerRead);
+        _segmentSize = options.BufferSize < ExactBelow ? options.BufferSize : Math.Max(options.BufferSize, BytesPerRead);
         _unknownReadSize = Math.Min(options.BufferSize, FirstUnknownRead);
     }
 
@@ -195,65 +186,51 @@ internal sealed class ReadBuffer
         return !_isReadAheadPaused;
     }
 
-    /// <summary>Sets a read up with the room of the tail. <see cref="Rent"/> adds the memory that it still lacks.</summary>
+    /// <summary>Sets a read up with the room of the tail, or without memory, which <see cref="Rent"/> then adds.</summary>
     internal void BeginReadLocked(FileRequest request, int minimumSize)
     {
         AssertLocked();
-        Debug.Assert(_readOfTail == 0 && _filling is null);
+        Debug.Assert(!_fillsTail && _filling is null);
         request.Begin(FileRequestKind.Read, NextOffset);
-        _unrented = NextReadSize(minimumSize);
-
-        // If a read fills only one segment, a small rest of the tail is not worth a call.
-        if (_tail is { } tail && tail.Room >= (_maxSegments > 1 ? 1 : Math.Min(_unrented, MinTailRoom)))
+        _readSize = NextReadSize(minimumSize);
+        if (_tail is { } tail && tail.Room >= Math.Min(_readSize, MinTailRoom))
         {
-            _readOfTail = TakeUnrented(tail.Room);
-            request.Add(tail, tail.End, _readOfTail);
+            _fillsTail = true;
+            request.Add(tail, tail.End, Math.Min(_readSize, tail.Room));
         }
     }
 
     /// <summary>
-    /// Adds the memory that the read still lacks, and pins all of it. Called without the lock by the owner of the request, with a caller's
+    /// Adds a segment if the read has no memory yet, and pins its memory. Called without the lock by the owner of the request, with a caller's
     /// pool on a thread of the application. Throws what that pool throws: then the read is not performed, and <see cref="EndReadLocked"/>
     /// ends it.
     /// </summary>
     internal void Rent(FileRequest request)
     {
-        FileSegment? last = null;
-        while (_unrented > 0 && request.BufferCount < _maxSegments)
+        if (request.BufferCount == 0)
         {
-            FileSegment segment = _options.Pool is { } pool ? SegmentPool.Shared.Rent(_segmentSize, pool)
-                : SegmentPool.Shared.Rent(Math.Min(_segmentSize, SegmentPool.SizeOf(Math.Min(_unrented, _segmentSize))));
-            segment.Chain = this;
-            segment.NextSegment = null;
-            _filling ??= segment;
-            last?.NextSegment = segment;
-            last = segment;
-            request.Add(segment, 0, TakeUnrented(segment.Capacity));
+            int size = Math.Min(_segmentSize, SegmentPool.SizeOf(_readSize));
+            _filling = _options.Pool is { } pool ? SegmentPool.Shared.Rent(size, pool) : SegmentPool.Shared.Rent(size);
+            _filling.Chain = this;
+            request.Add(_filling, 0, Math.Min(_readSize, _filling.Capacity));
         }
 
         request.Pin();
     }
 
     /// <summary>
-    /// Unpins the memory of a read, and returns the segments that it did not fill to their pool. Called by the owner of the request,
+    /// Unpins the memory of a read, and returns a segment that it did not fill to its pool. Called by the owner of the request,
     /// without the lock and before <see cref="EndReadLocked"/>: until that has ended the read, the release waits.
     /// </summary>
     internal void ReturnUnfilled(FileRequest request)
     {
         request.Clear();
-        FileSegment? unfilled = _filling;
-        FileSegment? last = null;
-        for (long filled = request.Transferred - _readOfTail; filled > 0; filled -= last.Capacity)
+        if (request.Transferred == 0)
         {
-            last = unfilled!;
-            unfilled = last.NextSegment;
+            // An error of the caller's pool, thrown when it took memory back, does not fail this read.
+            _ = SegmentPool.Shared.Return(_filling);
+            _filling = null;
         }
-
-        _filling = last is null ? null : _filling;
-        last?.NextSegment = null;
-
-        // An error of the caller's pool, thrown when it took memory back, does not fail this read.
-        _ = SegmentPool.Shared.Return(unfilled);
     }
 
     /// <summary>Records the result of a read.</summary>
@@ -279,7 +256,7 @@ internal sealed class ReadBuffer
             _endOfFile = EndOfFile.Found;
         }
 
-        AppendLocked(filled);
+        AppendLocked((int)filled);
     }
 
     /// <summary>Ends the caller's use of its buffer. Returns the segments that are consumed.</summary>
@@ -293,7 +270,7 @@ internal sealed class ReadBuffer
         _hasUnexamined = _readEnd > Math.Max(consumedIndex, examinedIndex);
         FileSegment? first = _head;
         FileSegment? last = null;
-        while (_head is not null && _start >= _head.RunningIndex + _head.End && (_head != _tail || _readOfTail == 0))
+        while (_head is not null && _start >= _head.RunningIndex + _head.End && (_head != _tail || !_fillsTail))
         {
             last = _head;
             _head = _head.NextSegment;
@@ -321,7 +298,7 @@ internal sealed class ReadBuffer
     internal FileSegment? ReleaseLocked()
     {
         AssertLocked();
-        Debug.Assert(_readOfTail == 0);
+        Debug.Assert(!_fillsTail);
         FileSegment? released = _callerHasBuffer || _tail is null ? null : _head;
         _head = released is null ? _head : null;
         _tail = null;
@@ -371,48 +348,33 @@ internal sealed class ReadBuffer
             "The position does not belong to this reader's buffer: it is from another reader, or its bytes were consumed already.");
     }
 
-    /// <summary>How many bytes of a piece of memory the read fills; they are taken off <see cref="_unrented"/>.</summary>
-    private int TakeUnrented(int room)
+    /// <summary>Appends the bytes that a read has put into the tail or into a segment of its own.</summary>
+    private void AppendLocked(int filled)
     {
-        int length = Math.Min(_unrented, room);
-        _unrented -= length;
-        return length;
-    }
-
-    /// <summary>Appends the bytes that a read has put into the tail and into its own segments.</summary>
-    private void AppendLocked(long filled)
-    {
-        _hasUnexamined |= filled > 0;
-        int ofTail = (int)Math.Min(filled, _readOfTail);
-        if (ofTail > 0)
+        if (_filling is { } segment)
         {
-            _tail!.SetEnd(_tail.End + ofTail);
-        }
-
-        _readOfTail = 0;
-        _readEnd += ofTail;
-        filled -= ofTail;
-        for (; _filling is { } segment; _filling = segment.NextSegment)
-        {
-            int length = (int)Math.Min(filled, segment.Capacity);
             segment.SetRunningIndex(_readEnd);
-            segment.SetEnd(length);
-            _readEnd += length;
-            filled -= length;
+            segment.SetEnd(filled);
             _head ??= segment;
             _tail?.NextSegment = segment;
             _tail = segment;
+            _filling = null;
         }
+        else if (filled > 0)
+        {
+            _tail!.SetEnd(_tail.End + filled);
+        }
+
+        _fillsTail = false;
+        _hasUnexamined |= filled > 0;
+        _readEnd += filled;
     }
 
     /// <summary>The number of bytes to ask for, at least 1.</summary>
     private int NextReadSize(int minimumSize)
     {
-        long missing = Math.Max(0, minimumSize - Length);
         long known = File.Properties.Length - NextOffset;
-        long size = known > 0
-            ? Math.Min(Math.Max(Math.Max(BytesPerRead, _options.BufferSize), missing), known)
-            : Math.Max(_unknownReadSize, Math.Min(missing, MaxUnknownRead));
-        return (int)Math.Min(size, Left ?? long.MaxValue);
+        long size = known > 0 ? known : Math.Max(_unknownReadSize, minimumSize - Length);
+        return (int)Math.Min(Math.Min(size, _segmentSize), Left ?? long.MaxValue);
     }
 }

@@ -96,7 +96,7 @@ internal sealed partial class WriteLoop
         }
 
         // From here on Abort is too late.
-        bool mayWait = _callsHere != CallsHere.All && (TakesName || file.MayWaitToClose(queue.Written));
+        bool mayWait = TakesName || file.MayWaitToClose(queue.Written);
         if (mayWait)
         {
             // This may be the thread of a caller of CompleteAsync, which must not wait.
@@ -145,13 +145,12 @@ internal sealed partial class WriteLoop
 
     private ValueTask PerformAsync(FileRequest request)
     {
-        if ((_callsHere == CallsHere.All || (_callsHere == CallsHere.Writes && request.Kind == FileRequestKind.Write))
-            && file.Opened.CanSeek && file.Opened.Try(request, mayWait: true) == Attempt.Done)
+        if (_writesHere && request.Kind == FileRequestKind.Write && file.Opened.Try(request, mayWait: true) == Attempt.Done)
         {
             return default;
         }
 
-        _callsHere = CallsHere.None;
+        _writesHere = false;
         return file.Opened.RunAsync(request);
     }
 

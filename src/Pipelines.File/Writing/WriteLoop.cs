@@ -25,8 +25,8 @@ internal sealed partial class WriteLoop(
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Which calls the thread that has woken the loop makes itself. Owned by that thread, and then by the loop.
-    private CallsHere _callsHere;
+    // Whether the thread that has woken the loop makes its writes itself. Owned by that thread, and then by the loop.
+    private bool _writesHere;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
@@ -139,13 +139,13 @@ internal sealed partial class WriteLoop(
     /// Called without the lock.
     /// </summary>
     /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
-    /// <param name="calls">Which calls this thread makes itself, of those that end by themselves.</param>
-    internal void Run(bool isIdle, CallsHere calls = CallsHere.None)
+    /// <param name="writesHere">Whether this thread makes the writes itself, which only copy memory.</param>
+    internal void Run(bool isIdle, bool writesHere = false)
     {
         if (isIdle)
         {
-            // Another thread has not been asked to make the calls that this one would.
-            _callsHere = IsAsleep ? calls : CallsHere.None;
+            // Another thread has not been asked to make the writes that this one would.
+            _writesHere = writesHere && IsAsleep;
             Wake();
         }
     }

@@ -24,16 +24,17 @@ internal sealed class WriteQueue
     /// </summary>
     private const int MaxSharedAppend = 4 * 1024;
 
+    /// <summary>The minimum size of a segment if a write takes one only, bytes.</summary>
+    private const int LeastSingleSegment = 128 * 1024;
+
     /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment and an open flush need.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
     private readonly OpenedFile _file;
     private readonly MemoryPool<byte>? _pool;
 
-    // The minimum size of a segment, bytes, and the size up to which segments of the library's own pool grow with the number of unwritten
-    // bytes (0: they do not grow).
+    // The minimum size of a segment, bytes.
     private readonly int _segmentSize;
-    private readonly int _largestSegment;
     private readonly int _maxSegmentsPerWrite;
 
     // If flushes are kept whole: the ends of those that are not written; else null. Guarded by the lock.
@@ -57,17 +58,15 @@ internal sealed class WriteQueue
         _file = file;
         _pool = options.Pool;
         _maxSegmentsPerWrite = file.MaxBuffersPerOperation;
-        _largestSegment = _pool is null ? file.LargestWriteSegment : 0;
 
         // If others write to the file, too, the bytes of a flush have to go out in one write. If a write takes one segment only, they have
         // to lie in one segment.
         bool keepsFlushesWhole = file.Appends || file.SharesPosition;
         _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
 
-        // If a write takes one segment only, small segments would make small writes. The
-        // library's own pool rounds small sizes up, so less than its minimum would leave memory unused.
-        int least = keepsFlushesWhole || _maxSegmentsPerWrite == 1 ? MaxWholeFlush : _pool is null
-            ? SegmentPool.MinSize : 1;
+        // If a write takes one segment only, small segments would make small writes. The library's own pool rounds small sizes up, so less
+        // than its minimum would leave memory unused.
+        int least = _maxSegmentsPerWrite == 1 ? LeastSingleSegment : keepsFlushesWhole ? MaxWholeFlush : SegmentPool.MinSize;
         _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
 
@@ -148,7 +147,7 @@ internal sealed class WriteQueue
         moved = _flushEnds is not null && _maxSegmentsPerWrite == 1 && Advanced - Flushed is long open
             && open <= Math.Min(MaxWholeFlush, _tailEnd) ? (int)open : 0;
         int wanted = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
-        int size = Math.Max(Math.Max(_segmentSize, wanted), GrownSize());
+        int size = Math.Max(_segmentSize, wanted);
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
             ? SegmentPool.Shared.Rent(size)
             : SegmentPool.Shared.Rent(size, _pool);
@@ -301,14 +300,6 @@ internal sealed class WriteQueue
 
         return end;
     }
-
-    /// <summary>
-    /// The size of a segment for as many bytes as are unwritten, rounded down to a power of two: a writer whose bytes are written as fast
-    /// as they come keeps small segments. <see cref="Written"/> is read without the lock: an old value changes the size only.
-    /// </summary>
-    private int GrownSize()
-        => _largestSegment > 0 && Advanced - Written is long waiting and > 0
-            ? 1 << BitOperations.Log2((ulong)Math.Min(waiting, _largestSegment)) : 0;
 
     /// <summary>Takes out the segments that end at <paramref name="position"/> or before, except the tail.</summary>
     private FileSegment? TakeBefore(long position)

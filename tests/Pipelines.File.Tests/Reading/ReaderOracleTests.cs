@@ -155,8 +155,8 @@ public sealed class ReaderOracleTests
             }
         }
 
-        // One segment holds a whole read, on Windows with every pool. A size under 512 is that of each segment.
-        int least = OperatingSystem.IsWindows() || (scenario.OwnPool && scenario.BufferSize >= 512) ? ReadBuffer.BytesPerRead : 0;
+        // One segment holds a whole read. A size under 512 is that of each segment.
+        int least = scenario.BufferSize >= 512 ? ReadBuffer.BytesPerRead : 0;
         int maxSegment = Math.Max(scenario.BufferSize, least);
         while (true)
         {

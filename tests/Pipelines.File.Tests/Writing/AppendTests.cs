@@ -253,24 +253,4 @@ public sealed class AppendTests : IDisposable
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(300_100), File.ReadAllBytes(path));
     }
-
-    [Fact]
-    public async Task Create_AppendToAFileThatMayOnlyGrow_Works()
-    {
-        ChildProcess.SkipUnlessLinux("chattr");
-        string path = _folder.File("f", "old\n"u8.ToArray());
-        (int status, _, string error) = await ChildProcess.RunAsync($"chattr +a '{path}'");
-        Assert.SkipUnless(status == 0, "chattr: " + error);
-        try
-        {
-            FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append });
-            await writer.WriteAsync("new\n"u8.ToArray(), _stop);
-            await writer.CompleteAsync();
-            Assert.Equal("old\nnew\n", await File.ReadAllTextAsync(path, _stop));
-        }
-        finally
-        {
-            await ChildProcess.RunAsync($"chattr -a '{path}'");
-        }
-    }
 }

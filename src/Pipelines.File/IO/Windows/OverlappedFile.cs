@@ -44,9 +44,6 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     // ReadFileScatter takes more, but only whole pages, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
 
-    // Larger segments make no write faster.
-    internal override int LargestWriteSegment => 512 * 1024;
-
     // NotReady: a read of a pipe, which is not waited for here, has begun.
     internal override Attempt Try(FileRequest request, bool mayWait)
     {
