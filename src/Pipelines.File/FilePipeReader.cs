@@ -184,18 +184,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             : PipeCopy.CopyAsync(this, destination, cancellationToken);
     }
 
-    /// <summary>
-    /// Copies the rest of the file to <paramref name="destination"/>. If the copy is canceled or fails, the bytes that were given to the
-    /// destination are consumed, so another copy continues after them.
-    /// </summary>
-    /// <inheritdoc/>
-    public override Task CopyToAsync(Stream destination, CancellationToken cancellationToken = default)
-    {
-        ArgumentNullException.ThrowIfNull(destination);
-        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
-            : PipeCopy.CopyAsync(this, destination, cancellationToken);
-    }
-
     private ValueTask<ReadResult> ReadCoreAsync(int minimumSize, CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;

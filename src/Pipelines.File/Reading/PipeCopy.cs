@@ -49,33 +49,6 @@ internal static class PipeCopy
         }
     }
 
-    /// <summary>Copies the rest of the reader. What was given to the destination is consumed, whatever it does.</summary>
-    /// <exception cref="OperationCanceledException">A read was canceled.</exception>
-    internal static async Task CopyAsync(PipeReader reader, Stream destination, CancellationToken cancellationToken)
-    {
-        ReadResult read;
-        do
-        {
-            read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-            SequencePosition consumed = read.Buffer.Start;
-            try
-            {
-                ThrowIfCanceled(read);
-                for (SequencePosition next = consumed; read.Buffer.TryGet(ref next, out ReadOnlyMemory<byte> memory);)
-                {
-                    cancellationToken.ThrowIfCancellationRequested();
-                    consumed = next.GetObject() is null ? read.Buffer.End : next;
-                    await destination.WriteAsync(memory, cancellationToken).ConfigureAwait(false);
-                }
-            }
-            finally
-            {
-                reader.AdvanceTo(consumed);
-            }
-        }
-        while (!read.IsCompleted);
-    }
-
     /// <summary>
     /// Copies the first bytes of a read into the destination's memory. The destination is advanced over them, and the reader, even if the
     /// destination throws then, so that a second copy repeats nothing. Returns their number.

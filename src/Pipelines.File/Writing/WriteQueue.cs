@@ -66,7 +66,8 @@ internal sealed class WriteQueue
 
         // If a write takes one segment only, small segments would make small writes. The library's own pool rounds small sizes up, so less
         // than its minimum would leave memory unused.
-        int least = _maxSegmentsPerWrite == 1 ? LeastSingleSegment : keepsFlushesWhole ? MaxWholeFlush : SegmentPool.MinSize;
+        int least = _maxSegmentsPerWrite == 1 ? LeastSingleSegment : keepsFlushesWhole ? MaxWholeFlush
+            : _pool is null ? SegmentPool.MinSize : 1;
         _segmentSize = Math.Max(options.MinimumBufferSize, least);
     }
 

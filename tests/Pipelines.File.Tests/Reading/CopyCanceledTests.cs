@@ -73,21 +73,6 @@ public sealed class CopyCanceledTests : IDisposable
         Assert.Equal(content, await got.WaitAsync(Eventually.Limit, _stop));
     }
 
-    [Theory]
-    [InlineData(0)]
-    [InlineData(200_000)]
-    public async Task CopyToAsync_StreamTakesBytesAndThrows_TheNextCopyRepeatsNothing(long readAhead)
-    {
-        byte[] content = Pattern.Bytes(Length);
-        await using FilePipeReader reader = FilePipeReader.Create(
-            _folder.File("f", content), new() { PauseReadAheadThreshold = readAhead });
-        ThrowingStream stream = new() { Throws = true };
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => reader.CopyToAsync(stream, _stop));
-        stream.Throws = false;
-        await reader.CopyToAsync(stream, _stop);
-        Assert.Equal(content, stream.ToArray());
-    }
-
     [Fact]
     public async Task CopyToAsync_DestinationGivesNoMemory_NothingIsConsumed()
     {
@@ -198,20 +183,6 @@ public sealed class CopyCanceledTests : IDisposable
 
         public override void Complete(Exception? exception = null)
         {
-        }
-    }
-
-    private sealed class ThrowingStream : MemoryStream
-    {
-        internal bool Throws { get; set; }
-
-        public override async ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
-        {
-            await base.WriteAsync(buffer, CancellationToken.None);
-            if (Throws)
-            {
-                throw new OperationCanceledException();
-            }
         }
     }
 }
