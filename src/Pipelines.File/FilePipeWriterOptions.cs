@@ -9,11 +9,12 @@ namespace Pipelines.File;
 /// </summary>
 /// <example>
 /// <code>
+/// using System.Buffers;
 /// using Pipelines.File;
 ///
 /// FilePipeWriterOptions options = new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable };
 /// await using FilePipeWriter writer = FilePipeWriter.Create("settings.json", options);
-/// writer.WriteUtf8("{}");
+/// writer.Write("{}"u8);
 /// await writer.CompleteAsync();
 /// </code>
 /// </example>

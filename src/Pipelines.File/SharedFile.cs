@@ -206,13 +206,6 @@ public sealed class SharedFile : IDisposable
             destination.Advance(read);
             return read;
         }
-        catch when (destination is FilePipeWriter)
-        {
-            // Ends the use of its memory, so that the writer returns it to its pool when it is completed.
-            request.Clear();
-            destination.Advance(0);
-            throw;
-        }
         finally
         {
             _file.Return(request);

@@ -6,7 +6,7 @@ namespace FileAnalyzerTests;
 public sealed class AnalyzerTests
 {
     [Theory]
-    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.WriteUtf8(\"text\");\n"
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.Write(\"text\"u8);\n"
         + "await writer.FlushAsync();")]
     [InlineData("await using FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new FilePipeWriterOptions { Replace = true "
         + "}).ConfigureAwait(false);\nwriter.GetSpan(1);")]
@@ -18,7 +18,7 @@ public sealed class AnalyzerTests
         => Assert.Equal(["PF0001 writer"], (await Compiled.DiagnoseAsync(statements)).Select(one => one[..13]));
 
     [Theory]
-    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.WriteUtf8(\"text\");\n"
+    [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nwriter.Write(\"text\"u8);\n"
         + "await writer.CompleteAsync();")]
     [InlineData("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });\nif (path.Length > 3)\n{\n"
         + "    writer.Abort();\n}")]
@@ -119,8 +119,8 @@ public sealed class AnalyzerTests
     public async Task CompleteReplacementCodeFix_UsingDeclaration_CompletesAtTheEnd()
     {
         string? made = await Compiled.FixAsync("await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true "
-            + "});\nwriter.WriteUtf8(\"text\");", new CompleteReplacementCodeFix());
-        Assert.Contains("writer.WriteUtf8(\"text\");\n        await writer.CompleteAsync();\n    }",
+            + "});\nwriter.Write(\"text\"u8);", new CompleteReplacementCodeFix());
+        Assert.Contains("writer.Write(\"text\"u8);\n        await writer.CompleteAsync();\n    }",
             made?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
     }
 
@@ -128,7 +128,7 @@ public sealed class AnalyzerTests
     public async Task CompleteReplacementCodeFix_UsingStatement_CompletesInIt()
     {
         string? made = await Compiled.FixAsync("using (FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }))\n{\n"
-            + "    writer.WriteUtf8(\"text\");\n}", new CompleteReplacementCodeFix());
+            + "    writer.Write(\"text\"u8);\n}", new CompleteReplacementCodeFix());
         Assert.Contains("await writer.CompleteAsync();\n        }", made?.ReplaceLineEndings("\n"), StringComparison.Ordinal);
     }
 

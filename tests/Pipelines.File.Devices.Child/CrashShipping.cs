@@ -1,4 +1,5 @@
 using System.Globalization;
+using System.Text;
 using Microsoft.Win32.SafeHandles;
 
 namespace FileDevicesChild;
@@ -44,7 +45,7 @@ internal sealed class CrashShipping(string folder, ExpectedState state) : ICrash
         {
             // The last line is all that the next start needs.
             FilePipeWriter writer = FilePipeWriter.Create(_shipped, new() { Replace = true });
-            writer.WriteUtf8($"{last}\n");
+            Encoding.UTF8.GetBytes($"{last}\n", writer);
             await writer.CompleteAsync();
             _end = writer.Position;
             state.Done(KeptSubject, _last);
@@ -79,7 +80,7 @@ internal sealed class CrashShipping(string folder, ExpectedState state) : ICrash
                 for (int i = random.Next(1, 400); i > 0; i--, line++)
                 {
                     state.Begin(Subject, line);
-                    writer.WriteUtf8($"{TextOf(line)}\n");
+                    Encoding.UTF8.GetBytes($"{TextOf(line)}\n", writer);
                     await writer.FlushAsync();
                     state.Done(Subject, line);
                 }
@@ -93,7 +94,7 @@ internal sealed class CrashShipping(string folder, ExpectedState state) : ICrash
     private async Task<long> EndTornLineAsync()
     {
         FilePipeWriter writer = FilePipeWriter.Create(_log, new() { Mode = FileMode.Append, FlushGuarantee = FlushGuarantee.Written });
-        writer.WriteUtf8($"\n");
+        Encoding.UTF8.GetBytes($"\n", writer);
         await writer.CompleteAsync();
         long last = LastLineOf(_log) is >= 0 and long line ? line : File.Exists($"{_log}.1") ? LastLineOf($"{_log}.1") : -1;
         WrongStateException.Demand(
@@ -148,7 +149,7 @@ internal sealed class CrashShipping(string folder, ExpectedState state) : ICrash
                 {
                     string record = $"{line.Checkpoint} {line}";
                     Take(record, isFirst: false);
-                    writer.WriteUtf8($"{record}\n");
+                    Encoding.UTF8.GetBytes($"{record}\n", writer);
                     await writer.FlushAsync(stop);
                 }
 

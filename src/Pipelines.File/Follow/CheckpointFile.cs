@@ -121,11 +121,11 @@ public sealed class CheckpointFile
             FlushGuarantee = _isDurable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
         });
         await using ConfiguredAsyncDisposable disposing = writer.ConfigureAwait(false);
-        writer.WriteUtf8($"{FirstLine}\n");
+        Encoding.UTF8.GetBytes($"{FirstLine}\n", writer);
         foreach ((string path, FileCheckpoint checkpoint) in _checkpoints)
         {
             // A name may hold any character, also a line feed.
-            writer.WriteUtf8($"{checkpoint} {Uri.EscapeDataString(path)}\n");
+            Encoding.UTF8.GetBytes($"{checkpoint} {Uri.EscapeDataString(path)}\n", writer);
         }
 
         await writer.CompleteAsync().ConfigureAwait(false);

@@ -155,6 +155,9 @@ public static class FilePipeExtensions
         /// </returns>
         /// <exception cref="ArgumentNullException">The reader is <see langword="null"/>.</exception>
         /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxLength"/> is negative.</exception>
+        /// <exception cref="NotSupportedException">
+        /// A line feed of <paramref name="encoding"/> is not the byte 0x0A, as in UTF-16.
+        /// </exception>
         /// <exception cref="LineTooLongException">
         /// Thrown by the loop, after the lines before it: a line is longer than <paramref name="maxLength"/>.
         /// </exception>
@@ -170,9 +173,8 @@ public static class FilePipeExtensions
         {
             encoding ??= Encoding.UTF8;
             LineBatches batches = Batches(reader, maxLength, leaveOpen, cancellationToken);
-            return WideTextLines.IsFor(encoding)
-                ? new WideTextLines(encoding, maxLength).ReadAsync(reader, leaveOpen, cancellationToken)
-                : new PipeReaderTextLines(batches, encoding);
+            return encoding.GetBytes("\n") is [(byte)'\n'] ? new PipeReaderTextLines(batches, encoding)
+                : throw new NotSupportedException($"A line feed of {encoding.WebName} is not the byte 0x0A: read the text with a StreamReader.");
         }
     }
 

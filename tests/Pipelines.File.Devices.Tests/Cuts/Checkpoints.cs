@@ -1,4 +1,5 @@
 using System.Globalization;
+using System.Text;
 
 namespace FileDevicesTests;
 
@@ -28,7 +29,7 @@ internal sealed class Checkpoints(FlushGuarantee guarantee) : Workload
             await using FilePipeWriter writer = FilePipeWriter.Create(log, new() { FlushGuarantee = guarantee });
             for (int line = first; line < Math.Min(first + LinesAFile, Lines); line++)
             {
-                writer.WriteUtf8($"line {line} {new string('x', random.Next(200))}\n");
+                Encoding.UTF8.GetBytes($"line {line} {new string('x', random.Next(200))}\n", writer);
                 await writer.FlushAsync();
                 acknowledge("written", line);
             }
@@ -128,12 +129,12 @@ internal sealed class Checkpoints(FlushGuarantee guarantee) : Workload
             await foreach (FollowedLine line in new LogFollower(Path.Combine(folder, "log"), Options(null)).ReadLinesAsync())
             {
                 string text = line.ToString();
-                shipped.WriteUtf8($"{text}\n");
+                Encoding.UTF8.GetBytes($"{text}\n", shipped);
                 await shipped.FlushAsync();
                 acknowledge("shipped", NumberOf(text));
                 FilePipeWriter position = FilePipeWriter.Create(
                     Path.Combine(folder, "position"), new() { Replace = true, FlushGuarantee = guarantee });
-                position.WriteUtf8($"{line.Checkpoint}");
+                Encoding.UTF8.GetBytes($"{line.Checkpoint}", position);
                 await position.CompleteAsync();
                 acknowledge("saved", NumberOf(text));
                 isFollowed.TrySetResult();

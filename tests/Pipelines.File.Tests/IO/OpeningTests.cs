@@ -100,15 +100,6 @@ public sealed class OpeningTests : IDisposable
         await reader.CompleteAsync();
     }
 
-    [Fact]
-    public async Task OpenAsync_OfAFifoThatIsToBeDeleted_IsRefused()
-    {
-        string path = Fifo.Make(_folder);
-        await Assert.ThrowsAsync<NotSupportedException>(() => FilePipeReader.OpenAsync(
-            path, new() { FileOptions = FileOptions.DeleteOnClose }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop));
-        Assert.True(File.Exists(path));
-    }
-
     [Theory]
     [InlineData(FileMode.Create)]
     [InlineData(FileMode.OpenOrCreate)]

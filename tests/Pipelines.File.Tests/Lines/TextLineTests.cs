@@ -17,23 +17,12 @@ public sealed class TextLineTests : IDisposable
 
     public void Dispose() => _folder.Dispose();
 
-    public static TheoryData<string, bool> Encodings()
-    {
-        TheoryData<string, bool> data = [];
-        foreach (string name in new[] { "utf-8", "utf-16", "utf-16BE", "utf-32", "utf-32BE" })
-        {
-            data.Add(name, true);
-            data.Add(name, false);
-        }
-
-        return data;
-    }
-
     [Theory]
-    [MemberData(nameof(Encodings))]
-    public async Task ReadTextLinesAsync_AnyEncodingCutAnywhere_GivesTheLinesWithoutTheMark(string name, bool isMarked)
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task ReadTextLinesAsync_CutAnywhere_GivesTheLinesWithoutTheMark(bool isMarked)
     {
-        Encoding encoding = Encoding.GetEncoding(name);
+        Encoding encoding = Encoding.UTF8;
         byte[] mark = isMarked ? encoding.GetPreamble() : [];
         string path = _folder.File("f", [.. mark, .. encoding.GetBytes(Text)]);
         for (int size = 1; size <= 60; size++)
@@ -96,7 +85,7 @@ public sealed class TextLineTests : IDisposable
 
     [Theory]
     [InlineData("utf-8")]
-    [InlineData("utf-16")]
+    [InlineData("iso-8859-1")]
     public async Task ReadTextLinesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack(string name)
     {
         Encoding encoding = Encoding.GetEncoding(name);
@@ -121,7 +110,7 @@ public sealed class TextLineTests : IDisposable
 
     [Theory]
     [InlineData("utf-8")]
-    [InlineData("utf-16")]
+    [InlineData("iso-8859-1")]
     public async Task ReadTextLinesAsync_LeaveOpen_GoesOnBehindTheLine(string name)
     {
         Encoding encoding = Encoding.GetEncoding(name);
@@ -140,7 +129,13 @@ public sealed class TextLineTests : IDisposable
     [Fact]
     public void ReadTextLinesAsync_BadArgument_Throws()
     {
-        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadTextLinesAsync(Encoding.Unicode, cancellationToken: _stop));
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadTextLinesAsync(cancellationToken: _stop));
+        foreach (Encoding encoding in new[] { Encoding.Unicode, Encoding.BigEndianUnicode, Encoding.UTF32 })
+        {
+            Assert.Throws<NotSupportedException>(
+                () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(encoding, cancellationToken: _stop));
+        }
+
         Assert.Throws<ArgumentOutOfRangeException>(
             () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(maxLength: -1, cancellationToken: _stop));
     }

@@ -6,7 +6,7 @@ namespace Pipelines.File.IO;
 /// <remarks>
 /// The reading side is opened at once. It is done when it can be read, or when a writer has the FIFO open; the system does not report the
 /// latter, so it is polled. The writing side cannot be opened before there is a reader (ENXIO), so opening is retried. Options for files
-/// (sync of each write, preallocation, caching) are ignored, as in open(2).
+/// (sync of each write, preallocation, caching, deletion at the end) are ignored, as in open(2).
 /// </remarks>
 internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
 {
@@ -22,15 +22,16 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     /// path means something else by now.
     /// </summary>
     /// <exception cref="IOException">The system refuses to open it.</exception>
-    /// <exception cref="NotSupportedException"><see cref="FileOptions.DeleteOnClose"/> is set.</exception>
     [UnsupportedOSPlatform("windows")]
     internal OpenedFile? TryOpen()
     {
         if (_handle is null)
         {
-            int descriptor = Open(out int errno);
+            int closedOnExec = (file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
+            int descriptor = LibcCalls.Open(file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
             if (descriptor < 0)
             {
+                int errno = Marshal.GetLastPInvokeError();
                 return errno is Libc.ENXIO or Libc.ENOENT or Libc.EINTR ? null : throw FileErrors.OfName(errno, file.Path);
             }
 
@@ -66,21 +67,6 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
     }
 
     private bool Reads => file.Access == FileAccess.Read;
-
-    [UnsupportedOSPlatform("windows")]
-    private int Open(out int errno)
-    {
-        if ((file.Options & FileOptions.DeleteOnClose) != 0)
-        {
-            throw new NotSupportedException(
-                $"A FIFO cannot be opened with {nameof(FileOptions)}.{nameof(FileOptions.DeleteOnClose)}: '{file.Path}'");
-        }
-
-        int closedOnExec = (file.Share & FileShare.Inheritable) == 0 ? Libc.O_CLOEXEC : 0;
-        int descriptor = LibcCalls.Open(file.Path, (Reads ? Libc.O_RDONLY : Libc.O_WRONLY) | Libc.O_NONBLOCK | closedOnExec);
-        errno = descriptor < 0 ? Marshal.GetLastPInvokeError() : 0;
-        return descriptor;
-    }
 
     /// <summary>
     /// Whether the FIFO can be read, or has or had a writer. For an empty pipe tee(2) returns EAGAIN if there is a writer, and 0 if there

@@ -2,7 +2,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Writes text as UTF-8 straight into the memory of an <see cref="IBufferWriter{T}"/>: a <see cref="FilePipeWriter"/> or any other pipe, a
-/// response's body. It writes only the bytes of the text; <c>WriteString</c> of the package Pipelines.File.Memory writes a length first.
+/// response's body. It writes only the bytes of the text; <c>WriteString</c> writes a length first.
 /// </summary>
 public static class Utf8BufferWriterExtensions
 {
