@@ -174,7 +174,8 @@ public static class FilePipeExtensions
             encoding ??= Encoding.UTF8;
             LineBatches batches = Batches(reader, maxLength, leaveOpen, cancellationToken);
             return encoding.GetBytes("\n") is [(byte)'\n'] ? new PipeReaderTextLines(batches, encoding)
-                : throw new NotSupportedException($"A line feed of {encoding.WebName} is not the byte 0x0A: read the text with a StreamReader.");
+                : throw new NotSupportedException(
+                    $"A line feed of {encoding.WebName} is not the byte 0x0A: read the text with a StreamReader.");
         }
     }
 
