@@ -86,7 +86,9 @@ public sealed partial class FilePipeWriter
     /// Copies a long source in pieces, with a flush after each, so that the thresholds hold. The call counts as running until the last
     /// byte is copied.
     /// </summary>
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    /// <remarks>
+    /// It allocates its task: a pooled one goes to another write if its result is asked for too early, and then the process ends.
+    /// </remarks>
     private async ValueTask<FlushResult> WriteLongAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken)
     {
         ValueTask<FlushResult> last;

@@ -109,6 +109,25 @@ public sealed class RudeCallerTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    /// <summary>A write of several pieces, whose task is not that of one flush: it throws, or waits.</summary>
+    [Fact]
+    public async Task GetResult_OfALongWriteThatIsPending_HarmsNothing()
+    {
+        string path = Fifo.Make(_folder);
+        using SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open });
+        byte[] source = Pattern.Bytes(3_000_000);
+        ValueTaskAwaiter<FlushResult> awaiter = writer.WriteAsync(source, CancellationToken.None).GetAwaiter();
+        Task<Exception?> early = Task.Run(() => Record.Exception(() => awaiter.GetResult()), _stop);
+        using FileStream reader = new(readEnd, FileAccess.Read, 1);
+        byte[] content = new byte[source.Length];
+        await reader.ReadExactlyAsync(content, _stop);
+        await Eventually.TrueAsync(() => awaiter.IsCompleted);
+        Assert.True(await early.WaitAsync(Eventually.Limit, _stop) is null or InvalidOperationException);
+        Assert.Equal(-1, Pattern.FirstDifference(content));
+        await writer.CompleteAsync();
+    }
+
     [Fact]
     public async Task OnCompleted_Twice_ThrowsAtTheSecond()
     {
