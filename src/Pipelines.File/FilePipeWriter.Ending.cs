@@ -24,7 +24,7 @@ public sealed partial class FilePipeWriter
     /// <exception cref="OperationCanceledException"><see cref="Abort"/> was called in the meantime.</exception>
     public override void Complete(Exception? exception = null)
     {
-        bool wasAborted = BeginComplete(exception);
+        bool wasAborted = BeginComplete(exception, mayWait: true);
         _loop.WaitForReleaseAsync().Wait();
         ThrowIfNotWhole(wasAborted);
     }
@@ -33,7 +33,7 @@ public sealed partial class FilePipeWriter
     /// <inheritdoc cref="Complete"/>
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
-        bool wasAborted = BeginComplete(exception);
+        bool wasAborted = BeginComplete(exception, mayWait: false);
         await _loop.WaitForReleaseAsync().ConfigureAwait(false);
         ThrowIfNotWhole(wasAborted);
     }
@@ -112,8 +112,11 @@ public sealed partial class FilePipeWriter
         }
     }
 
-    /// <summary>Completes the writer, unless it is completed already. Returns whether it was aborted before this call.</summary>
-    private bool BeginComplete(Exception? exception)
+    /// <summary>
+    /// Completes the writer, unless it is completed already. With <paramref name="mayWait"/> this thread makes the calls. Returns whether
+    /// the writer was aborted before this call.
+    /// </summary>
+    private bool BeginComplete(Exception? exception, bool mayWait)
     {
         bool runs;
         bool writesHere;
@@ -144,7 +147,7 @@ public sealed partial class FilePipeWriter
                 && _loop.WritesHereLocked();
         }
 
-        _loop.Run(runs, writesHere);
+        _loop.Run(runs, writesHere, allHere: mayWait);
         return false;
     }
 

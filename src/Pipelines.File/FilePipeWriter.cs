@@ -243,13 +243,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         _ = SegmentPool.Shared.Return(freed);
+        _loop.Run(runs, writesHere: isInline);
         if (isInline)
         {
-            _loop.Run(runs, writesHere: true);
             return EndInline();
         }
 
-        _loop.Run(runs);
         if (pending is not null)
         {
             if (guarantee == FlushGuarantee.WriteBehind)

@@ -201,9 +201,9 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Adds a segment if the read has no memory yet, and pins its memory. Called without the lock by the owner of the request, with a caller's
-    /// pool on a thread of the application. Throws what that pool throws: then the read is not performed, and <see cref="EndReadLocked"/>
-    /// ends it.
+    /// Adds a segment if the read has no memory yet, and pins its memory. Called without the lock by the owner of the request, with a
+    /// caller's pool on a thread of the application. Throws what that pool throws: then the read is not performed, and
+    /// <see cref="EndReadLocked"/> ends it.
     /// </summary>
     internal void Rent(FileRequest request)
     {

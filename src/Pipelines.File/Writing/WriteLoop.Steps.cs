@@ -96,7 +96,7 @@ internal sealed partial class WriteLoop
         }
 
         // From here on Abort is too late.
-        bool mayWait = TakesName || file.MayWaitToClose(queue.Written);
+        bool mayWait = !_allHere && (TakesName || file.MayWaitToClose(queue.Written));
         if (mayWait)
         {
             // This may be the thread of a caller of CompleteAsync, which must not wait.
@@ -145,12 +145,13 @@ internal sealed partial class WriteLoop
 
     private ValueTask PerformAsync(FileRequest request)
     {
-        if (_writesHere && request.Kind == FileRequestKind.Write && file.Opened.Try(request, mayWait: true) == Attempt.Done)
+        if ((_allHere || (_writesHere && request.Kind == FileRequestKind.Write))
+            && file.Opened.CanSeek && file.Opened.Try(request, mayWait: true) == Attempt.Done)
         {
             return default;
         }
 
-        _writesHere = false;
+        _writesHere = _allHere = false;
         return file.Opened.RunAsync(request);
     }
 

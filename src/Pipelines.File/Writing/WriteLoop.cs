@@ -25,8 +25,10 @@ internal sealed partial class WriteLoop(
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Whether the thread that has woken the loop makes its writes itself. Owned by that thread, and then by the loop.
+    // Whether the thread that has woken the loop makes its writes itself, or all its calls, because its caller blocks until they are over.
+    // Owned by that thread, and then by the loop.
     private bool _writesHere;
+    private bool _allHere;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
@@ -140,12 +142,14 @@ internal sealed partial class WriteLoop(
     /// </summary>
     /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
     /// <param name="writesHere">Whether this thread makes the writes itself, which only copy memory.</param>
-    internal void Run(bool isIdle, bool writesHere = false)
+    /// <param name="allHere">Whether this thread makes all calls itself, of those that end by themselves.</param>
+    internal void Run(bool isIdle, bool writesHere = false, bool allHere = false)
     {
         if (isIdle)
         {
-            // Another thread has not been asked to make the writes that this one would.
+            // Another thread has not been asked to make the calls that this one would.
             _writesHere = writesHere && IsAsleep;
+            _allHere = allHere && IsAsleep;
             Wake();
         }
     }
