@@ -220,7 +220,7 @@ internal sealed partial class WriteLoop
     /// <summary>
     /// Keeps the loop on its waiting thread for a moment: the next bytes often come at once, and then nobody has to wake a thread. After a
     /// write that no flush has waited for until one does (one that has finds the loop asleep, and may write on its caller's thread); after
-    /// a sync that several flushes have shared until as many of them are back, to share the next one.
+    /// a sync until as many flushes as it has served are back, to share the next one.
     /// </summary>
     /// <param name="step">The step that has ended.</param>
     /// <param name="waiting">The number of pending flushes when it ended, those that it has served included.</param>
@@ -228,7 +228,7 @@ internal sealed partial class WriteLoop
     {
         long now = Stopwatch.GetTimestamp();
         long end = now + (step == Step.Write ? waiting == 0 ? s_afterWriteTicks : 0
-            : waiting > 1 ? Math.Min((now - _syncBegan) / 2, s_afterSyncTicks) : 0);
+            : Math.Min((now - _syncBegan) / 2, s_afterSyncTicks));
         int wanted = step == Step.Write ? 1 : waiting;
         while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
             && Stopwatch.GetTimestamp() < end)
