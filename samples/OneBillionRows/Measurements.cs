@@ -1,3 +1,4 @@
+using System.Globalization;
 using System.Text;
 using Pipelines.File;
 
@@ -23,46 +24,23 @@ internal static class Measurements
         "Toronto", "Tromsø", "Tunis", "Ürümqi", "Vienna", "Vilnius", "Warsaw", "Washington, D.C.", "Yerevan", "Zagreb", "Zürich", "İzmir",
     ];
 
-    /// <summary>Writes the rows; reports how many, one part after the other.</summary>
-    public static async Task MakeAsync(string path, long rows, Action<long> progress, CancellationToken cancellationToken)
+    /// <summary>Writes the rows. If that fails, there is no file, or the one that was there before.</summary>
+    public static async Task MakeAsync(string path, long rows)
     {
-        byte[][] names = [.. s_names.Select(name => Encoding.UTF8.GetBytes(name + ";"))];
-        byte[][] temperatures = [.. Enumerable.Range(-999, 1999)
-            .Select(tenths => Encoding.UTF8.GetBytes(FormattableString.Invariant($"{tenths / 10m:0.0}\n")))];
-        int longest = names.Max(name => name.Length) + temperatures.Max(temperature => temperature.Length);
         Random random = new(Seed);
-        FilePipeWriter writer = FilePipeWriter.Create(path);
-        try
+        await using FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true });
+        for (long row = 1; row <= rows; row++)
         {
-            while (rows > 0)
+            // About the same climate all year: the mean of two throws, around that of the station.
+            int station = random.Next(s_names.Length);
+            int tenths = ((random.Next(1000) + random.Next(1000)) / 2) + (station * 8) - 999;
+            Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{s_names[station]};{tenths / 10m:0.0}\n"), writer);
+            if (row % RowsPerFlush == 0)
             {
-                int some = (int)Math.Min(rows, RowsPerFlush);
-                Span<byte> memory = writer.GetSpan(some * longest);
-                int length = 0;
-                for (int i = 0; i < some; i++)
-                {
-                    // About the same climate all year: the mean of two throws, around that of the station.
-                    int station = random.Next(names.Length);
-                    int temperature = ((random.Next(1000) + random.Next(1000)) / 2) + (station * 8);
-                    names[station].CopyTo(memory[length..]);
-                    length += names[station].Length;
-                    temperatures[temperature].CopyTo(memory[length..]);
-                    length += temperatures[temperature].Length;
-                }
-
-                writer.Advance(length);
-                await writer.FlushAsync(cancellationToken);
-                progress(some);
-                rows -= some;
+                await writer.FlushAsync();
             }
+        }
 
-            await writer.CompleteAsync();
-        }
-        catch
-        {
-            writer.Abort();
-            File.Delete(path);
-            throw;
-        }
+        await writer.CompleteAsync();
     }
 }
