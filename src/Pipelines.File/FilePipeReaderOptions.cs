@@ -34,7 +34,7 @@ public sealed class FilePipeReaderOptions
     /// <summary>
     /// The minimum size of one segment of the buffer, in bytes: 1 to 1 GiB; 65,536 by default. One read fills one segment, which has at
     /// least 262,144 bytes, or the length of the file if that is less, so a parser meets few boundaries; less if a <see cref="Pool"/> gives
-    /// less. Below 512 the option is the maximum size instead; tests of parsers use that.
+    /// less, or at the beginning of a file of unknown length. Below 512 the option is the maximum size instead; tests of parsers use that.
     /// </summary>
     public int BufferSize { get; init; } = DefaultBufferSize;
 

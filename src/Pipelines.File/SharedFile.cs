@@ -169,7 +169,7 @@ public sealed class SharedFile : IDisposable
         }
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    // Its task is not pooled: a caller that asks for the result too early would give it to another read while this one runs.
     private async ValueTask<int> ReadCoreAsync(PipeWriter destination, long offset, int count)
     {
         FileRequest request = _file.Rent();

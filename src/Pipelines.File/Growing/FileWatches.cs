@@ -19,9 +19,6 @@ internal static unsafe class FileWatches
     private const int BufferSize = 8 * 1024;
     private const int StackBytes = 256 * 1024;
 
-    // The f_type of overlayfs in statfs(2). Every write to a file of an overlay goes through the overlay, so inotify reports it.
-    private const long Overlay = 0x794c7630;
-
     // Guards everything below and the mutable members of FileWatch. Held briefly: no call under it waits.
     private static readonly Lock s_gate = new();
 
@@ -31,10 +28,9 @@ internal static unsafe class FileWatches
 
     /// <summary>
     /// Whether inotify reports every change of the file. It does not if the file can change without this kernel's knowledge, as on a
-    /// network file system.
+    /// network file system. Every write to a file of an overlay goes through the overlay.
     /// </summary>
-    internal static bool CanWatch(SafeFileHandle file)
-        => LocalFileSystems.Hold(file) || (FileOpening.IsLinux && LibcCalls.FileSystemOf(file) == Overlay);
+    internal static bool CanWatch(SafeFileHandle file) => LocalFileSystems.TakeWrites(file);
 
     /// <summary>
     /// Watches the file, so that its next change calls <see cref="FollowedFile.OnEvent"/> once. Returns <see langword="false"/> if there is

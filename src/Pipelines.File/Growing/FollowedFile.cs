@@ -59,7 +59,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     // Fires when the next look is due. If it fires too early, that costs one look.
     private Timer _timer = null!;
 
-    // The last TryPerform has found the end. Owned by the owner of the request, of which a file has one at a time.
+    // The last Try has found the end. Owned by the owner of the request, of which a file has one at a time.
     private bool _hasFoundEnd;
 
     // Guards the fields that follow.

@@ -1,6 +1,6 @@
 namespace Pipelines.File.IO;
 
-/// <summary>Opens files and chooses their back end. Only this class knows which systems have which.</summary>
+/// <summary>Opens files and chooses their back end.</summary>
 internal static class FileOpening
 {
     // In 32-bit processes the system calls, which are declared for 64 bits, are not used.

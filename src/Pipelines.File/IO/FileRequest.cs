@@ -16,7 +16,7 @@ internal enum FileRequestKind
 }
 
 /// <summary>
-/// One system call: what, where, with which memory, and its result. Whoever rented it owns it until it is given to
+/// One read, write, sync or other step: what, where, with which memory, and its result. Whoever rented it owns it until it is given to
 /// <see cref="OpenedFile.RunAsync"/>, and again in the code after that; in between the file owns it. Reusable, and pooled.
 /// </summary>
 internal sealed class FileRequest : FileRun

@@ -63,8 +63,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal virtual bool EndsWrites => true;
 
     /// <summary>
-    /// Whether every read ends so. If not, nobody waits for a running read once the reader is completed, and no memory but the reader's own
-    /// is read into.
+    /// Whether every read ends so. If not, nobody waits for a running read once the reader is completed.
     /// </summary>
     internal virtual bool EndsReads => true;
 

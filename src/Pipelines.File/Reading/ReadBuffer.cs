@@ -34,7 +34,7 @@ internal sealed class ReadBuffer
 
     private readonly FilePipeReaderOptions _options;
 
-    // The largest size of a segment, bytes: a read fills one.
+    // The largest size of a segment, bytes. A read fills one, or the room of the tail.
     private readonly int _segmentSize;
 
     // The chain. After the release: the segments of a buffer that the caller still holds, with a tail of null.

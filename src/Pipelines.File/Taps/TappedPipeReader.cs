@@ -81,7 +81,7 @@ internal sealed class TappedPipeReader(PipeReader reader, Action<ReadOnlySpan<by
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)
         => KeepAsync(reader.ReadAtLeastAsync(minimumSize, cancellationToken));
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    // Its task is not pooled, as in SharedFile.
     private async ValueTask<ReadResult> KeepAsync(ValueTask<ReadResult> reading)
     {
         ReadResult result = await reading.ConfigureAwait(false);

@@ -2,7 +2,7 @@ namespace Pipelines.File.Threading;
 
 /// <summary>
 /// An async loop that lives as long as its reader or writer, and sleeps while there is nothing to do. It runs in the
-/// <see cref="LibraryContext"/>, and always resumes within <see cref="Wake"/>. It never resumes by a work item, as it would with a
+/// <see cref="LibraryContext"/>. From its sleep it always resumes within <see cref="Wake"/>, never by a work item, as it would with a
 /// value-task source that is completed just as the loop begins to await it: the application's pool may be busy with callers that wait for
 /// the loop.
 /// </summary>

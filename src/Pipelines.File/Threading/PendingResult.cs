@@ -92,7 +92,7 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     {
         (_result, _error) = (result, error);
 
-        // A thread of the pool executes it next.
+        // A thread of the pool that completes the wait executes it next.
         ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: Thread.CurrentThread.IsThreadPoolThread);
     }
 

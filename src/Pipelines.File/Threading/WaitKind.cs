@@ -15,7 +15,7 @@ internal enum WaitKind
     /// <summary>The device: syncs, and the steps before and after them.</summary>
     Sync,
 
-    /// <summary>The opening of a file.</summary>
+    /// <summary>The opening of a file, or the closing of one that only readers had.</summary>
     Open,
 
     /// <summary>A look at what the name of a followed file means now.</summary>

@@ -118,7 +118,7 @@ internal sealed partial class WriteLoop
             switch (step)
             {
                 case Step.Write:
-                    Debug.Assert(queue.Written < queue.Flushed && !_isClosing);
+                    Debug.Assert(queue.Written < queue.Flushed);
                     _writtenBefore = queue.Written;
                     request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
                     queue.BeginWriteLocked(request);

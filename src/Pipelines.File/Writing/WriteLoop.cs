@@ -19,7 +19,7 @@ internal sealed partial class WriteLoop(
     WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options, FastWrites writes)
     : LibraryLoop
 {
-    // The loop's request. Null before the loop begins and, set under the lock, after the file begins to close.
+    // The loop's request. Null before the loop was woken for the first time and, set under the lock, when the loop ends.
     private FileRequest? _request;
 
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.

@@ -17,7 +17,7 @@ internal sealed unsafe class DescriptorPoller
     private const int StackBytes = 256 * 1024;
     private const int MaxEvents = 64;
 
-    // Guards everything below, and FileRequest.Polled. Held only briefly, never while the thread waits.
+    // Guards everything below, and FileRun.Polled. Held only briefly, never while the thread waits.
     private readonly Lock _gate = new();
 
     // By descriptor. Entries are never removed: there are at most as many as the process has had files open at once.

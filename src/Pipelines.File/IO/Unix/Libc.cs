@@ -70,9 +70,6 @@ internal static class Libc
     internal const int F_SETFL = 4;
     internal const int LOCK_UN = 8;
 
-    /// <summary>The maximum number of vectors of one call on every system (IOV_MAX).</summary>
-    internal const int IOV_MAX = 1024;
-
     /// <summary>The number of bytes that a pipe takes without blocking if poll(2) reports it as writable (pipe(7)).</summary>
     internal const int PIPE_BUF = 4096;
 

@@ -1,7 +1,7 @@
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Calls that concern a file's name. These, the writes and the syncs are all the calls whose effect a power failure can undo.
+/// Calls that concern a file's name.
 /// </summary>
 internal unsafe partial class UnixCalls
 {

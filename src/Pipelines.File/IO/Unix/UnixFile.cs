@@ -226,7 +226,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     private CallResult Call(FileRequest operation, bool mayWait)
     {
         bool isRead = operation.Kind == FileRequestKind.Read;
-        int count = Math.Min(operation.BufferCount, Libc.IOV_MAX);
+        int count = operation.BufferCount;
         Libc.IoVector* vectors = stackalloc Libc.IoVector[count];
         for (int i = 0; i < count; i++)
         {
