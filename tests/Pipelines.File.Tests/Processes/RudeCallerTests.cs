@@ -4,6 +4,7 @@ using System.Runtime.CompilerServices;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
@@ -126,6 +127,46 @@ public sealed class RudeCallerTests : IDisposable
         Assert.True(await early.WaitAsync(Eventually.Limit, _stop) is null or InvalidOperationException);
         Assert.Equal(-1, Pattern.FirstDifference(content));
         await writer.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task GetResult_OfASharedReadThatIsPending_DoesNotGiveItsTaskToAnother()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
+        using SemaphoreSlim let = new(0);
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = static _ => -Libc.EAGAIN,
+            OnRead = _ =>
+            {
+                let.Wait(_stop);
+                return null;
+            },
+        };
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        using SharedFile file = new(FileOpening.Choose(FilePipeBackend.ThreadPool, File.OpenHandle(path), path, calls: calls), path);
+        ValueTask<int> rude = file.ReadAsync(new Pipe().Writer, 0, 1000);
+        Task<Exception?> early = Task.Run(() => Record.Exception(() => rude.GetAwaiter().GetResult()), _stop);
+        await Task.WhenAny(early, Task.Delay(20, _stop));
+        ValueTask<int> next = file.ReadAsync(new Pipe().Writer, 0, 500);
+        let.Release(2);
+        Assert.Equal(500, await next.AsTask().WaitAsync(Eventually.Limit, _stop));
+        Assert.Null(await early.WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal(1000, await rude);
+    }
+
+    [Fact]
+    public async Task GetResult_OfATappedReadThatIsPending_HarmsNothing()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        PipeReader reader = FilePipeReader.Create(fifo.Path).Tap(static _ => { });
+        ValueTask<ReadResult> rude = reader.ReadAsync(_stop);
+        Task<Exception?> early = Task.Run(() => Record.Exception(() => rude.GetAwaiter().GetResult()), _stop);
+        await Task.WhenAny(early, Task.Delay(20, _stop));
+        fifo.Write([1, 2, 3]);
+        Assert.Null(await early.WaitAsync(Eventually.Limit, _stop));
+        Assert.Equal(3, (await rude).Buffer.Length);
+        await reader.CompleteAsync();
     }
 
     [Fact]
