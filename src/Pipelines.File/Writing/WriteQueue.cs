@@ -74,7 +74,7 @@ internal sealed class WriteQueue
     /// <summary>Whether the writer is completed, and takes no more bytes. Any thread may read it.</summary>
     internal bool IsCompleted => Volatile.Read(ref _isCompleted);
 
-    /// <summary>The number of bytes that the system has taken. Guarded by the lock; who reads it without gets a value that may be old.</summary>
+    /// <summary>The number of bytes that the system has taken. Guarded by the lock: a reader without it may get an old value.</summary>
     internal long Written { get; private set; }
 
     /// <summary>The number of bytes that were handed over to be written. Guarded as <see cref="Written"/>.</summary>

@@ -3,8 +3,8 @@ using Pipelines.File.Diagnostics;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// The system calls in which a file may lose bytes, or wait. Each returns the kernel's result: the number of bytes, or the negative errno. Tests override
-/// them to make a call fail, return less or stall.
+/// The system calls in which a file may lose bytes, or wait. Each returns the kernel's result: the number of bytes, or the negative errno.
+/// Tests override them to make a call fail, return less or stall.
 /// </summary>
 internal unsafe partial class UnixCalls
 {
