@@ -13,7 +13,7 @@ public sealed partial class FilePipeReader
     /// </summary>
     public override void CancelPendingRead()
     {
-        Cancellation cancellation = default;
+        FileRequest? canceled = null;
         PendingResult<ReadResult>? wait;
         ReadResult result = default;
         lock (_buffer)
@@ -23,11 +23,11 @@ public sealed partial class FilePipeReader
             if (wait is not null)
             {
                 result = _buffer.TakeResultLocked();
-                cancellation = CancellationOfReadLocked();
+                canceled = UnwantedReadLocked();
             }
         }
 
-        cancellation.Request(OpenedFile);
+        CancelIf(canceled);
         wait?.CompleteNow(result, error: null);
     }
 
@@ -42,7 +42,7 @@ public sealed partial class FilePipeReader
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override void Complete(Exception? exception = null)
     {
-        Cancellation cancellation;
+        FileRequest? canceled;
         PendingResult<ReadResult>? wait;
         bool releases;
         lock (_buffer)
@@ -54,14 +54,14 @@ public sealed partial class FilePipeReader
 
             _isCompleted = true;
             wait = TakeWaitLocked();
-            cancellation = CancellationOfReadLocked();
+            canceled = UnwantedReadLocked();
 
             // In the other stages the owner of the request releases everything when its call is over.
             releases = _stage == Stage.Idle;
         }
 
         Exception? poolError = ReleaseIf(releases);
-        cancellation.Request(OpenedFile);
+        CancelIf(canceled);
         wait?.CompleteNow(default, CompletedMeanwhileException());
         if (poolError is not null)
         {
@@ -96,16 +96,16 @@ public sealed partial class FilePipeReader
 
     private void OnTokenCanceled(CancellationToken token)
     {
-        Cancellation cancellation;
+        FileRequest? canceled;
         PendingResult<ReadResult>? wait;
         lock (_buffer)
         {
             // A late cancellation may meet a later wait: if that has the same token, it ends, too.
             wait = _wait?.CancellationToken == token ? TakeWaitLocked() : null;
-            cancellation = wait is null ? default : CancellationOfReadLocked();
+            canceled = wait is null ? null : UnwantedReadLocked();
         }
 
-        cancellation.Request(OpenedFile);
+        CancelIf(canceled);
         wait?.CompleteNow(default, new OperationCanceledException(token));
     }
 
@@ -151,9 +151,15 @@ public sealed partial class FilePipeReader
     }
 
     /// <summary>
-    /// Cancels the running read, for which nobody waits any more. A read-ahead is canceled after Complete only, because its bytes are
-    /// wanted.
+    /// The running read, for which nobody waits any more; <see langword="null"/>: none. A read-ahead is wanted until Complete.
     /// </summary>
-    private Cancellation CancellationOfReadLocked()
-        => _stage == Stage.Waiting && (_isCompleted || !_buffer.ReadsAhead) ? new Cancellation(_request!) : default;
+    private FileRequest? UnwantedReadLocked() => _stage == Stage.Waiting && (_isCompleted || !_buffer.ReadsAhead) ? _request : null;
+
+    private void CancelIf(FileRequest? unwanted)
+    {
+        if (unwanted is not null)
+        {
+            OpenedFile.Cancel(unwanted);
+        }
+    }
 }

@@ -223,7 +223,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         do
         {
             error = TryRent();
-            if (error is null && OpenedFile.Try(_request!) != Attempt.Done)
+            if (error is null && !OpenedFile.Try(_request!))
             {
                 return HandOver(cancellationToken);
             }
@@ -242,7 +242,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private ValueTask<ReadResult> HandOver(CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;
-        Cancellation cancellation = default;
+        FileRequest? canceled = null;
         ReadLoop loop;
         ReadResult result;
         Exception? error;
@@ -252,7 +252,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             _stage = Stage.Waiting;
             if (TryAnswerLocked(_minimumSize, out result, out error))
             {
-                cancellation = CancellationOfReadLocked();
+                canceled = UnwantedReadLocked();
             }
             else
             {
@@ -261,7 +261,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
 
         loop.Wake();
-        cancellation.Request(OpenedFile);
+        CancelIf(canceled);
         return wait?.EndWith(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
     }
 

@@ -51,11 +51,11 @@ public sealed partial class FilePipeWriter
     public void Abort()
     {
         PendingResult<FlushResult>? flushes;
-        Cancellation cancellation;
+        FileRequest? running;
         bool runs;
         lock (_loop)
         {
-            if (!_loop.TryAbortLocked(out cancellation))
+            if (!_loop.TryAbortLocked(out running))
             {
                 return;
             }
@@ -64,7 +64,11 @@ public sealed partial class FilePipeWriter
             runs = _loop.TryRunLocked();
         }
 
-        cancellation.Request(_file.Opened);
+        if (running is not null)
+        {
+            _file.Opened.Cancel(running);
+        }
+
         _loop.Run(runs);
 
         try
@@ -119,7 +123,6 @@ public sealed partial class FilePipeWriter
     private bool BeginComplete(Exception? exception, bool mayWait)
     {
         bool runs;
-        bool writesHere;
         lock (_loop)
         {
             if (IsCompleted)
@@ -142,12 +145,12 @@ public sealed partial class FilePipeWriter
             }
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
-            runs = _loop.TryRunLocked();
-            writesHere = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
+            bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
                 && _loop.WritesHereLocked();
+            runs = _loop.TryRunLocked(mayWait ? Here.All : isShort ? Here.Writes : Here.None);
         }
 
-        _loop.Run(runs, writesHere, allHere: mayWait);
+        _loop.Run(runs);
         return false;
     }
 

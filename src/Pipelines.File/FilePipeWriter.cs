@@ -238,12 +238,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                         : _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
                 }
 
-                runs = _loop.TryRunLocked();
+                runs = _loop.TryRunLocked(isInline ? Here.Writes : Here.None);
             }
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.Run(runs, writesHere: isInline);
+        _loop.Run(runs);
         if (isInline)
         {
             return EndInline();

@@ -186,7 +186,7 @@ public sealed class SharedFile : IDisposable
             request.Begin(FileRequestKind.Read, offset);
             request.Add(memory[..Math.Min(memory.Length, count)], address: 0);
             request.Pin();
-            bool isOver = _file.Try(request) == Attempt.Done;
+            bool isOver = _file.Try(request);
             FilePipeMetrics.ReadsInline.Add(isOver ? 1 : 0);
             for (; !isOver || request.IsCanceled; isOver = true)
             {

@@ -134,11 +134,11 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     internal override void Return(FileRequest request) => _file.Return(request);
 
-    internal override Attempt Try(FileRequest request, bool mayWait)
+    internal override bool Try(FileRequest request, bool mayWait)
     {
-        Attempt attempt = _file.Try(request, mayWait);
-        _hasFoundEnd = attempt == Attempt.Done && HasFoundEnd(request);
-        return _hasFoundEnd ? Attempt.WouldBlock : attempt;
+        bool isOver = _file.Try(request, mayWait);
+        _hasFoundEnd = isOver && HasFoundEnd(request);
+        return isOver && !_hasFoundEnd;
     }
 
     internal override ValueTask RunAsync(FileRequest request)
@@ -148,27 +148,24 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         return run;
     }
 
-    internal override void Cancel(FileRequest operation, int generation)
+    internal override void Cancel(FileRequest request)
     {
-        bool isTaken = false;
+        bool isTaken;
         lock (_lock)
         {
-            if (operation.Generation == generation)
-            {
-                // WaitAsync checks this, so a request that has not begun to wait never does.
-                operation.CanceledGeneration = generation;
-                isTaken = _waiting == operation && TryTakeLocked();
-            }
+            // WaitAsync checks this, so a request that has not begun to wait never does.
+            request.IsCancelWanted = true;
+            isTaken = _waiting == request && TryTakeLocked();
         }
 
         if (isTaken)
         {
-            operation.FinishCanceled();
+            request.FinishCanceled();
             _wait.Set(false);
         }
         else
         {
-            _file.Cancel(operation, generation);
+            _file.Cancel(request);
         }
     }
 
@@ -302,7 +299,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
                 bool isRead = false;
                 while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
                 {
-                    if (!isAtEnd || _file.Try(request) != Attempt.Done)
+                    if (!isAtEnd || !_file.Try(request))
                     {
                         isStarted = true;
                         await _file.RunAsync(request).WithoutBox();

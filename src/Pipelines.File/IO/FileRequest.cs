@@ -77,7 +77,7 @@ internal sealed class FileRequest : FileRun
     /// <summary>Prepares the request for another use. Called by the owner, which adds the memory afterwards.</summary>
     internal void Begin(FileRequestKind kind, long offset)
     {
-        BeginUse();
+        IsCancelWanted = false;
         Kind = kind;
         Offset = offset;
         Length = 0;
@@ -187,7 +187,6 @@ internal sealed class FileRequest : FileRun
         Debug.Assert(Polled is null);
         Error = null;
         ResumesOnPool = false;
-        BeginUse();
         lock (s_free)
         {
             if (_buffers.Length <= MaxPooledBuffers && s_free.Count < MaxPooled)

@@ -22,24 +22,11 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     private Action<object?>? _continuation;
     private object? _continuationState;
 
-    private int _generation;
-
     /// <summary>
-    /// The number of the current use, for <see cref="OpenedFile.Cancel"/>: requests are reused, and a cancellation may come late. The owner
-    /// changes it, any thread reads it.
+    /// Whether the request is to end early. Set by <see cref="OpenedFile.Cancel"/> and read under the lock of a file that can end its waits
+    /// itself, or of the poller. Only <see cref="OverlappedFile"/> uses it without a lock: it reads it before and after it begins the call.
     /// </summary>
-    internal int Generation => Volatile.Read(ref _generation);
-
-    /// <summary>
-    /// The generation that was canceled, for a file that can end such waits itself. Written under the lock of that file, or of the poller.
-    /// </summary>
-    internal int CanceledGeneration { get; set; } = -1;
-
-    /// <summary>
-    /// Whether the current use is canceled. Read under the same lock; only <see cref="OverlappedFile"/> reads it without, before and after
-    /// it has begun the call.
-    /// </summary>
-    internal bool IsCancelWanted => CanceledGeneration == Generation;
+    internal bool IsCancelWanted { get; set; }
 
     /// <summary>
     /// The file whose readiness the request waits for, with a reference that keeps it open; <see langword="null"/> while it does not wait.
@@ -90,9 +77,6 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     /// <summary>The file that the request waits for without a thread may be ready: called once for each such wait.</summary>
     internal void OnReady() => _file!.OnReady((FileRequest)this);
-
-    /// <summary>Begins another use, which no late cancellation of the last one meets.</summary>
-    protected void BeginUse() => Volatile.Write(ref _generation, _generation + 1);
 
     void IWaitingCall.Perform() => _file!.Perform((FileRequest)this);
 

@@ -74,11 +74,11 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal virtual void Return(FileRequest request) => request.Return();
 
     /// <summary>
-    /// Performs the operation on this thread if it does not have to wait, or, with <paramref name="mayWait"/>, if it ends by itself. Never
-    /// throws. If the operation is not finished, the system may have begun it, so the owner must then run it (<see cref="RunAsync"/>),
-    /// whatever happens in between.
+    /// Performs the request on this thread if it does not have to wait or, with <paramref name="mayWait"/>, if it ends by itself: a FIFO
+    /// whose other side is idle does not. Returns whether it is over, and its result recorded. Never throws. If it is not over, the system
+    /// may have begun it, so the owner must then run it (<see cref="RunAsync"/>), whatever happens in between.
     /// </summary>
-    internal abstract Attempt Try(FileRequest request, bool mayWait = false);
+    internal abstract bool Try(FileRequest request, bool mayWait = false);
 
     /// <summary>
     /// Has the request performed by a thread that may block, also if <see cref="Try"/> has begun it. The task has begun; it completes when
@@ -105,17 +105,13 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>Performs a request that was started, on a thread that may block, and completes it, unless it has to wait.</summary>
     internal virtual void Perform(FileRequest request)
     {
-        switch (Try(request, mayWait: true))
+        if (Try(request, mayWait: true))
         {
-            case Attempt.Done:
-                request.Complete();
-                break;
-            case Attempt.WouldBlock:
-                request.Queue();
-                break;
-            default:
-                WaitUntilReady(request);
-                break;
+            request.Complete();
+        }
+        else
+        {
+            WaitUntilReady(request);
         }
     }
 
@@ -128,15 +124,14 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal virtual void OnReady(FileRequest request) => request.Queue();
 
     /// <summary>
-    /// Asks the operation to end early. Any thread may call it at any time, also before the operation has begun or after it has ended. The
-    /// operation is completed exactly once all the same, as canceled if no byte was transferred. An owner whose operation is canceled
-    /// without being asked for runs it again.
+    /// Asks a read or write to end early. Any thread may call it at any time, also before the request has begun or after it has ended. It is
+    /// completed exactly once all the same, as canceled if no byte was transferred.
     /// </summary>
-    /// <param name="operation">
-    /// The operation. It is left alone if its generation is another one: operations are reused, and this call may come late.
-    /// </param>
-    /// <param name="generation">Its <see cref="FileRun.Generation"/> when the owner decided to cancel it.</param>
-    internal virtual void Cancel(FileRequest operation, int generation)
+    /// <remarks>
+    /// Requests are reused, and this call may come so late that it meets the next use, even of another owner. So an owner whose request is
+    /// canceled without being asked for runs it again.
+    /// </remarks>
+    internal virtual void Cancel(FileRequest request)
     {
         // A blocking call of .NET's cannot be canceled.
     }

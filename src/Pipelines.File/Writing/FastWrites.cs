@@ -37,16 +37,15 @@ internal sealed class FastWrites(TimeProvider time)
         return volume != 0 && now < Volatile.Read(ref entry.TrustedUntil) && (begun == 0 || now - begun <= _millisecond);
     }
 
-    /// <summary>Called before each write and sync, by whatever thread. Returns what <see cref="End"/> takes.</summary>
+    /// <summary>Called before each write and sync, by whatever thread. Returns the timestamp, for <see cref="End"/>.</summary>
     internal long Begin(ulong volume)
     {
-        if (volume == 0)
+        long now = time.GetTimestamp();
+        if (volume != 0)
         {
-            return 0;
+            _ = Interlocked.CompareExchange(ref EntryOf(volume).Begun, now, 0);
         }
 
-        long now = time.GetTimestamp();
-        _ = Interlocked.CompareExchange(ref EntryOf(volume).Begun, now, 0);
         return now;
     }
 

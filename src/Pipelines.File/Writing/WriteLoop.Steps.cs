@@ -26,11 +26,8 @@ internal sealed partial class WriteLoop
     private long _writtenBefore;
     private int _flushesInQueue;
 
-    // When the last write or sync began, for FastWrites.
+    // When the last write or sync began: what FastWrites.Begin has returned.
     private long _stepBegan;
-
-    // When the last sync began, in Stopwatch ticks.
-    private long _syncBegan;
 
     private enum Step
     {
@@ -96,7 +93,7 @@ internal sealed partial class WriteLoop
         }
 
         // From here on Abort is too late.
-        bool mayWait = !_allHere && (TakesName || file.MayWaitToClose(queue.Written));
+        bool mayWait = _here != Here.All && (TakesName || file.MayWaitToClose(queue.Written));
         if (mayWait)
         {
             // This may be the thread of a caller of CompleteAsync, which must not wait.
@@ -129,7 +126,6 @@ internal sealed partial class WriteLoop
                     break;
                 case Step.Sync:
                     Debug.Assert(Synced < queue.Written);
-                    _syncBegan = Stopwatch.GetTimestamp();
                     _stepBegan = writes.Begin(file.Volume);
                     request.Begin(FileRequestKind.Sync, offset: 0);
                     break;
@@ -145,13 +141,13 @@ internal sealed partial class WriteLoop
 
     private ValueTask PerformAsync(FileRequest request)
     {
-        if ((_allHere || (_writesHere && request.Kind == FileRequestKind.Write))
-            && file.Opened.CanSeek && file.Opened.Try(request, mayWait: true) == Attempt.Done)
+        if ((_here == Here.All || (_here == Here.Writes && request.Kind == FileRequestKind.Write))
+            && file.Opened.CanSeek && file.Opened.Try(request, mayWait: true))
         {
             return default;
         }
 
-        _writesHere = _allHere = false;
+        _here = Here.None;
         return file.Opened.RunAsync(request);
     }
 
@@ -228,7 +224,7 @@ internal sealed partial class WriteLoop
     {
         long now = Stopwatch.GetTimestamp();
         long end = now + (step == Step.Write ? waiting == 0 ? s_afterWriteTicks : 0
-            : Math.Min((now - _syncBegan) / 2, s_afterSyncTicks));
+            : Math.Min((now - _stepBegan) / 2, s_afterSyncTicks));
         int wanted = step == Step.Write ? 1 : waiting;
         while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
             && Stopwatch.GetTimestamp() < end)

@@ -25,10 +25,8 @@ internal sealed partial class WriteLoop(
     // Whether the loop runs a step or is about to. It stays set after the loop has ended.
     private bool _isRunning;
 
-    // Whether the thread that has woken the loop makes its writes itself, or all its calls, because its caller blocks until they are over.
-    // Owned by that thread, and then by the loop.
-    private bool _writesHere;
-    private bool _allHere;
+    // Which calls the thread that has woken the loop makes itself. Owned by the thread that has set _isRunning, and then by the loop.
+    private Here _here;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
@@ -96,13 +94,13 @@ internal sealed partial class WriteLoop(
     internal void FailLocked(Exception? error) => Error ??= error;
 
     /// <summary>
-    /// Aborts: no more bytes are taken or written. The caller requests <paramref name="canceled"/>, which ends the running call, without
-    /// the lock. Returns <see langword="false"/> if it is too late, or the writer was aborted before.
+    /// Aborts: no more bytes are taken or written. The caller cancels <paramref name="running"/>, which may be under way, without the lock.
+    /// Returns <see langword="false"/> if it is too late, or the writer was aborted before.
     /// </summary>
-    internal bool TryAbortLocked(out Cancellation canceled)
+    internal bool TryAbortLocked(out FileRequest? running)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        canceled = default;
+        running = null;
 
         // Too late: a file that gets its name, or is being closed, has all its bytes already.
         if (IsAborted || _isClosing)
@@ -112,7 +110,7 @@ internal sealed partial class WriteLoop(
 
         IsAborted = true;
         queue.Complete();
-        canceled = _request is null ? default : new Cancellation(_request);
+        running = _request;
         if (IsReleased)
         {
             EndReleaseLocked();
@@ -124,7 +122,8 @@ internal sealed partial class WriteLoop(
     /// <summary>
     /// Whether the loop is idle and a step is due. If so, it counts as running, and the caller has to call <see cref="Run"/>.
     /// </summary>
-    internal bool TryRunLocked()
+    /// <param name="here">Which calls the caller's thread makes itself, unless the loop is still on its way to sleep on another one.</param>
+    internal bool TryRunLocked(Here here = Here.None)
     {
         Debug.Assert(Monitor.IsEntered(this));
         if (_isRunning || NextStepLocked == Step.Sleep)
@@ -133,23 +132,16 @@ internal sealed partial class WriteLoop(
         }
 
         _isRunning = true;
+        _here = IsAsleep ? here : Here.None;
         return true;
     }
 
-    /// <summary>
-    /// Wakes the idle loop, which runs on this thread up to its first system call, unless it is still on its way to sleep on another one.
-    /// Called without the lock.
-    /// </summary>
+    /// <summary>Wakes the idle loop, which runs on this thread up to its first call that may wait. Called without the lock.</summary>
     /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
-    /// <param name="writesHere">Whether this thread makes the writes itself, which only copy memory.</param>
-    /// <param name="allHere">Whether this thread makes all calls itself, of those that end by themselves.</param>
-    internal void Run(bool isIdle, bool writesHere = false, bool allHere = false)
+    internal void Run(bool isIdle)
     {
         if (isIdle)
         {
-            // Another thread has not been asked to make the calls that this one would.
-            _writesHere = writesHere && IsAsleep;
-            _allHere = allHere && IsAsleep;
             Wake();
         }
     }

@@ -13,32 +13,28 @@ public sealed class DescriptorPollerTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Fact]
-    public async Task Cancel_OfAnOperationThatServesAnotherFileByNow_LeavesItAlone()
+    public async Task Cancel_OfARequestThatServesAnotherFileByNow_IsACancellationThatItsOwnerRunsAgain()
     {
         using Fifo mine = Fifo.Create(_folder, "mine");
         using Fifo other = Fifo.Create(_folder, "other");
         UnixFile backend = Open(mine.Path);
         UnixFile otherBackend = Open(other.Path);
 
-        // Operations are pooled: this one was the other owner's when the other asked for the cancellation.
-        FileRequest operation = otherBackend.Rent();
-        operation.Begin(FileRequestKind.Read, 0);
-        Cancellation late = new(operation);
-        operation.Return();
-        FileRequest mineNow = backend.Rent();
-        Assert.Same(operation, mineNow);
-        operation.Begin(FileRequestKind.Read, 0);
-        byte[] buffer = new byte[10];
-        operation.Add(buffer, address: 0);
-        operation.Pin();
-        Task run = backend.RunAsync(operation).AsTask();
-        late.Request(otherBackend);
+        // Requests are pooled: this one was the other owner's when the other decided to cancel it.
+        FileRequest late = otherBackend.Rent();
+        late.Return();
+        (FileRequest request, Task run) = Begin(backend);
+        Assert.Same(late, request);
+        otherBackend.Cancel(late);
+        await run.WaitAsync(Eventually.Limit, _stop);
+        Assert.True(request.IsCanceled);
+        request.Clear();
+        run = Run(backend, request);
         Assert.False(run.IsCompleted);
         mine.Write(Pattern.Bytes(10));
         await run.WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(10, operation.Transferred);
-        Assert.Equal(Pattern.Bytes(10), buffer);
-        operation.Return();
+        Assert.Equal(10, request.Transferred);
+        request.Return();
         backend.Release(closeHandle: true);
         otherBackend.Release(closeHandle: true);
     }
@@ -49,7 +45,7 @@ public sealed class DescriptorPollerTests : IDisposable
         using Fifo fifo = Fifo.Create(_folder);
         UnixFile backend = Open(fifo.Path);
         (FileRequest operation, Task run) = Begin(backend);
-        backend.Cancel(operation, operation.Generation);
+        backend.Cancel(operation);
         await run.WaitAsync(Eventually.Limit, _stop);
         Assert.True(operation.IsCanceled);
         operation.Return();
@@ -65,17 +61,14 @@ public sealed class DescriptorPollerTests : IDisposable
         operation.Begin(FileRequestKind.Read, 0);
         operation.Add(new byte[10], address: 0);
         operation.Pin();
-        backend.Cancel(operation, operation.Generation);
+        backend.Cancel(operation);
         Task run = backend.RunAsync(operation).AsTask();
         await run.WaitAsync(Eventually.Limit, _stop);
         Assert.True(operation.IsCanceled);
         operation.Clear();
 
         // The next use is another one.
-        operation.Begin(FileRequestKind.Read, 0);
-        operation.Add(new byte[10], address: 0);
-        operation.Pin();
-        run = backend.RunAsync(operation).AsTask();
+        run = Run(backend, operation);
         fifo.Write(Pattern.Bytes(10));
         await run.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(10, operation.Transferred);
@@ -97,8 +90,8 @@ public sealed class DescriptorPollerTests : IDisposable
             long end = Environment.TickCount64 + 3000;
             while (Environment.TickCount64 < end)
             {
-                        (FileRequest operation, Task run) = Begin(backend);
-                backend.Cancel(operation, operation.Generation);
+                (FileRequest operation, Task run) = Begin(backend);
+                backend.Cancel(operation);
                 run.Wait(CancellationToken.None);
                 operation.Return();
                 Interlocked.Increment(ref cycles);
@@ -109,7 +102,7 @@ public sealed class DescriptorPollerTests : IDisposable
         Assert.All(threads, t => Assert.True(t.Join(Eventually.Limit), $"Stuck after {Interlocked.Read(ref cycles)} cycles."));
         foreach (FileRequest operation in idle)
         {
-            backend.Cancel(operation, operation.Generation);
+            backend.Cancel(operation);
             Assert.True(operation.IsCanceled);
             operation.Return();
         }
@@ -120,10 +113,15 @@ public sealed class DescriptorPollerTests : IDisposable
     private static (FileRequest Request, Task Run) Begin(UnixFile backend)
     {
         FileRequest operation = backend.Rent();
-        operation.Begin(FileRequestKind.Read, 0);
-        operation.Add(new byte[1], address: 0);
-        operation.Pin();
-        return (operation, backend.RunAsync(operation).AsTask());
+        return (operation, Run(backend, operation));
+    }
+
+    private static Task Run(UnixFile backend, FileRequest request)
+    {
+        request.Begin(FileRequestKind.Read, 0);
+        request.Add(new byte[10], address: 0);
+        request.Pin();
+        return backend.RunAsync(request).AsTask();
     }
 
     private static UnixFile Open(string path)

@@ -34,7 +34,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Assert.True(poller.TryAdd(second.Request, reused, Libc.POLLIN));
         later.Write([1]);
         await second.Ready.Task.WaitAsync(Eventually.Limit, _stop);
-        _ = poller.TryCancel(first.Request, 0);
+        _ = poller.TryCancel(first.Request);
     }
 
     [Fact]
@@ -76,8 +76,8 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
         Assert.Equal(0, LibcCalls.Close(Number));
         Assert.Throws<IOException>(() => poller.TryAdd(second.Request, borrowed, Libc.POLLIN));
-        Assert.True(poller.TryCancel(first.Request, 0));
-        Assert.False(poller.TryCancel(second.Request, 0));
+        Assert.True(poller.TryCancel(first.Request));
+        Assert.False(poller.TryCancel(second.Request));
     }
 
     /// <summary>As where a program lends its standard input's number to another file for a while.</summary>
@@ -93,7 +93,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
         Waiter first = new();
         Assert.True(poller.TryAdd(first.Request, borrowed, Libc.POLLIN));
         Assert.Equal(0, LibcCalls.Close(Number));
-        Assert.True(poller.TryCancel(first.Request, 0));
+        Assert.True(poller.TryCancel(first.Request));
         Assert.Equal(Number, Duplicate((int)handle.DangerousGetHandle(), Number));
         Waiter second = new();
         Assert.True(poller.TryAdd(second.Request, borrowed, Libc.POLLIN));
@@ -119,7 +119,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
                     Assert.True(poller.TryAdd(waiter.Request, handle, Libc.POLLIN));
                 }
 
-                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter.Request, 0) && waiter.End());
+                return waiters.Where((_, i) => i % 2 == 0).Count(waiter => poller.TryCancel(waiter.Request) && waiter.End());
             });
             Thread.SpinWait(round * 10);
             fifo.Write([1]);
@@ -154,9 +154,9 @@ public sealed partial class DescriptorWaitTests : IDisposable
 
         internal override int MaxBuffersPerOperation => 1;
 
-        internal override Attempt Try(FileRequest request, bool mayWait) => Attempt.NotReady;
+        internal override bool Try(FileRequest request, bool mayWait) => false;
 
-        internal override void Cancel(FileRequest operation, int generation)
+        internal override void Cancel(FileRequest request)
         {
         }
 

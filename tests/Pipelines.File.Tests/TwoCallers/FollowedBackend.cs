@@ -36,17 +36,17 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         request.Clear();
     }
 
-    internal override Attempt Try(FileRequest operation, bool mayWait)
+    internal override bool Try(FileRequest operation, bool mayWait)
     {
         order.Within("within the call that does not wait");
         if (order.HandsOver())
         {
-            return Attempt.WouldBlock;
+            return false;
         }
 
         Read(operation);
         order.Within("after the call that does not wait");
-        return Attempt.Done;
+        return true;
     }
 
     internal override void Start(FileRequest operation)
@@ -56,7 +56,7 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         order.Within("within Start");
     }
 
-    internal override void Cancel(FileRequest operation, int generation)
+    internal override void Cancel(FileRequest request)
     {
         // A read of a file ends by itself.
     }

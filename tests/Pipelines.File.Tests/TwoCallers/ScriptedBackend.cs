@@ -37,7 +37,6 @@ internal sealed class ScriptedBackend : OpenedFile
     // Those that were rented and not given back. None is used twice, so that every late use of one is seen.
     private readonly HashSet<FileRequest> _out = [];
     private int _depth;
-    private int _uses;
 
     internal ScriptedBackend(Order order, bool canSeek)
         : base(canSeek ? s_file.Value : s_none, "scripted", canSeek ? FileProperties.Of(s_file.Value, path: null) : default)
@@ -54,7 +53,7 @@ internal sealed class ScriptedBackend : OpenedFile
     internal bool IsAwaited => Started is { } started && ContinuationOf(started) is not null;
 
     /// <summary>Whether the owner asked for the end of what is started.</summary>
-    internal bool IsCancelAsked => Started is { } started && started.CanceledGeneration == started.Generation;
+    internal bool IsCancelAsked => Started is { IsCancelWanted: true };
 
     /// <summary>Somebody is in one of the calls of this type.</summary>
     internal bool IsBusy => Volatile.Read(ref _depth) > 0;
@@ -80,7 +79,7 @@ internal sealed class ScriptedBackend : OpenedFile
         request.Clear();
     }
 
-    internal override Attempt Try(FileRequest operation, bool mayWait)
+    internal override bool Try(FileRequest operation, bool mayWait)
     {
         Interlocked.Increment(ref _depth);
         Lend(operation);
@@ -93,7 +92,7 @@ internal sealed class ScriptedBackend : OpenedFile
         }
 
         Interlocked.Decrement(ref _depth);
-        return answer != Answer.HandOver ? Attempt.Done : Attempt.WouldBlock;
+        return answer != Answer.HandOver;
     }
 
     internal override void Start(FileRequest operation)
@@ -110,17 +109,12 @@ internal sealed class ScriptedBackend : OpenedFile
         Interlocked.Decrement(ref _depth);
     }
 
-    internal override void Cancel(FileRequest operation, int generation)
+    internal override void Cancel(FileRequest request)
     {
+        // It may come late, and then meets the next use.
         Interlocked.Increment(ref _depth);
-        int uses = _uses;
         _order.BeforeCancel();
-        if (operation.Generation == generation)
-        {
-            _order.Require(uses == _uses || _lent != operation, "a cancellation is for the use of an operation that it was meant for");
-            operation.CanceledGeneration = generation;
-        }
-
+        request.IsCancelWanted = true;
         Interlocked.Decrement(ref _depth);
     }
 
@@ -159,7 +153,6 @@ internal sealed class ScriptedBackend : OpenedFile
         _order.Require(_out.Contains(operation), "an operation that was given back is performed");
         _order.Require(Releases == 0, "an operation is performed after the handle was released");
         _lent = operation;
-        _uses++;
         if (operation.Kind == FileRequestKind.Read)
         {
             Fill(operation, Lent);

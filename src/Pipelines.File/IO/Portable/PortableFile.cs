@@ -3,7 +3,7 @@ namespace Pipelines.File.IO;
 /// <summary>
 /// A file that can seek, on any system, by <see cref="RandomAccess"/>: blocking calls of one buffer, made on a waiting thread.
 /// </summary>
-internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
+internal class PortableFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
     : OpenedFile(handle, path, properties)
 {
     private readonly UnixCalls _calls = calls ?? UnixCalls.Default;
@@ -14,11 +14,11 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
 
     private protected override UnixCalls Calls => _calls;
 
-    internal override Attempt Try(FileRequest request, bool mayWait)
+    internal override bool Try(FileRequest request, bool mayWait)
     {
         if (!mayWait)
         {
-            return Attempt.WouldBlock;
+            return false;
         }
 
         try
@@ -26,10 +26,10 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             switch (request.Kind)
             {
                 case FileRequestKind.Read:
-                    request.Finish(RandomAccess.Read(Handle, request.PinnedBytes, request.Offset));
+                    request.Finish(Read(request.PinnedBytes, request.Offset));
                     break;
                 case FileRequestKind.Write:
-                    RandomAccess.Write(Handle, request.PinnedBytes, request.Offset);
+                    Write(request.PinnedBytes, request.Offset);
                     request.Finish(request.Length);
                     break;
                 default:
@@ -43,8 +43,12 @@ internal sealed class PortableFile(SafeFileHandle handle, string? path, FileProp
             request.Finish(FileErrors.WithPath(e, Path));
         }
 
-        return Attempt.Done;
+        return true;
     }
+
+    private protected virtual int Read(Span<byte> bytes, long offset) => RandomAccess.Read(Handle, bytes, offset);
+
+    private protected virtual void Write(ReadOnlySpan<byte> bytes, long offset) => RandomAccess.Write(Handle, bytes, offset);
 
     // RandomAccess.FlushToDisk ignores EROFS, EINVAL and ENOTSUP on Unix.
     private protected override Exception? Sync()

@@ -7,7 +7,7 @@ namespace Pipelines.File.IO;
 /// its own, which ends when it has been idle for some seconds. No call can be canceled: until it returns, it has its request and memory.
 /// Whoever waits for it does not wait for that (<see cref="EndsReads"/>, <see cref="EndsWrites"/>).
 /// </summary>
-internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : OpenedFile(handle, path, properties)
+internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : PortableFile(handle, path, properties)
 {
     private const int IdleMilliseconds = 5000;
     private const int StackBytes = 256 * 1024;
@@ -23,15 +23,9 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
     // RandomAccess does not support files that cannot seek. Owned by the thread. Never disposed of: the file closes the handle.
     private FileStream? _stream;
 
-    internal override FilePipeBackend Kind => FilePipeBackend.Portable;
-
-    internal override int MaxBuffersPerOperation => 1;
-
     internal override bool EndsReads => false;
 
     internal override bool EndsWrites => false;
-
-    internal override Attempt Try(FileRequest request, bool mayWait) => Attempt.WouldBlock;
 
     internal override void Start(FileRequest request)
     {
@@ -49,33 +43,6 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         {
             StartThread();
         }
-    }
-
-    internal override void Perform(FileRequest request)
-    {
-        try
-        {
-            switch (request.Kind)
-            {
-                case FileRequestKind.Read:
-                    request.Finish(Read(request.PinnedBytes));
-                    break;
-                case FileRequestKind.Write:
-                    Stream(FileAccess.Write).Write(request.PinnedBytes);
-                    request.Finish(request.Length);
-                    break;
-                default:
-                    PerformStep(request);
-                    break;
-            }
-        }
-        catch (Exception e)
-        {
-            // Every exception is the result.
-            request.Finish(FileErrors.WithPath(e, Path));
-        }
-
-        request.Complete();
     }
 
     internal override void Release(bool closeHandle)
@@ -130,7 +97,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         }
     }
 
-    private int Read(Span<byte> bytes)
+    private protected override int Read(Span<byte> bytes, long offset)
     {
         int read;
         do
@@ -141,6 +108,8 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
         while (read == 0 && OperatingSystem.IsWindows() && WindowsCalls.IsPipeThatGoesOn(Handle));
         return read;
     }
+
+    private protected override void Write(ReadOnlySpan<byte> bytes, long offset) => Stream(FileAccess.Write).Write(bytes);
 
     private FileStream Stream(FileAccess access) => _stream ??= new FileStream(Handle, access, bufferSize: 0, Handle.IsAsync);
 }

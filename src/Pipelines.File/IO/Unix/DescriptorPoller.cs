@@ -115,20 +115,14 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Cancels this use of the request. Returns <see langword="true"/> if it waited here: it does no longer, and the caller completes it.
-    /// Otherwise it is running, or on its way here, where <see cref="TryAdd"/> refuses it; or the object is in another use, which is left
-    /// alone.
+    /// Cancels the request. Returns <see langword="true"/> if it waited here: it does no longer, and the caller completes it. Otherwise it
+    /// is running, or on its way here, where <see cref="TryAdd"/> refuses it.
     /// </summary>
-    internal bool TryCancel(FileRequest wait, int generation)
+    internal bool TryCancel(FileRequest wait)
     {
         lock (_gate)
         {
-            if (wait.Generation != generation)
-            {
-                return false;
-            }
-
-            wait.CanceledGeneration = generation;
+            wait.IsCancelWanted = true;
             if (wait.Polled is null)
             {
                 return false;

@@ -59,30 +59,29 @@ internal sealed unsafe class UnixFile : OpenedFile
     // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
-    internal override Attempt Try(FileRequest request, bool mayWait)
+    internal override bool Try(FileRequest request, bool mayWait)
     {
         bool reads = request.Kind == FileRequestKind.Read;
         if (!mayWait && !reads)
         {
-            return Attempt.WouldBlock;
+            return false;
         }
 
         try
         {
-            switch (request.Kind)
+            if (request.Kind is FileRequestKind.Read or FileRequestKind.Write)
             {
-                case FileRequestKind.Step or FileRequestKind.Sync:
-                    PerformStep(request);
-                    return Attempt.Done;
-                default:
-                    return Transfer(request, mayWait, reads);
+                return Transfer(request, mayWait, reads);
             }
+
+            PerformStep(request);
+            return true;
         }
         catch (Exception e) when (e is ObjectDisposedException or NotSupportedException)
         {
             // The caller has closed the handle under us.
             request.Finish(FileErrors.WithPath(e, Path));
-            return Attempt.Done;
+            return true;
         }
     }
 
@@ -131,12 +130,12 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    internal override void Cancel(FileRequest operation, int generation)
+    internal override void Cancel(FileRequest request)
     {
-        if (!CanSeek && DescriptorPoller.Shared.TryCancel(operation, generation))
+        if (!CanSeek && DescriptorPoller.Shared.TryCancel(request))
         {
-            operation.FinishCanceled();
-            operation.Complete();
+            request.FinishCanceled();
+            request.Complete();
         }
     }
 
@@ -151,7 +150,7 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
 
-    private Attempt Transfer(FileRequest request, bool mayWait, bool reads)
+    private bool Transfer(FileRequest request, bool mayWait, bool reads)
     {
         // These plain calls do not wait longer than the caller allows; at the known end, because there is nothing to read. Only the 0 of a
         // plain call means the end: Linux 5.9 and 5.10 may return 0 before it (preadv2(2), BUGS).
@@ -161,14 +160,15 @@ internal sealed unsafe class UnixFile : OpenedFile
             CallResult tried = Call(request, mayWait: false);
             if (tried.WouldBlock)
             {
-                return CanSeek ? Attempt.WouldBlock : Attempt.NotReady;
+                return false;
             }
 
             // A socket reports an error once (ECONNRESET), and then the end, so no second call is made. The error of a file may be spurious
             // (an EIO has been seen), so the plain call decides.
             if (tried.Moved > 0 || (tried.Errno != 0 && !CanSeek && !tried.IsUnknownCall))
             {
-                return End(request, tried);
+                End(request, tried);
+                return true;
             }
 
             _triesNoWait = !tried.IsUnknownCall;
@@ -180,15 +180,21 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         if (!isPlain && (!mayWait || !_calls.IsReady(Handle, EventsOf(request))))
         {
-            return mayWait ? Attempt.NotReady : Attempt.WouldBlock;
+            return false;
         }
 
         CallResult result = CallPlain(request);
-        return !result.WouldBlock || (CanSeek && mayWait) ? End(request, result) : CanSeek ? Attempt.WouldBlock : Attempt.NotReady;
+        if (result.WouldBlock && !(CanSeek && mayWait))
+        {
+            return false;
+        }
+
+        End(request, result);
+        return true;
     }
 
     /// <summary>Records the result of the call.</summary>
-    private Attempt End(FileRequest request, CallResult result)
+    private void End(FileRequest request, CallResult result)
     {
         if (result.Errno == 0 || (result.Errno == Libc.EPIPE && request.Kind == FileRequestKind.Read))
         {
@@ -198,8 +204,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         {
             request.Finish(FileErrors.FromErrno(result.Errno, Path));
         }
-
-        return Attempt.Done;
     }
 
     /// <summary>Makes the plain call. It may wait, and only its 0 means the end of the file.</summary>

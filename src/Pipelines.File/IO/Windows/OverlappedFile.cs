@@ -24,8 +24,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
 {
     private readonly WindowsCalls _calls = calls ?? WindowsCalls.Default;
 
-    // The OVERLAPPED of the one running operation, for the life of the file. Pinned: its address never changes. Also the lock of the
-    // canceled generation.
+    // The OVERLAPPED of the one running operation, for the life of the file. Pinned: its address never changes.
     private readonly NativeOverlapped[] _overlapped = GC.AllocateArray<NativeOverlapped>(1, pinned: true);
 
     // The call is running, and nobody waits for its end yet. Owned as the operation is.
@@ -44,13 +43,11 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     // ReadFileScatter takes more, but only whole pages, and only unbuffered.
     internal override int MaxBuffersPerOperation => 1;
 
-    // NotReady: a read of a pipe, which is not waited for here, has begun.
-    internal override Attempt Try(FileRequest request, bool mayWait)
+    // A read of a pipe is not waited for here, only begun.
+    internal override bool Try(FileRequest request, bool mayWait)
     {
         bool reads = request.Kind == FileRequestKind.Read;
-        return !mayWait && (!reads || Properties.IsReadWithinTheCall) ? Attempt.WouldBlock
-            : TryFinish(request, waits: mayWait && (CanSeek || !reads)) ? Attempt.Done
-            : mayWait ? Attempt.NotReady : Attempt.WouldBlock;
+        return (mayWait || (reads && !Properties.IsReadWithinTheCall)) && TryFinish(request, waits: mayWait && (CanSeek || !reads));
     }
 
     internal override void Start(FileRequest operation)
@@ -71,18 +68,10 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
     }
 
-    internal override void Cancel(FileRequest operation, int generation)
+    internal override void Cancel(FileRequest request)
     {
-        lock (_overlapped)
-        {
-            if (operation.Generation != generation)
-            {
-                return;
-            }
-
-            operation.CanceledGeneration = generation;
-        }
-
+        request.IsCancelWanted = true;
+        Interlocked.MemoryBarrier();
         CancelCall();
     }
 
@@ -135,14 +124,14 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     private int Begin(FileRequest operation)
     {
         Overlapped->InternalHigh = 0;
-        if (operation.IsCancelWanted)
-        {
-            return Kernel32.ERROR_OPERATION_ABORTED;
-        }
-
         if (operation.Kind is not (FileRequestKind.Read or FileRequestKind.Write))
         {
             return Kernel32.ERROR_SUCCESS;
+        }
+
+        if (operation.IsCancelWanted)
+        {
+            return Kernel32.ERROR_OPERATION_ABORTED;
         }
 
         // An offset of all ones means the end of the file (WriteFile).
@@ -151,7 +140,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         int error = _calls.Begin(operation.Kind, Handle, buffer.Address, (uint)buffer.Memory.Length, offset, Overlapped, Ended);
         if (error == Kernel32.ERROR_IO_PENDING && operation.IsCancelWanted)
         {
-            // A cancellation sets the generation first and calls CancelIoEx then, which may have found no call yet.
+            // A cancellation sets the flag first and calls CancelIoEx then, which may have found no call yet.
             CancelCall();
         }
 
