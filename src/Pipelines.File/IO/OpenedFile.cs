@@ -124,8 +124,8 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal virtual void OnReady(FileRequest request) => request.Queue();
 
     /// <summary>
-    /// Asks a read or write to end early. Any thread may call it at any time, also before the request has begun or after it has ended. It is
-    /// completed exactly once all the same, as canceled if no byte was transferred.
+    /// Asks a read or write to end early. Any thread may call it at any time, also before the request has begun or after it has ended. It
+    /// is completed exactly once all the same, as canceled if no byte was transferred.
     /// </summary>
     /// <remarks>
     /// Requests are reused, and this call may come so late that it meets the next use, even of another owner. So an owner whose request is

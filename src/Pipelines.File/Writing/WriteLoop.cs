@@ -122,7 +122,7 @@ internal sealed partial class WriteLoop(
     /// <summary>
     /// Whether the loop is idle and a step is due. If so, it counts as running, and the caller has to call <see cref="Run"/>.
     /// </summary>
-    /// <param name="here">Which calls the caller's thread makes itself, unless the loop is still on its way to sleep on another one.</param>
+    /// <param name="here">Which calls the caller's thread makes itself, unless the loop is still on its way to sleep elsewhere.</param>
     internal bool TryRunLocked(Here here = Here.None)
     {
         Debug.Assert(Monitor.IsEntered(this));

@@ -7,7 +7,8 @@ namespace Pipelines.File.IO;
 /// its own, which ends when it has been idle for some seconds. No call can be canceled: until it returns, it has its request and memory.
 /// Whoever waits for it does not wait for that (<see cref="EndsReads"/>, <see cref="EndsWrites"/>).
 /// </summary>
-internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties) : PortableFile(handle, path, properties)
+internal sealed class SequentialFile(SafeFileHandle handle, string? path, FileProperties properties)
+    : PortableFile(handle, path, properties)
 {
     private const int IdleMilliseconds = 5000;
     private const int StackBytes = 256 * 1024;
