@@ -114,10 +114,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     WaitKind IWaitingCall.WaitKind => WaitKind.Look;
 
-    long IWaitingCall.QueuedAt { get; set; }
-
-    IWaitingCall? IWaitingCall.Next { get; set; }
-
     /// <summary>
     /// Follows a file. Returns <paramref name="file"/> itself if it has no end to wait at: a FIFO, a device, a file that the system
     /// generates.

@@ -40,10 +40,6 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     /// </summary>
     internal bool ResumesOnPool { get; set; }
 
-    long IWaitingCall.QueuedAt { get; set; }
-
-    IWaitingCall? IWaitingCall.Next { get; set; }
-
     public abstract WaitKind WaitKind { get; }
 
     /// <summary>Begins a run by the file, and returns its task, which is awaited once.</summary>

@@ -9,15 +9,6 @@ internal interface IWaitingCall
     WaitKind WaitKind { get; }
 
     /// <summary>
-    /// When the call was queued, a <see cref="System.Diagnostics.Stopwatch"/> timestamp. Owned by <see cref="WaitingThreads"/> until
-    /// <see cref="Perform"/>.
-    /// </summary>
-    long QueuedAt { get; set; }
-
-    /// <summary>The call that waits behind this one. Owned by <see cref="WaitingThreads"/>: queueing allocates nothing.</summary>
-    IWaitingCall? Next { get; set; }
-
-    /// <summary>
     /// Makes the call and completes its wait, without running a caller's code. The object may be queued again before this returns.
     /// </summary>
     void Perform();

@@ -14,10 +14,6 @@ internal sealed class WaitingCall<T> : TaskCompletionSource<T>, IWaitingCall
 
     public WaitKind WaitKind { get; }
 
-    long IWaitingCall.QueuedAt { get; set; }
-
-    IWaitingCall? IWaitingCall.Next { get; set; }
-
     /// <summary>Queues the call. Its exception is the task's.</summary>
     internal static Task<T> RunAsync(WaitKind kind, Func<T> call)
     {

@@ -71,7 +71,7 @@ internal sealed class WaitingThreads
         _limit = Math.Clamp(limit, LeastLimit, MostLimit);
         _idle = new List<WaitingThread>(_limit);
         _kept = Math.Max(1, _limit / KeptPart);
-        _shares = [new(), new(), new(), new(), new()];
+        _shares = [new(_limit), new(_limit), new(_limit), new(_limit), new(_limit)];
         Debug.Assert(_shares.Length == (int)WaitKind.Look + 1);
     }
 
@@ -83,21 +83,19 @@ internal sealed class WaitingThreads
     internal int ThreadCount => Volatile.Read(ref _count);
 
     /// <summary>The number of calls that wait for a thread.</summary>
-    internal int QueuedCount => _shares.Sum(static share => share.QueuedCount);
+    internal int QueuedCount => _shares.Sum(static share => share.Queued.Count);
 
     /// <summary>The number of calls that are being performed.</summary>
     internal int UnderWayCount => _shares.Sum(static share => share.UnderWay);
 
-    /// <summary>
-    /// Queues the call for a thread that may wait. Never throws.
-    /// </summary>
+    /// <summary>Queues the call for a thread that may wait.</summary>
     internal void Queue(IWaitingCall call)
     {
-        call.QueuedAt = Stopwatch.GetTimestamp();
+        long now = Stopwatch.GetTimestamp();
         WaitingThread? called;
         lock (_gate)
         {
-            _shares[(int)call.WaitKind].Add(call);
+            _shares[(int)call.WaitKind].Queued.Enqueue((call, now));
             called = s_current == this ? null : CallThreadLocked();
         }
 
@@ -105,10 +103,9 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>Performs the call on the current thread, which may block.</summary>
-    private static void Perform(IWaitingCall call)
+    private static void Perform(IWaitingCall call, long queuedAt)
     {
         // Read before: when Perform returns, the call may be queued again, and belong to another thread.
-        long queuedAt = call.QueuedAt;
         WaitKind kind = call.WaitKind;
         call.Perform();
         FilePipeMetrics.Waited(s_kinds[(int)kind], s_counts[(int)kind], queuedAt);
@@ -136,7 +133,7 @@ internal sealed class WaitingThreads
     {
         if (called is null or { Runs: true })
         {
-            called?.Wake();
+            called?.Woken.Set();
             return;
         }
 
@@ -164,15 +161,22 @@ internal sealed class WaitingThreads
         bool isWoken = true;
         while (true)
         {
-            IWaitingCall? call;
+            (IWaitingCall? Call, long QueuedAt) next = default;
             WaitingThread? called = null;
             lock (_gate)
             {
                 _waking -= isWoken ? 1 : 0;
                 isWoken = false;
-                call = TakeLocked(ref share);
-                if (call is not null)
+                if (share is not null)
                 {
+                    share.UnderWay--;
+                }
+
+                share = FindWorkLocked();
+                if (share is not null)
+                {
+                    share.UnderWay++;
+                    next = share.Queued.Dequeue();
                     called = CallThreadLocked();
                 }
                 else
@@ -182,9 +186,9 @@ internal sealed class WaitingThreads
             }
 
             Wake(called);
-            if (call is not null)
+            if (next.Call is { } call)
             {
-                Perform(call);
+                Perform(call, next.QueuedAt);
             }
             else if (Sleep(thread))
             {
@@ -193,6 +197,7 @@ internal sealed class WaitingThreads
             else
             {
                 s_current = null;
+                thread.Woken.Dispose();
                 return;
             }
         }
@@ -201,7 +206,7 @@ internal sealed class WaitingThreads
     /// <summary>Sleeps until the thread is woken. Returns <see langword="false"/> if it was idle so long that it ends.</summary>
     private bool Sleep(WaitingThread thread)
     {
-        if (thread.Sleep(IdleMilliseconds))
+        if (thread.Woken.WaitOne(IdleMilliseconds))
         {
             return true;
         }
@@ -216,30 +221,7 @@ internal sealed class WaitingThreads
         }
 
         // It was removed from the idle threads just now, so it will be woken.
-        return thread.Sleep(Timeout.Infinite);
-    }
-
-    /// <summary>
-    /// Ends the thread's call of <paramref name="share"/>, if any, and takes its next one. Returns <see langword="null"/> if there is
-    /// nothing to do.
-    /// </summary>
-    private IWaitingCall? TakeLocked(ref WaitingShare? share)
-    {
-        Debug.Assert(_gate.IsHeldByCurrentThread);
-        if (share is not null)
-        {
-            Debug.Assert(share.UnderWay > 0);
-            share.UnderWay--;
-        }
-
-        share = FindWorkLocked();
-        if (share is null)
-        {
-            return null;
-        }
-
-        share.UnderWay++;
-        return share.Take();
+        return thread.Woken.WaitOne();
     }
 
     /// <summary>Returns the share whose oldest call has waited longest, of those that have room.</summary>
@@ -248,7 +230,8 @@ internal sealed class WaitingThreads
         WaitingShare? oldest = null;
         foreach (WaitingShare share in _shares)
         {
-            if (share.First is { } call && RoomLocked(share) > 0 && (oldest is null || call.QueuedAt < oldest.First!.QueuedAt))
+            if (share.Queued.TryPeek(out (IWaitingCall, long QueuedAt) first) && RoomLocked(share) > 0
+                && (oldest is null || first.QueuedAt < oldest.Queued.Peek().QueuedAt))
             {
                 oldest = share;
             }
@@ -295,81 +278,26 @@ internal sealed class WaitingThreads
         return thread;
     }
 
-    /// <summary>A thread, or one of the application's pool in its place: its sleep while it is idle.</summary>
+    /// <summary>A thread, or one of the application's pool in its place.</summary>
     private sealed class WaitingThread(WaitingThreads threads) : IThreadPoolWorkItem
     {
-        // Guarded by this object.
-        private bool _isWoken;
-
         /// <summary>Whether it was started. Set by whoever has called it.</summary>
         internal bool Runs { get; set; }
 
+        /// <summary>Set once each time the thread was removed from the idle ones.</summary>
+        internal AutoResetEvent Woken { get; } = new(initialState: false);
+
         public void Execute() => threads.Run(this);
-
-        /// <summary>Wakes the thread. Called once each time it was removed from the idle ones.</summary>
-        internal void Wake()
-        {
-            lock (this)
-            {
-                _isWoken = true;
-                Monitor.Pulse(this);
-            }
-        }
-
-        /// <summary>Sleeps until <see cref="Wake"/>. Returns <see langword="false"/> if it has not come within that time.</summary>
-        internal bool Sleep(int milliseconds)
-        {
-            lock (this)
-            {
-                if (!_isWoken)
-                {
-                    Monitor.Wait(this, milliseconds);
-                }
-
-                bool isWoken = _isWoken;
-                _isWoken = false;
-                return isWoken;
-            }
-        }
     }
 
     /// <summary>The calls of one <see cref="WaitKind"/>.</summary>
-    private sealed class WaitingShare
+    /// <param name="capacity">How many calls can wait before the queue has to grow, which allocates.</param>
+    private sealed class WaitingShare(int capacity)
     {
-        private IWaitingCall? _last;
-
-        /// <summary>The first of the calls that wait for a thread, oldest first.</summary>
-        internal IWaitingCall? First { get; private set; }
-
-        internal int QueuedCount { get; private set; }
+        /// <summary>The calls that wait for a thread, oldest first, and when each was queued, a <see cref="Stopwatch"/> timestamp.</summary>
+        internal Queue<(IWaitingCall Call, long QueuedAt)> Queued { get; } = new(capacity);
 
         /// <summary>The number of calls that are being performed.</summary>
         internal int UnderWay { get; set; }
-
-        internal void Add(IWaitingCall call)
-        {
-            Debug.Assert(call.Next is null && call != _last);
-            if (First is null)
-            {
-                First = call;
-            }
-            else
-            {
-                _last!.Next = call;
-            }
-
-            _last = call;
-            QueuedCount++;
-        }
-
-        internal IWaitingCall Take()
-        {
-            IWaitingCall call = First!;
-            First = call.Next;
-            _last = First is null ? null : _last;
-            call.Next = null;
-            QueuedCount--;
-            return call;
-        }
     }
 }
