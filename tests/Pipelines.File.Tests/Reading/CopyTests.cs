@@ -1,6 +1,7 @@
 using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
@@ -182,6 +183,27 @@ public sealed class CopyTests : IDisposable
         await reader.CompleteAsync();
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Equal(Pattern.Bytes(600), File.ReadAllBytes(_folder.File("destination")));
+    }
+
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task CopyToAsync_ToAStreamWhenAllIsExaminedAndThePipeIsIdle_WritesWhatIsBufferedAsTheBclsDoes(bool isOurs, bool asStream)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        SafeFileHandle readEnd = File.OpenHandle(fifo.Path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+        PipeReader reader = isOurs ? FilePipeReader.Create(readEnd) : PipeReader.Create(new FileStream(readEnd, FileAccess.Read, 1));
+        fifo.Write([1, 2, 3]);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        MemoryStream target = new();
+        Task copy = asStream ? reader.AsStream(leaveOpen: true).CopyToAsync(target, _stop) : reader.CopyToAsync(target, _stop);
+        await Eventually.TrueAsync(() => target.Length == 3);
+        fifo.Dispose();
+        await copy.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal([1, 2, 3], target.ToArray());
+        await reader.CompleteAsync();
     }
 
     /// <summary>A pipe would rent 64 KiB only to be told that the file is over.</summary>
