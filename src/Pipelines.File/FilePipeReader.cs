@@ -183,6 +183,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <inheritdoc/>
     public override Task CopyToAsync(Stream destination, CancellationToken cancellationToken = default)
     {
+        ArgumentNullException.ThrowIfNull(destination);
         Unexamine();
         return base.CopyToAsync(destination, cancellationToken);
     }
