@@ -19,13 +19,16 @@ internal static class PipeCopy
         FilePipeWriter? file = destination as FilePipeWriter;
         bool goesOn;
         bool isFlushDue = false;
+        bool hasEnded = false;
         file?.BeginCopy();
         try
         {
             ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
             do
             {
-                bool isEnd = read.IsCompleted && read.Buffer.Length <= MaxStep;
+                // An end is reported once, and the steps before the last one leave bytes behind.
+                hasEnded |= read.IsCompleted;
+                bool isEnd = hasEnded && read.Buffer.Length <= MaxStep;
                 int copied = CopyStep(reader, read, destination);
                 goesOn = copied > 0 || !isEnd;
                 if (copied > 0)

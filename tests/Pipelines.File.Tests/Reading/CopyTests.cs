@@ -233,6 +233,24 @@ public sealed class CopyTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    [Theory]
+    [InlineData(100_000, 2)]
+    [InlineData(700_000, 4)]
+    public async Task CopyToAsync_ReadAheadHasFoundTheEnd_DoesNotAskForItAgain(int length, int reads)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(length)), new() { PauseReadAheadThreshold = 10_000_000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start);
+
+        await Eventually.TrueAsync(() => calls.Reads == reads);
+        int taken = 0;
+        await reader.CopyToAsync(new ToldWriter(bytes => taken += bytes, () => { }), _stop).WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal((length, reads), (taken, calls.Reads));
+        await reader.CompleteAsync();
+    }
+
     [Fact]
     public async Task CopyToAsync_IntoItsOwnFile_Appends()
     {
