@@ -174,14 +174,28 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     public override Task CopyToAsync(PipeWriter destination, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(destination);
+        Unexamine();
+        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
+            : PipeCopy.CopyAsync(this, destination, cancellationToken);
+    }
+
+    /// <summary>Copies the rest of the file to <paramref name="destination"/>, what is buffered at once.</summary>
+    /// <inheritdoc/>
+    public override Task CopyToAsync(Stream destination, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(destination);
+        Unexamine();
+        return base.CopyToAsync(destination, cancellationToken);
+    }
+
+    /// <summary>Makes a copy begin with what is buffered, also if the caller has examined it.</summary>
+    private void Unexamine()
+    {
         lock (_buffer)
         {
             ThrowIfNotReadableLocked();
             _buffer.UnexamineLocked();
         }
-
-        return cancellationToken.IsCancellationRequested ? Task.FromCanceled(cancellationToken)
-            : PipeCopy.CopyAsync(this, destination, cancellationToken);
     }
 
     private ValueTask<ReadResult> ReadCoreAsync(int minimumSize, CancellationToken cancellationToken)

@@ -78,6 +78,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     // Since when the file has been without its name and has not grown, Environment.TickCount64; null: it has its name.
     private long? _namelessSince;
 
+    // When a look at this offset is due, Environment.TickCount64; long.MaxValue: none is set. A wait that ends earlier leaves it to the
+    // next one: otherwise a caller that cancels its reads often would never learn that the file has lost its name.
+    private long _lookAt = long.MaxValue;
+
     private FollowedFile(OpenedFile file, string? path, int interval)
         : base(file.Handle, file.GivenPath, file.Properties)
     {
@@ -199,7 +203,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     /// </summary>
     internal void Look()
     {
-        short wait;
         long offset;
         lock (_lock)
         {
@@ -209,7 +212,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
                 return;
             }
 
-            (wait, offset) = (_wait.Version, _offset);
+            offset = _offset;
+            _lookAt = long.MaxValue;
         }
 
         // The wait may have begun without a watch because none was to be had: try again.
@@ -246,8 +250,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         lock (_lock)
         {
             _isLooking = false;
-            bool isSameWait = _wait.Version == wait;
-            if (isSameWait && _waiting is not null)
+            if (_offset == offset && _waiting is not null)
             {
                 long now = Environment.TickCount64;
                 _namelessSince = hasLostName ? _namelessSince ?? now : isThisFile ? null : _namelessSince;
@@ -262,7 +265,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
             if (_waiting is not null)
             {
-                ScheduleLookLocked(isFirst: !isSameWait);
+                ScheduleLookLocked(isFirst: false);
             }
         }
 
@@ -357,6 +360,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             if (_offset != offset)
             {
                 _offset = offset;
+                _lookAt = long.MaxValue;
                 _namelessSince = _namelessSince is null ? null : Environment.TickCount64;
             }
 
@@ -426,7 +430,8 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         long period = _namelessSince is not null ? Math.Min(_interval, MaxNamelessMilliseconds)
             : isWatched ? (long)_interval * (_path is null ? WatchedHandleIntervals : WatchedIntervals)
             : _interval;
-        long due = isSoon ? Math.Min(_interval, MaxFirstMilliseconds) : period - (Environment.TickCount64 % period);
-        _timer.Change(Math.Min(due, int.MaxValue), Timeout.Infinite);
+        long now = Environment.TickCount64;
+        _lookAt = Math.Min(_lookAt, now + (isSoon ? Math.Min(_interval, MaxFirstMilliseconds) : period - (now % period)));
+        _timer.Change(Math.Clamp(_lookAt - now, 0, int.MaxValue), Timeout.Infinite);
     }
 }

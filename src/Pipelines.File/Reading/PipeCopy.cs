@@ -19,21 +19,35 @@ internal static class PipeCopy
         FilePipeWriter? file = destination as FilePipeWriter;
         bool goesOn;
         bool isFlushDue = false;
+        bool hasEnded = false;
         file?.BeginCopy();
         try
         {
+            ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
             do
             {
-                ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                // An end is reported once, and the steps before the last one leave bytes behind.
+                hasEnded |= read.IsCompleted;
+                bool isEnd = hasEnded && read.Buffer.Length <= MaxStep;
                 int copied = CopyStep(reader, read, destination);
-
-                // Also after bytes that end the file: a cancellation that comes during their flush is reported by the next read.
-                goesOn = copied > 0 || !read.IsCompleted;
+                goesOn = copied > 0 || !isEnd;
                 if (copied > 0)
                 {
                     isFlushDue = file is not null;
-                    goesOn &= TakesMore(file is null ? await destination.FlushAsync(cancellationToken).ConfigureAwait(false)
+                    goesOn = TakesMore(file is null ? await destination.FlushAsync(cancellationToken).ConfigureAwait(false)
                         : await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
+                }
+
+                if (goesOn && isEnd)
+                {
+                    // A cancellation that came during the flush is reported. But the file is not asked for its end again: a terminal would
+                    // wait for another one (Ctrl-D).
+                    cancellationToken.ThrowIfCancellationRequested();
+                    goesOn = reader.TryRead(out read);
+                }
+                else if (goesOn)
+                {
+                    read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 }
             }
             while (goesOn);

@@ -67,6 +67,29 @@ public sealed class FollowRudeTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadAsync_CanceledEveryFewMilliseconds_CompletesWhenTheNameIsLost()
+    {
+        using GrowingFile file = new(_folder.File("log"), "one\n");
+        await using FilePipeReader reader = file.Follow();
+        await GrowingFile.ExpectAsync(reader, "one\n");
+        File.Move(file.Path, file.Path + ".1");
+        file.Reopen();
+        file.Append("another\n");
+        long begun = Environment.TickCount64;
+        ReadResult result;
+        do
+        {
+            Assert.True(Environment.TickCount64 - begun < Eventually.Limit.TotalMilliseconds, "It does not end.");
+            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+            await Task.WhenAny(read, Task.Delay(2, _stop));
+            reader.CancelPendingRead();
+            result = await GrowingFile.Bounded(read);
+            Assert.True(result.Buffer.IsEmpty);
+        }
+        while (!result.IsCompleted);
+    }
+
+    [Fact]
     public async Task ReadAsync_NameIsALinkToItself_Completes()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Links take a privilege there.");

@@ -46,18 +46,7 @@ public sealed partial class OddFileTests : IDisposable
     [Fact]
     public async Task Abort_TerminalThatNobodyReads_EndsEveryWait()
     {
-        const int ReadWriteNoControl = 0x102;
-        Assert.SkipUnless(
-            RuntimeInformation.ProcessArchitecture == Architecture.X64, "x64 only: it names ioctl(2) requests by their numbers.");
-        int master = Open("/dev/ptmx", ReadWriteNoControl);
-        Assert.SkipUnless(master >= 0, "No pseudo-terminals here.");
-        using SafeFileHandle masterEnd = new(master, ownsHandle: true);
-
-        // TIOCSPTLCK, TIOCGPTN
-        int value = 0;
-        Assert.Equal(0, Control(master, 0x4004_5431, ref value));
-        Assert.Equal(0, Control(master, 0x8004_5430, ref value));
-        SafeFileHandle terminal = new(Open($"/dev/pts/{value}", ReadWriteNoControl), ownsHandle: true);
+        using SafeFileHandle masterEnd = OpenTerminal(out SafeFileHandle terminal);
         FilePipeWriter writer = FilePipeWriter.Create(terminal, new() { PauseWriterThreshold = 0 });
         ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(200_000), _stop);
 
@@ -68,6 +57,49 @@ public sealed partial class OddFileTests : IDisposable
         writer.Abort();
         await Assert.ThrowsAsync<OperationCanceledException>(async () => await flush);
         await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+    }
+
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(0, true)]
+    [InlineData(1000, false)]
+    [InlineData(1000, true)]
+    public async Task CopyToAsync_TerminalIsEndedOnce_Ends(long readAhead, bool toStream)
+    {
+        using FileStream keyboard = new(OpenTerminal(out SafeFileHandle terminal), FileAccess.Write, bufferSize: 0);
+        FilePipeReader reader = FilePipeReader.Create(terminal, new() { PauseReadAheadThreshold = readAhead });
+        keyboard.Write("one\n"u8);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.End);
+        keyboard.Write("two\n"u8);
+
+        // With read-ahead the line and the end are both found by the time of the copy. Ctrl-D ends one read only.
+        await Task.Delay(100, _stop);
+        keyboard.WriteByte(4);
+        await Task.Delay(100, _stop);
+        MemoryStream copied = new();
+        PipeWriter writer = PipeWriter.Create(copied);
+        await (toStream ? reader.CopyToAsync(copied, _stop) : reader.CopyToAsync(writer, _stop)).WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal("two\n"u8, copied.ToArray());
+        await writer.CompleteAsync();
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>Opens a terminal, and returns the end of whoever sits before it. Skips the test where there is none.</summary>
+    private static SafeFileHandle OpenTerminal(out SafeFileHandle terminal)
+    {
+        const int ReadWriteNoControl = 0x102;
+        Assert.SkipUnless(
+            RuntimeInformation.ProcessArchitecture == Architecture.X64, "x64 only: it names ioctl(2) requests by their numbers.");
+        int master = Open("/dev/ptmx", ReadWriteNoControl);
+        Assert.SkipUnless(master >= 0, "No pseudo-terminals here.");
+
+        // TIOCSPTLCK, TIOCGPTN
+        int value = 0;
+        Assert.Equal(0, Control(master, 0x4004_5431, ref value));
+        Assert.Equal(0, Control(master, 0x8004_5430, ref value));
+        terminal = new SafeFileHandle(Open($"/dev/pts/{value}", ReadWriteNoControl), ownsHandle: true);
+        return new SafeFileHandle(master, ownsHandle: true);
     }
 
     [LibraryImport("libc", EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]

@@ -1,6 +1,7 @@
 using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
@@ -184,6 +185,27 @@ public sealed class CopyTests : IDisposable
         Assert.Equal(Pattern.Bytes(600), File.ReadAllBytes(_folder.File("destination")));
     }
 
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task CopyToAsync_ToAStreamWhenAllIsExaminedAndThePipeIsIdle_WritesWhatIsBufferedAsTheBclsDoes(bool isOurs, bool asStream)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        SafeFileHandle readEnd = File.OpenHandle(fifo.Path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
+        PipeReader reader = isOurs ? FilePipeReader.Create(readEnd) : PipeReader.Create(new FileStream(readEnd, FileAccess.Read, 1));
+        fifo.Write([1, 2, 3]);
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start, result.Buffer.End);
+        MemoryStream target = new();
+        Task copy = asStream ? reader.AsStream(leaveOpen: true).CopyToAsync(target, _stop) : reader.CopyToAsync(target, _stop);
+        await Eventually.TrueAsync(() => target.Length == 3);
+        fifo.Dispose();
+        await copy.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal([1, 2, 3], target.ToArray());
+        await reader.CompleteAsync();
+    }
+
     /// <summary>A pipe would rent 64 KiB only to be told that the file is over.</summary>
     [Fact]
     public async Task CopyToAsync_ReadFindsTheEnd_AsksForNoMemory()
@@ -208,6 +230,24 @@ public sealed class CopyTests : IDisposable
         int taken = 0;
         await reader.CopyToAsync(new ToldWriter(bytes => taken += bytes, () => { }), _stop);
         Assert.Equal((100_000, 100_000L), (taken, reader.Position));
+        await reader.CompleteAsync();
+    }
+
+    [Theory]
+    [InlineData(100_000, 2)]
+    [InlineData(700_000, 4)]
+    public async Task CopyToAsync_ReadAheadHasFoundTheEnd_DoesNotAskForItAgain(int length, int reads)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN };
+        FilePipeReader reader = calls.Read(_folder.File("source", Pattern.Bytes(length)), new() { PauseReadAheadThreshold = 10_000_000 });
+        ReadResult result = await reader.ReadAsync(_stop);
+        reader.AdvanceTo(result.Buffer.Start);
+
+        await Eventually.TrueAsync(() => calls.Reads == reads);
+        int taken = 0;
+        await reader.CopyToAsync(new ToldWriter(bytes => taken += bytes, () => { }), _stop).WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal((length, reads), (taken, calls.Reads));
         await reader.CompleteAsync();
     }
 
