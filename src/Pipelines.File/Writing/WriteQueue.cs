@@ -244,7 +244,7 @@ internal sealed class WriteQueue
     /// </summary>
     /// <param name="keepsRoom">
     /// Whether memory that the caller holds is left to the garbage collector. The caller may still write to it, for example after Abort,
-    /// and must not share it with its next user.
+    /// and must not share it with its next user. Memory of the library's own pool is always left, because its next user may be anybody.
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool keepsRoom)
     {
@@ -252,6 +252,7 @@ internal sealed class WriteQueue
         FileSegment? list = TakeBefore(long.MaxValue);
         if (_head is { } tail)
         {
+            keepsRoom |= tail.PooledSize > 0;
             if (keepsRoom)
             {
                 // Pairs with TryGetRoom, which sets the flag and then reads whether the writer is completed. It runs for every few bytes,
