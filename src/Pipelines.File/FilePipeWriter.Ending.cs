@@ -144,7 +144,7 @@ public sealed partial class FilePipeWriter
                 _loop.HandOverLocked();
             }
 
-            _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay || _options.Pool is null);
+            _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay);
             bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
                 && _loop.WritesHereLocked();
             runs = _loop.TryRunLocked(mayWait ? Here.All : isShort ? Here.Writes : Here.None);

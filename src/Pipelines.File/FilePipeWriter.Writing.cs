@@ -45,19 +45,19 @@ public sealed partial class FilePipeWriter
 
     /// <summary>
     /// Reads the stream to its end, straight into the writer's memory, and flushes after each read. A <see cref="FlushGuarantee.Durable"/>
-    /// writer is synced once, at the end.
+    /// writer is synced once, at the end. The call counts as running until the last byte is read: the stream has memory of the writer.
     /// </summary>
     protected override async Task CopyFromAsync(Stream source, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(source);
-        _calls.BeginCopy();
+        ValueTask<FlushResult> last;
+        _calls.Enter();
         try
         {
-            int read;
-            do
+            while (true)
             {
-                Memory<byte> room = GetMemory(MinStreamRead);
-                read = 0;
+                Memory<byte> room = GetRoom(MinStreamRead);
+                int read = 0;
                 try
                 {
                     read = await source.ReadAsync(room, cancellationToken).ConfigureAwait(false);
@@ -68,17 +68,28 @@ public sealed partial class FilePipeWriter
                     _ = AdvanceRoom(read);
                 }
 
-                FlushGuarantee guarantee = read > 0 ? FlushGuarantee.WriteBehind : _options.OfFlush;
-                if ((await FlushAsExactlyAsync(guarantee, cancellationToken).ConfigureAwait(false)).IsCanceled)
+                if (read == 0)
                 {
-                    throw new OperationCanceledException("The flush was canceled.");
+                    last = FlushCoreAsync(_options.OfFlush, cancellationToken);
+                    break;
                 }
+
+                ThrowIfCanceled(await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
             }
-            while (read > 0);
         }
         finally
         {
-            _calls.EndCopy();
+            _calls.Leave();
+        }
+
+        ThrowIfCanceled(await last.ConfigureAwait(false));
+
+        static void ThrowIfCanceled(FlushResult flush)
+        {
+            if (flush.IsCanceled)
+            {
+                throw new OperationCanceledException("The flush was canceled.");
+            }
         }
     }
 

@@ -57,8 +57,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// everything that was written. In a file that cannot seek it counts from 0.
     /// </summary>
     /// <remarks>
-    /// If other programs append to the file, too, it is the offset after this writer's own bytes. On Linux it is exact after each write;
-    /// other systems do not tell, and it is counted as if no other program wrote.
+    /// If other programs append to the file, too, it is the offset after this writer's own bytes. On Linux it is exact after each write,
+    /// but not with <see cref="FilePipeBackend.Portable"/>: there, and on other systems, it is counted as if no other program wrote.
     /// </remarks>
     public long Position
     {

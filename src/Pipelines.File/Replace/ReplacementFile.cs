@@ -70,7 +70,6 @@ internal abstract partial class ReplacementFile : IDisposable
     /// <exception cref="IOException">The renaming failed; or the sync of the folder failed, and the file has its name.</exception>
     internal void Appear()
     {
-        Debug.Assert(!Backend.Handle.IsClosed);
         TakeName();
 
         // The temporary name is gone, so Dispose has nothing to remove.

@@ -37,6 +37,10 @@ internal sealed class WriteQueue
     private readonly int _segmentSize;
     private readonly int _maxSegmentsPerWrite;
 
+    // If flushes are kept whole: a segment that is left with no more bytes of the open flush than this gives them to the next one. So the
+    // largest flush that is kept whole lies in no more segments than a write takes.
+    private readonly int _mostMoved;
+
     // If flushes are kept whole: the ends of those that are not written; else null. Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
 
@@ -63,6 +67,7 @@ internal sealed class WriteQueue
         // to lie in one segment.
         bool keepsFlushesWhole = file.Appends || file.SharesPosition;
         _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
+        _mostMoved = keepsFlushesWhole ? MaxWholeFlush / _maxSegmentsPerWrite : 0;
 
         // If a write takes one segment only, small segments would make small writes. The library's own pool rounds small sizes up, so less
         // than its minimum would leave memory unused.
@@ -145,8 +150,9 @@ internal sealed class WriteQueue
     /// <param name="moved">How many bytes of the open flush <see cref="AppendLocked"/> moves to the beginning of the segment.</param>
     internal FileSegment Rent(int sizeHint, out int moved)
     {
-        moved = _flushEnds is not null && _maxSegmentsPerWrite == 1 && Advanced - Flushed is long open
-            && open <= Math.Min(MaxWholeFlush, _tailEnd) ? (int)open : 0;
+        long open = Advanced - Flushed;
+        long last = Math.Min(open, _tailEnd);
+        moved = open <= MaxWholeFlush && last <= _mostMoved ? (int)last : 0;
         int wanted = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
         int size = Math.Max(_segmentSize, wanted);
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
@@ -244,7 +250,7 @@ internal sealed class WriteQueue
     /// </summary>
     /// <param name="keepsRoom">
     /// Whether memory that the caller holds is left to the garbage collector. The caller may still write to it, for example after Abort,
-    /// and must not share it with its next user.
+    /// and must not share it with its next user. Memory of the library's own pool is always left, because its next user may be anybody.
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool keepsRoom)
     {
@@ -252,6 +258,7 @@ internal sealed class WriteQueue
         FileSegment? list = TakeBefore(long.MaxValue);
         if (_head is { } tail)
         {
+            keepsRoom |= tail.PooledSize > 0;
             if (keepsRoom)
             {
                 // Pairs with TryGetRoom, which sets the flag and then reads whether the writer is completed. It runs for every few bytes,
@@ -283,6 +290,8 @@ internal sealed class WriteQueue
             return most;
         }
 
+        most = Math.Min(most, EndOfSegments());
+
         while (_flushEnds.TryPeek(out long written) && written <= Written)
         {
             _flushEnds.Dequeue();
@@ -300,6 +309,23 @@ internal sealed class WriteQueue
         }
 
         return end;
+    }
+
+    /// <summary>The end of the segments that one write takes.</summary>
+    private long EndOfSegments()
+    {
+        int left = _maxSegmentsPerWrite;
+        for (FileSegment segment = _head!; segment != _tail; segment = segment.NextSegment!)
+        {
+            long end = segment.RunningIndex + segment.End;
+            left -= segment.End > 0 && end > Written ? 1 : 0;
+            if (left == 0)
+            {
+                return end;
+            }
+        }
+
+        return long.MaxValue;
     }
 
     /// <summary>Takes out the segments that end at <paramref name="position"/> or before, except the tail.</summary>

@@ -14,6 +14,9 @@ internal sealed class WriterFile
 
     private readonly bool _leaveOpen;
 
+    // Whether closing the file deletes it.
+    private readonly bool _isDeleted;
+
     // With Replace: gives the file its name at the end.
     private readonly ReplacementFile? _unfinished;
 
@@ -28,6 +31,7 @@ internal sealed class WriterFile
         Offset = offset;
         IsChanged = isOpenedByPath && options.Mode != FileMode.Open;
         _leaveOpen = leaveOpen;
+        _isDeleted = (options.FileOptions & FileOptions.DeleteOnClose) != 0;
         WritesToMemory = FileOpening.IsLinux && options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
             && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
             && (isOpenedByPath || !LibcCalls.IsSynchronous(file.Handle));
@@ -161,12 +165,13 @@ internal sealed class WriterFile
         => length <= ShortFile && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(length);
 
     /// <summary>
-    /// Whether closing the file may wait: for a server, for the device if more than <see cref="ShortFile"/> bytes were written to a file
-    /// that was emptied (ext4(5), auto_da_alloc), or for the room that is freed, also if nothing was written.
+    /// Whether closing the file may wait, also if nothing was written: for a server, for the device if more than <see cref="ShortFile"/>
+    /// bytes were written to a file that was emptied (ext4(5), auto_da_alloc) or <see cref="FileCaching.DropBehind"/> begins to write the
+    /// last ones, or for the room that is freed, be it reserved or that of a file that is deleted.
     /// </summary>
     internal bool MayWaitToClose(long written)
-        => HasPreallocatedRest(written) || (!_leaveOpen && Opened.CanSeek && written > 0
-            && !((Opened.IsNew || written <= ShortFile) && WritesToMemory && !IsUnfinished));
+        => HasPreallocatedRest(written) || (Opened.CanSeek
+            && !((_leaveOpen || Opened.IsNew || written <= ShortFile) && WritesToMemory && !IsUnfinished && !_isDeleted));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);

@@ -697,6 +697,27 @@ public sealed class ReplaceTests : IDisposable
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
     }
 
+    /// <summary>As a reader of the writer's handle does that was not told to leave it open.</summary>
+    [Theory]
+    [InlineData(FileMode.Create)]
+    [InlineData(FileMode.CreateNew)]
+    public async Task CompleteAsync_TheCallerHasClosedTheHandle_ThrowsAndNamesNoOtherFile(FileMode mode)
+    {
+        ChildProcess.SkipUnlessLinux();
+        FilePipeWriter writer = FilePipeWriter.Create(
+            _folder.File("f"), new() { Replace = true, Mode = mode, FlushGuarantee = FlushGuarantee.Written });
+        Assert.SkipUnless(Directory.GetFiles(_folder.Path).Length == 0, "The file system makes no files without a name.");
+        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        writer.Handle.Dispose();
+
+        // One of these gets the number of the descriptor, and is not finished either.
+        FilePipeWriter[] others = [.. Enumerable.Range(0, 50)
+            .Select(number => FilePipeWriter.Create(_folder.File($"other{number}"), new() { Replace = true }))];
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await writer.CompleteAsync());
+        Array.ForEach(others, static other => other.Abort());
+        Assert.Empty(Directory.GetFiles(_folder.Path));
+    }
+
     [Fact]
     public async Task CompleteAsync_ManyTimes_LeavesNoHandleOpen()
     {

@@ -17,6 +17,7 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private int _writes;
     private long _bytesWritten;
     private int _syncs;
+    private int _closes;
 
     /// <summary>
     /// By the number of the call from 1: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.
@@ -31,6 +32,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     public bool KnowsWriteNoWait { get; init; } = true;
 
     public Func<int, long?>? OnSync { get; init; }
+
+    /// <summary>What closing a duplicate answers, a negative errno.</summary>
+    public Func<int, long?>? OnCloseCopy { get; init; }
 
     /// <summary>By the offset: how many bytes from there on are in the page cache, or a negative errno.</summary>
     public Func<long, long?>? OnCountCached { get; init; }
@@ -102,6 +106,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         long? answer = OnSync?.Invoke(call);
         return answer is < 0 ? answer.Value : base.Sync(file);
     }
+
+    internal override long CloseCopy(SafeFileHandle file)
+        => OnCloseCopy?.Invoke(Interlocked.Increment(ref _closes)) ?? base.CloseCopy(file);
 
     private long Count(long written)
     {

@@ -187,6 +187,78 @@ public sealed class AppendTests : IDisposable
         Assert.InRange(writes.Length, 1, 30);
     }
 
+    /// <summary>A serializer that asks for much and takes little leaves each of its pieces in memory of its own.</summary>
+    [Theory]
+    [InlineData(300, 1)]
+    [InlineData(256, 256)]
+    [InlineData(255, 257)]
+    public async Task FlushAsync_OfManyPiecesThatHaveAskedForMuch_IsOneWrite(int pieces, int length)
+    {
+        ChildProcess.SkipUnlessLinux();
+        ScriptedCalls calls = new();
+        string path = _folder.File("f");
+        FilePipeWriter writer = Append(calls, path, new() { FlushGuarantee = FlushGuarantee.Written });
+        Fill(writer, 0, pieces, length);
+        await writer.FlushAsync(_stop);
+        Assert.Equal(1, calls.Writes);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(pieces * length), File.ReadAllBytes(path));
+    }
+
+    /// <summary>The write takes no more segments, and is not to end within the last flush.</summary>
+    [Fact]
+    public async Task FlushAsync_MoreSegmentsThanAWriteTakes_EndsTheWriteBetweenTwoFlushes()
+    {
+        ChildProcess.SkipUnlessLinux();
+        using ManualResetEventSlim gate = new();
+        List<long> lengths = [];
+        string path = _folder.File("f");
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(_stop);
+                lengths.Add(new FileInfo(path).Length);
+                return null;
+            },
+        };
+        FilePipeWriter writer = Append(calls, path, new());
+        const int Flushes = 260;
+        Fill(writer, 0, 1, 1);
+        await writer.FlushAsync(_stop);
+        for (int i = 0; i < Flushes; i++)
+        {
+            bool isLong = i == 255;
+            Fill(writer, writer.Position, isLong ? 2 : 1, isLong ? 300 : 1);
+            await writer.FlushAsync(_stop);
+        }
+
+        gate.Set();
+        await writer.CompleteAsync();
+        byte[] content = File.ReadAllBytes(path);
+        Assert.Equal(Pattern.Bytes(1 + Flushes - 1 + 600), content);
+
+        // The long one begins behind one byte and 255 others.
+        Assert.DoesNotContain(lengths, static length => length is > 256 and < 856);
+    }
+
+    private static FilePipeWriter Append(ScriptedCalls calls, string path, FilePipeWriterOptions options)
+    {
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite);
+        UnixFile file = new(handle, path, FileProperties.Of(handle, path), calls) { Appends = true };
+        Assert.True(LibcCalls.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
+        return FilePipeWriter.Create(file, options, leaveOpen: false, isOpenedByPath: true, calls.Inline);
+    }
+
+    private static void Fill(FilePipeWriter writer, long position, int pieces, int length)
+    {
+        for (int i = 0; i < pieces; i++, position += length)
+        {
+            Pattern.Fill(writer.GetSpan(WriteQueue.MaxWholeFlush)[..length], position);
+            writer.Advance(length);
+        }
+    }
+
     [Fact]
     public async Task CopyToAsync_OfMuchIntoAFileThatOthersAppendTo_PositionIsBehindTheOwnBytes()
     {

@@ -390,6 +390,61 @@ public sealed class DurableTests : IDisposable
         file.Close(written, takesName: false);
     }
 
+    /// <summary>The file is deleted when it is closed, which frees its pages and blocks: for gigabytes that takes time, too.</summary>
+    [Theory]
+    [InlineData(FileOptions.None, false)]
+    [InlineData(FileOptions.DeleteOnClose, true)]
+    public void MayWaitToClose_WhileTheFileIsToBeDeleted(FileOptions options, bool expected)
+    {
+        WriterFile file = WriterFile.Open(_folder.File("f"), new() { FileOptions = options });
+        Assert.SkipUnless(file.WritesToMemory, "The temporary folder is on a file server, or another file system that is not known.");
+        Assert.Equal(expected, file.MayWaitToClose(1 << 30));
+        Assert.Equal(expected, file.MayWaitToClose(0));
+        file.Close(written: 0, takesName: false);
+    }
+
+    /// <summary>The last pages begin to be written to the device at the end, also if the handle stays open.</summary>
+    [Theory]
+    [InlineData(FileCaching.Keep, false)]
+    [InlineData(FileCaching.DropBehind, true)]
+    public void MayWaitToClose_HandleThatStaysOpen_OnlyToDropPages(FileCaching caching, bool expected)
+    {
+        using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
+        WriterFile file = WriterFile.Attach(handle, new() { LeaveOpen = true, Caching = caching });
+        Assert.SkipUnless(LocalFileSystems.TakeWrites(handle), "The temporary folder is on another file system than those that are known.");
+        Assert.Equal(expected, file.MayWaitToClose(1 << 30));
+        file.Close(written: 0, takesName: false);
+    }
+
+    /// <summary>A server is asked to close a file that it has opened, whatever was written.</summary>
+    [Fact]
+    public void MayWaitToClose_OnAFileSystemThatIsNotLocal_AlsoIfNothingWasWritten()
+    {
+        ChildProcess.SkipUnlessLinux();
+        WriterFile file = WriterFile.Open("/proc/self/coredump_filter", new() { Mode = FileMode.Open });
+        Assert.False(file.WritesToMemory);
+        Assert.True(file.MayWaitToClose(0));
+        file.Close(written: 0, takesName: false);
+    }
+
+    /// <summary>
+    /// On FUSE a signal may come before the file system has answered (close(2)): then the descriptor is gone, and the answer was not given.
+    /// </summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CompleteAsync_CloseIsInterrupted_AnotherOneTells(bool hasLostBytes)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        ScriptedCalls calls = new() { OnCloseCopy = call => call == 1 ? -Libc.EINTR : hasLostBytes ? -Libc.EDQUOT : null };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Exception? error = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
+        Assert.Equal(hasLostBytes ? Libc.EDQUOT : 0, error?.HResult ?? 0);
+        Assert.Equal(hasLostBytes ? [1] : Pattern.Bytes(10), File.ReadAllBytes(path));
+    }
+
     [Theory]
     [InlineData(false, 1)]
     [InlineData(true, 0)]

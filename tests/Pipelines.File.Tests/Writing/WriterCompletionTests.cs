@@ -370,6 +370,34 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Equal(0, pool.Rented);
     }
 
+    /// <summary>A pool that has no such large memory is helped out by the library's own, which serves all readers and writers.</summary>
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Complete_WhileTheCallerHasMoreMemoryThanItsPoolGives_ItIsNoOtherWriters(bool isAsync)
+    {
+        // A size that no other test uses.
+        const int Size = 300_000;
+        CheckedPool pool = new(maxBufferSize: 4096);
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool });
+        Memory<byte> held = writer.GetMemory(Size);
+        if (isAsync)
+        {
+            await writer.CompleteAsync();
+        }
+        else
+        {
+            writer.Complete();
+        }
+
+        FilePipeWriter other = FilePipeWriter.Create(_folder.File("other"));
+        Pattern.Fill(other.GetSpan(Size)[..Size], 0);
+        held.Span.Fill(0xEE);
+        other.Advance(Size);
+        await other.CompleteAsync();
+        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(_folder.File("other"))));
+    }
+
     [Fact]
     public async Task Complete_OnManyPoolThreadsWithTheSharedPool_WaitsForNoWorkItem()
     {

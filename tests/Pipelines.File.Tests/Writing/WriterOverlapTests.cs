@@ -82,6 +82,32 @@ public sealed class WriterOverlapTests : IDisposable
         Assert.Equal(Pattern.Bytes(5_000_010), File.ReadAllBytes(path));
     }
 
+    /// <summary>Until the stream has read, it has the memory that another call would fill, too.</summary>
+    [Fact]
+    public async Task AnyCall_WhileAStreamIsCopied_Throws()
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        Pipe source = new();
+        Task copy = source.Reader.AsStream().CopyToAsync(writer, _stop);
+        Assert.False(copy.IsCompleted);
+        Exception?[] refused =
+        [
+            await Record.ExceptionAsync(async () => await writer.WriteAsync(new byte[10], _stop)),
+            await Record.ExceptionAsync(async () => await writer.FlushAsync(_stop)),
+            await Record.ExceptionAsync(() => Stream.Null.CopyToAsync(writer, _stop)),
+            Record.Exception(() => writer.GetMemory()),
+            Record.Exception(() => writer.Advance(0)),
+        ];
+        await source.Writer.WriteAsync(Pattern.Bytes(1000), _stop);
+        await source.Writer.CompleteAsync();
+        await copy;
+        await writer.WriteAsync(Pattern.Bytes(10, 1000), _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(1010), File.ReadAllBytes(path));
+        Assert.All(refused, static error => Assert.IsType<InvalidOperationException>(error));
+    }
+
     [Fact]
     public async Task WriteAsync_WhatThrows_LeavesTheWriterUsable()
     {

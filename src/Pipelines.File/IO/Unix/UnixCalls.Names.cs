@@ -14,13 +14,29 @@ internal unsafe partial class UnixCalls
         => Answer(LibcCalls.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
     /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
+    /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
     {
-        // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
-        long answer = Answer(LibcCalls.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{file.DangerousGetHandle()}", Libc.AT_FDCWD, path,
-            Libc.AT_SYMLINK_FOLLOW));
-        return answer != -Libc.ENOENT ? answer
-            : Answer(LibcCalls.LinkAt((int)file.DangerousGetHandle(), string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
+        bool isHeld = false;
+        try
+        {
+            // If the caller has closed it, its number may mean another file, which would get the name.
+            file.DangerousAddRef(ref isHeld);
+            int descriptor = (int)file.DangerousGetHandle();
+
+            // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
+            long answer = Answer(LibcCalls.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{descriptor}", Libc.AT_FDCWD, path,
+                Libc.AT_SYMLINK_FOLLOW));
+            return answer != -Libc.ENOENT ? answer
+                : Answer(LibcCalls.LinkAt(descriptor, string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
+        }
+        finally
+        {
+            if (isHeld)
+            {
+                file.DangerousRelease();
+            }
+        }
     }
 
     /// <summary>link(2): gives the file a second name. Fails if the name exists.</summary>

@@ -51,14 +51,21 @@ internal unsafe partial class UnixCalls
     }
 
     /// <summary>
-    /// Returns what closing the file would answer, 0 or a negative errno (<see cref="CloseCopy"/>). 0 for what is no regular file, and if
-    /// the caller has closed the handle, and so got the error.
+    /// Returns what closing the file would answer, 0 or a negative errno (<see cref="CloseCopy"/>, made again after EINTR). 0 for what is
+    /// no regular file, and if the caller has closed the handle, and so got the error.
     /// </summary>
     internal long TellClose(SafeFileHandle file, in FileProperties properties)
     {
         try
         {
-            return properties.IsRegular ? CloseCopy(file) : 0;
+            long answer;
+            do
+            {
+                answer = properties.IsRegular ? CloseCopy(file) : 0;
+            }
+            while (answer == -Libc.EINTR);
+
+            return answer;
         }
         catch (ObjectDisposedException)
         {
