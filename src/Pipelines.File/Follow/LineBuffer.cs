@@ -1,10 +1,13 @@
 namespace Pipelines.File.Follow;
 
+/// <summary>When a batch of lines is full, and for how long its first line waits for more.</summary>
+internal readonly record struct BatchLimits(int Lines, int Bytes, TimeSpan Delay);
+
 /// <summary>
 /// The bytes of one file that were read and not yet returned, in one piece, and the lines that were found in them. Used by one caller at a
 /// time.
 /// </summary>
-internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, int maxBytes)
+internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits limits)
 {
     /// <summary>How many bytes are taken at once at most for a line that is longer than a batch.</summary>
     private const int LongStep = 64 * 1024;
@@ -42,7 +45,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     internal bool IsAfterGap { get; set; }
 
     /// <summary>How many bytes to take at most.</summary>
-    internal int Room => Math.Max(LongStep, maxBytes - (_end - _start));
+    internal int Room => Math.Max(LongStep, limits.Bytes - (_end - _start));
 
     /// <summary>The last bytes up to <see cref="End"/>.</summary>
     internal ReadOnlySpan<byte> Last => Before(_end);
@@ -105,8 +108,8 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
         FindLines();
     }
 
-    /// <summary>Takes the rest as lines without a line end, because none will come.</summary>
-    internal void TakeTorn()
+    /// <summary>Takes the rest as lines without a line end, because none will come. Returns whether there are any.</summary>
+    internal bool TryTakeTorn()
     {
         while (_lineStart < _end)
         {
@@ -115,6 +118,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
         }
 
         _searched = _end;
+        return HasLines;
     }
 
     /// <summary>The lines, as many as fit into a batch. They are valid until <see cref="OnReturned"/>.</summary>
@@ -196,12 +200,12 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
             if (index < 0 && !isPiece)
             {
                 _searched = _end;
-                IsFull = HasLines && _end - _start > maxBytes;
+                IsFull = HasLines && _end - _start > limits.Bytes;
                 return;
             }
 
             (length, end) = isPiece ? (maxLineLength, _lineStart + maxLineLength) : (length, end);
-            if (HasLines && end - _start > maxBytes)
+            if (HasLines && end - _start > limits.Bytes)
             {
                 IsFull = true;
                 return;
@@ -216,6 +220,6 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     {
         _lines.Add((_lineStart, length, end, hasLineEnd));
         _lineStart = end;
-        IsFull |= _lines.Count >= maxLines || end - _start >= maxBytes;
+        IsFull |= _lines.Count >= limits.Lines || end - _start >= limits.Bytes;
     }
 }

@@ -33,6 +33,9 @@ internal sealed class LogFile : IDisposable
     /// <summary>Whether nobody writes to it: it is a copy that was read on.</summary>
     internal bool IsFinal { get; set; }
 
+    /// <summary>Whether its end is final: nobody writes to a compressed file either.</summary>
+    internal bool IsComplete => IsFinal || Name.IsCompressed;
+
     /// <summary>Whether all of it was read: only its place among the others matters.</summary>
     internal bool IsRead { get; set; }
 

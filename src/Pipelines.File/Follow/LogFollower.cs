@@ -120,14 +120,14 @@ public sealed class LogFollower
             ArgumentOutOfRangeException.ThrowIfLessThan(maxDelay, TimeSpan.Zero);
         }
 
-        return EnumerateAsync(maxLines, maxBytes, maxDelay, cancellationToken);
+        return EnumerateAsync(
+            maxLines, maxBytes, maxDelay == Timeout.InfiniteTimeSpan ? TimeSpan.MaxValue : maxDelay, cancellationToken);
     }
 
     private async IAsyncEnumerable<FollowedBatch> EnumerateAsync(int maxLines, int maxBytes, TimeSpan maxDelay,
         [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        LogSet set = new(_paths, _options,
-            (names, stop) => new LogTail(names, _options, _counts, maxLines, maxBytes, maxDelay, stop));
+        LogSet set = new(_paths, _options, _counts, new BatchLimits(maxLines, maxBytes, maxDelay));
         await using ConfiguredAsyncDisposable disposing = set.ConfigureAwait(false);
         _set = set;
         set.Start();
@@ -137,10 +137,9 @@ public sealed class LogFollower
             while (set.TryTake(out LogTail? tail))
             {
                 FollowedBatch batch = tail.Take(ref lines);
-                _counts.AddLines(batch.Lines.Count);
+                _counts.AddBatch(batch);
                 yield return batch;
                 tail.OnReturned();
-                set.Run(tail);
                 cancellationToken.ThrowIfCancellationRequested();
             }
         }

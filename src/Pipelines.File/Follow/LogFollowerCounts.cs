@@ -18,11 +18,13 @@ internal sealed class LogFollowerCounts
         BytesBehind = set?.BytesBehind ?? 0,
     };
 
-    internal void AddLines(int number) => Add(ref _lines, FilePipeMetrics.FollowedLines, number);
+    internal void AddBatch(FollowedBatch batch)
+    {
+        Add(ref _lines, FilePipeMetrics.FollowedLines, batch.Lines.Count);
+        Add(ref _gaps, FilePipeMetrics.FollowedGaps, batch.Lines[0].IsAfterGap ? 1 : 0);
+    }
 
     internal void AddRotation() => Add(ref _rotations, FilePipeMetrics.FollowedRotations, 1);
-
-    internal void AddGap() => Add(ref _gaps, FilePipeMetrics.FollowedGaps, 1);
 
     private static void Add(ref long own, FilePipeMetrics.Count all, int number)
     {

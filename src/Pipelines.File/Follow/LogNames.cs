@@ -4,7 +4,7 @@ namespace Pipelines.File.Follow;
 
 /// <summary>
 /// Judges the names of one log: which files had its name, and in which order. This is the only place that does. The follower's search gives
-/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields; one alone is read without it.
+/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields; two are also read without it.
 /// </summary>
 /// <remarks>
 /// While the log's file stays the same, every other file that appears is a stranger: a copy, or something that was unpacked. When another
@@ -26,7 +26,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private LogFile? _current;
     private LogFile? _newest;
     private bool _isNewestLeft;
-    private bool _isAsleep;
 
     // Up to where the log was read when a file was left or found truncated; at first, where to begin. Null: at the file that has the name.
     private FileCheckpoint? _position = checkpoint;
@@ -50,9 +49,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
     internal bool IsStale { get; set; } = true;
 
-    /// <summary>Whether there were any files, of whatever name.</summary>
-    internal bool HasFiles { get; private set; } = true;
-
     /// <summary>The last listing. The search, which owns it, believes a listing that comes twice.</summary>
     internal LogListing? Listing { get; set; }
 
@@ -68,30 +64,19 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
-    /// <summary>Whether the tail has found that there is no file to read, and does not run since.</summary>
-    internal bool IsAsleep => Volatile.Read(ref _isAsleep);
+    /// <summary>Whether a file waits to be read: a racy hint, readable without the lock.</summary>
+    internal bool HasNext => _next.Count > 0;
 
-    /// <summary>
-    /// Takes the file that comes next. Returns <see langword="null"/> if there is none: then the tail sleeps until
-    /// <see cref="TryAwake"/>.
-    /// </summary>
+    /// <summary>Whether there were any files, of whatever name.</summary>
+    internal bool HasFiles { get; private set; } = true;
+
+    /// <summary>Takes the file that comes next, if there is one.</summary>
     internal LogFile? TryTake()
     {
         lock (_lock)
         {
-            _isAsleep = !_next.TryDequeue(out _current);
+            _next.TryDequeue(out _current);
             return _current;
-        }
-    }
-
-    /// <summary>Whether the tail sleeps and there is a file for it. Then the caller runs it.</summary>
-    internal bool TryAwake()
-    {
-        lock (_lock)
-        {
-            bool isAwoken = _isAsleep && _next.Count > 0;
-            _isAsleep &= !isAwoken;
-            return isAwoken;
         }
     }
 

@@ -29,7 +29,8 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly IReadOnlyList<string> _paths;
     private readonly LogFollowerOptions _options;
     private readonly IReadOnlyDictionary<string, FileCheckpoint> _checkpoints;
-    private readonly Func<LogNames, CancellationToken, LogTail> _makeTail;
+    private readonly LogFollowerCounts _counts;
+    private readonly BatchLimits _limits;
     private readonly CancellationTokenSource _stop = new();
     private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
     private Task _searching = Task.CompletedTask;
@@ -37,11 +38,6 @@ internal sealed class LogSet : IAsyncDisposable
     // Holds an item when a search is due.
     private readonly Channel<bool> _due = Channel.CreateBounded<bool>(
         new BoundedChannelOptions(1) { FullMode = BoundedChannelFullMode.DropWrite, SingleReader = true });
-
-    private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
-
-    // The tails that run, and one more until Dispose. Interlocked.
-    private int _running = 1;
 
     // By the path of the log. The search writes; a lock on it guards that and the reads of others.
     private readonly Dictionary<string, LogTail> _logs = [];
@@ -59,14 +55,18 @@ internal sealed class LogSet : IAsyncDisposable
 
     /// <param name="paths">Full paths; the last part may be a pattern.</param>
     /// <param name="options">How to follow.</param>
-    /// <param name="makeTail">Makes the tail of a log. The token ends it.</param>
-    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, Func<LogNames, CancellationToken, LogTail> makeTail)
+    /// <param name="counts">Counts what happens.</param>
+    /// <param name="limits">When a batch is full.</param>
+    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits)
     {
-        (_paths, _options, _makeTail) = (paths, options, makeTail);
+        (_paths, _options, _counts, _limits) = (paths, options, counts, limits);
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
             : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
         s_sets[this] = 0;
     }
+
+    /// <summary>Canceled when the enumeration is over.</summary>
+    internal CancellationToken Stopping => _stop.Token;
 
     /// <summary>How many files are open.</summary>
     internal long Files => SumOf(static tail => tail.IsOpen ? 1 : 0);
@@ -111,14 +111,13 @@ internal sealed class LogSet : IAsyncDisposable
 
     internal bool TryTake([NotNullWhen(true)] out LogTail? tail) => _ready.Reader.TryRead(out tail);
 
-    /// <summary>Runs a tail until it has a batch.</summary>
-    internal void Run(LogTail tail)
-    {
-        Interlocked.Increment(ref _running);
-        _ = RunAsync(tail);
-    }
+    /// <summary>A tail has a batch.</summary>
+    internal void Give(LogTail tail) => _ready.Writer.TryWrite(tail);
 
-    /// <summary>Ends the search and the tails, and closes the files.</summary>
+    /// <summary>Ends the enumeration with an error.</summary>
+    internal void Fail(Exception error) => _ready.Writer.TryComplete(error);
+
+    /// <summary>Ends the search and the tails, which close their files.</summary>
     public async ValueTask DisposeAsync()
     {
         s_sets.TryRemove(this, out _);
@@ -129,13 +128,12 @@ internal sealed class LogSet : IAsyncDisposable
         await _searching.ConfigureAwait(false);
         foreach (LogTail tail in _logs.Values)
         {
-            tail.Wake();
+            tail.Stop();
         }
 
-        OnRunOver();
-        await _isOver.Task.ConfigureAwait(false);
         foreach (LogTail tail in _logs.Values)
         {
+            await tail.Running.ConfigureAwait(false);
             tail.Dispose();
         }
 
@@ -149,35 +147,6 @@ internal sealed class LogSet : IAsyncDisposable
         lock (_logs)
         {
             return _logs.Values.Sum(number);
-        }
-    }
-
-    private async Task RunAsync(LogTail tail)
-    {
-        try
-        {
-            if (await tail.RunAsync().ConfigureAwait(false))
-            {
-                _ready.Writer.TryWrite(tail);
-            }
-            else if (tail.Names.IsStale)
-            {
-                SearchSoon();
-            }
-        }
-        catch (Exception e)
-        {
-            _ready.Writer.TryComplete(e);
-        }
-
-        OnRunOver();
-    }
-
-    private void OnRunOver()
-    {
-        if (Interlocked.Decrement(ref _running) == 0)
-        {
-            _isOver.SetResult();
         }
     }
 
@@ -200,7 +169,7 @@ internal sealed class LogSet : IAsyncDisposable
         }
         catch (Exception e)
         {
-            _ready.Writer.TryComplete(e);
+            Fail(e);
         }
     }
 
@@ -231,31 +200,21 @@ internal sealed class LogSet : IAsyncDisposable
 
         // Their files are being renamed: the next search lists them again.
         changed.ForEach(static tail => (tail.Names.IsStale, tail.Names.Listing) = (true, null));
-        List<LogTail> gone = [];
         foreach (LogTail tail in _logs.Values)
         {
-            if (tail.Look())
-            {
-                Run(tail);
-            }
-            else if (tail.Names.IsAsleep && !tail.Names.HasFiles && !_paths.Contains(tail.Names.Path))
-            {
-                gone.Add(tail);
-            }
+            tail.Look();
         }
 
-        gone.ForEach(Remove);
-    }
-
-    /// <summary>A log that a pattern has found has no file any more.</summary>
-    private void Remove(LogTail tail)
-    {
-        lock (_logs)
+        // What a pattern has found and has no file any more.
+        foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !_paths.Contains(tail.Names.Path)).ToList())
         {
-            _logs.Remove(tail.Names.Path);
-        }
+            lock (_logs)
+            {
+                _logs.Remove(gone.Names.Path);
+            }
 
-        tail.Dispose();
+            gone.Dispose();
+        }
     }
 
     private FolderNames NamesOf(string folder)
@@ -336,14 +295,12 @@ internal sealed class LogSet : IAsyncDisposable
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
         FileCheckpoint checkpoint = _isFirst ? _checkpoints.GetValueOrDefault(path) : default;
-        LogTail tail = _makeTail(
-            new LogNames(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst), _stop.Token);
+        LogTail tail = new(
+            this, new LogNames(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst), _options, _counts, _limits);
         lock (_logs)
         {
             _logs.Add(path, tail);
         }
-
-        Run(tail);
     }
 
     /// <summary>Whether the names of a log have to be listed.</summary>
