@@ -65,9 +65,6 @@ internal sealed class LogSet : IAsyncDisposable
         s_sets[this] = 0;
     }
 
-    /// <summary>Canceled when the enumeration is over.</summary>
-    internal CancellationToken Stopping => _stop.Token;
-
     /// <summary>How many files are open.</summary>
     internal long Files => SumOf(static tail => tail.IsOpen ? 1 : 0);
 
@@ -236,16 +233,12 @@ internal sealed class LogSet : IAsyncDisposable
         return names;
     }
 
-    /// <summary>Adds the logs that a path names and that are new: at first, and when its folder was listed again.</summary>
+    /// <summary>Adds the logs that a path names and that are new. Of a pattern: when its folder was listed again.</summary>
     private void AddLogs(string path, HashSet<FolderNames> listed)
     {
         if (!IsPattern(path))
         {
-            if (_isFirst)
-            {
-                Add(path);
-            }
-
+            Add(path);
             return;
         }
 
@@ -259,26 +252,18 @@ internal sealed class LogSet : IAsyncDisposable
         // Those too that have no file at this moment, but rotated ones.
         IEnumerable<string> known = (_isFirst ? _checkpoints.Keys : _logs.Keys)
             .Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key));
-        HashSet<string> logs = [.. names.Names.ToArray().Concat(known).Where(name => !LogName.IsCompressedName(name)
+        HashSet<string> logs = [.. names.Names.Concat(known).Where(name => !LogName.IsCompressedName(name)
             && FileSystemName.MatchesSimpleExpression(Path.GetFileName(path), name, ignoreCase: OperatingSystem.IsWindows()))];
 
         // A name that another log gets when it is rotated is no log of its own.
-        List<string> others = [];
-        foreach (string log in logs)
-        {
-            foreach (string pattern in _options.RotatedNames)
-            {
-                RotatedName rotated = new(pattern, Path.Combine(folder, log));
-                foreach (string name in rotated.Folder == folder ? names.StartingWith(rotated.Prefix) : [])
-                {
-                    if (name != log && rotated.IsMatch(name, out _))
-                    {
-                        others.Add(name);
-                    }
-                }
-            }
-        }
-
+        IEnumerable<string> others =
+            from log in logs
+            from pattern in _options.RotatedNames
+            let rotated = new RotatedName(pattern, Path.Combine(folder, log))
+            where rotated.Folder == folder
+            from name in names.StartingWith(rotated.Prefix)
+            where name != log && rotated.IsMatch(name, out _)
+            select name;
         foreach (string log in logs.Except(others).Order(StringComparer.Ordinal))
         {
             Add(Path.Combine(folder, log));
@@ -295,8 +280,8 @@ internal sealed class LogSet : IAsyncDisposable
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
         FileCheckpoint checkpoint = _isFirst ? _checkpoints.GetValueOrDefault(path) : default;
-        LogTail tail = new(
-            this, new LogNames(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst), _options, _counts, _limits);
+        LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst);
+        LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
         lock (_logs)
         {
             _logs.Add(path, tail);
@@ -323,7 +308,7 @@ internal sealed class LogSet : IAsyncDisposable
             }
         }
 
-        bool hasChanged = names.IsStale || names.IsCutAndUnread || tail.Signature != signature.ToHashCode();
+        bool hasChanged = names.IsStale || tail.Signature != signature.ToHashCode();
         tail.Signature = signature.ToHashCode();
         return hasChanged;
     }

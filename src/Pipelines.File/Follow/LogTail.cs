@@ -22,7 +22,7 @@ internal sealed class LogTail : IDisposable
     private readonly Signal<bool> _returned = new();
     private bool _isGiven;
 
-    private volatile bool _isStopped;
+    private readonly CancellationToken _stop;
     private LogFile? _file;
     private PipeReader? _reader;
 
@@ -36,9 +36,10 @@ internal sealed class LogTail : IDisposable
     private long _grownAt;
     private long? _firstAt;
 
-    internal LogTail(LogSet set, LogNames names, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits)
+    internal LogTail(LogSet set, LogNames names, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits,
+        CancellationToken stop)
     {
-        (_set, Names, _options, _counts, _maxDelay) = (set, names, options, counts, limits.Delay);
+        (_set, Names, _options, _counts, _maxDelay, _stop) = (set, names, options, counts, limits.Delay, stop);
         _buffer = new LineBuffer(names.Path, options.MaxLineLength, limits);
         _timer = options.TimeProvider.CreateTimer(
             static tail => ((LogTail)tail!).EndRead(), this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
@@ -95,19 +96,17 @@ internal sealed class LogTail : IDisposable
     {
         if (Running.IsCompleted && Names.HasNext)
         {
-            Running = Task.Run(RunAsync);
+            Running = RunAsync();
         }
-        else if (Volatile.Read(ref _file) is { } file
-            && (Names.IsOver(file, Volatile.Read(ref _grownAt)) || Names.IsSuspect(file, isTaken: false)))
+        else if (Volatile.Read(ref _file) is { } file && Names.IsOver(file, Volatile.Read(ref _grownAt)))
         {
             EndRead();
         }
     }
 
-    /// <summary>Ends the loop.</summary>
+    /// <summary>The token was canceled: ends what the loop waits for.</summary>
     internal void Stop()
     {
-        _isStopped = true;
         EndRead();
         OnReturned();
     }
@@ -134,7 +133,7 @@ internal sealed class LogTail : IDisposable
     {
         try
         {
-            while (!_isStopped && Names.TryTake() is { } file)
+            while (!_stop.IsCancellationRequested && Names.TryTake() is { } file)
             {
                 Volatile.Write(ref _file, file);
                 if (_isCut && !(file.IsFinal && file.Offset == _buffer.End))
@@ -146,7 +145,7 @@ internal sealed class LogTail : IDisposable
                 Begin(file);
                 await ReadToEndAsync(file).ConfigureAwait(false);
                 await GiveRestAsync(isTorn: !_isCut).ConfigureAwait(false);
-                if (!_isStopped)
+                if (!_stop.IsCancellationRequested)
                 {
                     await LeaveAsync(file).ConfigureAwait(false);
                 }
@@ -168,7 +167,7 @@ internal sealed class LogTail : IDisposable
     {
         Interlocked.Exchange(ref _isGiven, true);
         _set.Give(this);
-        if (_isStopped)
+        if (_stop.IsCancellationRequested)
         {
             OnReturned();
         }
@@ -179,7 +178,7 @@ internal sealed class LogTail : IDisposable
     /// <summary>Gives all lines, and with <paramref name="isTorn"/> the bytes behind them as lines that have no end.</summary>
     private async Task GiveRestAsync(bool isTorn)
     {
-        while (!_isStopped && (_buffer.HasLines || (isTorn && _buffer.TryTakeTorn())))
+        while (!_stop.IsCancellationRequested && (_buffer.HasLines || (isTorn && _buffer.TryTakeTorn())))
         {
             await GiveAsync().ConfigureAwait(false);
         }
@@ -214,7 +213,7 @@ internal sealed class LogTail : IDisposable
             Volatile.Write(ref _reader, PipeReader.Create(content));
             try
             {
-                length = LogContent.Skip(content, file.Offset, last, out beginning, _set.Stopping).Last;
+                length = LogContent.Skip(content, file.Offset, last, out beginning, _stop).Last;
             }
             catch (InvalidDataException)
             {
@@ -244,7 +243,7 @@ internal sealed class LogTail : IDisposable
     {
         bool isOver = _isDamaged;
         _isCut = false;
-        while (!isOver && !_isStopped)
+        while (!isOver && !_stop.IsCancellationRequested)
         {
             ReadResult result;
             try
@@ -271,7 +270,7 @@ internal sealed class LogTail : IDisposable
 
             _reader.AdvanceTo(bytes.End);
             isOver = _isCut || (file.IsComplete ? isEnd : Names.IsOver(file, _grownAt) && file.Length <= _buffer.End);
-            while (!isOver && !_isStopped && _buffer.HasLines && (_buffer.IsFull || IsDue()))
+            while (!isOver && !_stop.IsCancellationRequested && _buffer.HasLines && (_buffer.IsFull || IsDue()))
             {
                 await GiveAsync().ConfigureAwait(false);
             }
@@ -284,22 +283,14 @@ internal sealed class LogTail : IDisposable
     /// <param name="isEnd">Whether that was nothing, at the end.</param>
     private bool IsCut(LogFile file, ReadOnlySequence<byte> bytes, bool isEnd)
     {
-        if (file.Name.IsCompressed)
-        {
-            return false;
-        }
-
         if (bytes.IsEmpty)
         {
-            return (isEnd && !file.IsFinal) || (Names.IsSuspect(file, isTaken: true) && HasOtherBytes(file));
+            return isEnd && !file.IsComplete;
         }
 
-        return _buffer.End == 0 ? !file.BeginsAs(bytes) : HasOtherBytes(file);
+        return !file.Name.IsCompressed
+            && (_buffer.End == 0 ? !file.BeginsAs(bytes) : !file.Holds(_buffer.End, _buffer.Last));
     }
-
-    /// <summary>Whether the file does not hold any more what was read, or nothing was read of it since it was truncated.</summary>
-    private bool HasOtherBytes(LogFile file)
-        => _buffer.End == 0 ? file.Beginning is not null : !file.Holds(_buffer.End, _buffer.Last);
 
     private async ValueTask LeaveAsync(LogFile file)
     {
