@@ -66,7 +66,14 @@ public sealed class LogFollower
 
     /// <summary>What the follower has done so far, and how far it is behind. Any thread may call this at any time.</summary>
     /// <remarks>It asks each open file for its length.</remarks>
-    public LogFollowerStatistics GetStatistics() => _counts.Get(_set);
+    public LogFollowerStatistics GetStatistics() => new()
+    {
+        Files = _set?.Files ?? 0,
+        BytesBehind = _set?.BytesBehind ?? 0,
+        Lines = _counts.Lines.Value,
+        Rotations = _counts.Rotations.Value,
+        Gaps = _counts.Gaps.Value,
+    };
 
     /// <summary>Returns the lines one after the other, and waits for more until it is canceled. The wait holds no thread.</summary>
     /// <remarks>
@@ -137,7 +144,8 @@ public sealed class LogFollower
             while (set.TryTake(out LogTail? tail))
             {
                 FollowedBatch batch = tail.Take(ref lines);
-                _counts.AddBatch(batch);
+                _counts.Lines.Add(batch.Lines.Count);
+                _counts.Gaps.Add(batch.Lines[0].IsAfterGap ? 1 : 0);
                 yield return batch;
                 tail.OnReturned();
                 cancellationToken.ThrowIfCancellationRequested();

@@ -191,7 +191,7 @@ internal sealed class LogSet : IAsyncDisposable
             changed.RemoveAll(IsUpdated);
             foreach (string folder in changed.SelectMany(static tail => tail.Names.Rotated.Select(static name => name.Folder)).Distinct())
             {
-                ListNow(folder);
+                NamesOf(folder, isSure: true);
             }
         }
 
@@ -214,22 +214,18 @@ internal sealed class LogSet : IAsyncDisposable
         }
     }
 
-    private FolderNames NamesOf(string folder)
+    /// <summary>The names in a folder.</summary>
+    /// <param name="folder">Its full path.</param>
+    /// <param name="isSure">Whether they are to be those of now, and not those of the last search.</param>
+    private FolderNames NamesOf(string folder, bool isSure = false)
     {
         ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
-        if (!isThere)
+        names ??= new FolderNames(folder, _options.TimeProvider);
+        if (isSure || !isThere)
         {
-            names = new FolderNames(folder, _options.TimeProvider);
-            names.Look(isSure: false);
+            names.Look(isSure);
         }
 
-        return names!;
-    }
-
-    private FolderNames ListNow(string folder)
-    {
-        FolderNames names = NamesOf(folder);
-        names.Look(isSure: true);
         return names;
     }
 
@@ -319,7 +315,7 @@ internal sealed class LogSet : IAsyncDisposable
     private bool IsUpdated(LogTail tail)
     {
         LogNames names = tail.Names;
-        LogListing listing = LogListing.Take(names.Path, names.Rotated, NamesOf);
+        LogListing listing = LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder));
         bool isBelieved = listing.HasSameNames(names.Listing);
         names.Listing = listing;
         if (!isBelieved)
@@ -329,18 +325,19 @@ internal sealed class LogSet : IAsyncDisposable
 
         try
         {
-            names.Update(listing, () => LogListing.Take(names.Path, names.Rotated, ListNow), _stop.Token);
+            names.Update(
+                listing, () => LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder, isSure: true)), _stop.Token);
             tail.FailingSince = null;
-        }
-        catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
-        {
-            // It was renamed after the listing.
-            names.IsStale = true;
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
         {
             names.IsStale = true;
-            OnFailure(tail, e);
+
+            // A file that is not found was renamed after the listing.
+            if (e is not (FileNotFoundException or DirectoryNotFoundException))
+            {
+                OnFailure(tail, e);
+            }
         }
 
         names.Listing = null;

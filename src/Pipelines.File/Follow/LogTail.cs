@@ -305,7 +305,7 @@ internal sealed class LogTail : IDisposable
         else
         {
             Names.OnLeft(file, end);
-            _counts.AddRotation();
+            _counts.Rotations.Add();
         }
     }
 }

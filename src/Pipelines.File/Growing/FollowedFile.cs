@@ -82,7 +82,10 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         _interval = interval;
         Identity = file.Identity;
         SharesPosition = file.SharesPosition;
-        _watch = FileWatches.CanWatch(Handle) ? new FileWatch(this) : null;
+
+        // inotify does not report every change if the file can change without this kernel's knowledge, as on a network file system. Every
+        // write to a file of an overlay goes through the overlay.
+        _watch = LocalFileSystems.TakeWrites(Handle) ? new FileWatch(this) : null;
 
         // The looks must not run in the caller's ExecutionContext. The timer is due at once so that the runtime starts its timer thread
         // now: it does that for the first timer that is due, and ends the process if it cannot.
