@@ -235,6 +235,8 @@ internal sealed class LogTail : IDisposable
 
         _buffer.Begin(file.Identity, file.Offset, last[..length], beginning);
         WasOpen = true;
+
+        // Whoever does not see the reader yet has told the reason to look before, and that is seen now.
         Interlocked.MemoryBarrier();
     }
 
