@@ -103,13 +103,18 @@ internal static partial class FilePipeMetrics
         internal static readonly ConcurrentQueue<(string Kind, TimeSpan Duration)> Durations = new();
     }
 
-    /// <summary>A count since the process began. Any thread may add to it and read it.</summary>
-    internal sealed class Count
+    /// <summary>A count since the process began, or of one object. Any thread may add to it and read it.</summary>
+    /// <param name="all">The count that this is a part of.</param>
+    internal sealed class Count(Count? all = null)
     {
         private long _value;
 
         internal long Value => Volatile.Read(ref _value);
 
-        internal void Add(long number = 1) => Interlocked.Add(ref _value, number);
+        internal void Add(long number = 1)
+        {
+            Interlocked.Add(ref _value, number);
+            all?.Add(number);
+        }
     }
 }

@@ -43,7 +43,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal bool IsNews { get; set; }
 
     /// <summary>The names, in ordinal order.</summary>
-    internal ReadOnlySpan<string> Names => _names;
+    internal IReadOnlyList<string> Names => _names;
 
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
     /// <param name="isSure">Whether to list it also if a change may have left no trace, and without a pause.</param>
@@ -95,7 +95,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;
 
     /// <summary>The names that begin with this.</summary>
-    internal ReadOnlySpan<string> StartingWith(string prefix)
+    internal ArraySegment<string> StartingWith(string prefix)
     {
         int first = Array.BinarySearch(_names, prefix, StringComparer.Ordinal);
         first = first < 0 ? ~first : first;
@@ -105,6 +105,6 @@ internal sealed class FolderNames(string path, TimeProvider time)
             end++;
         }
 
-        return _names.AsSpan(first, end - first);
+        return new ArraySegment<string>(_names, first, end - first);
     }
 }

@@ -1,10 +1,13 @@
 namespace Pipelines.File.Follow;
 
+/// <summary>When a batch of lines is full, and for how long its first line waits for more.</summary>
+internal readonly record struct BatchLimits(int Lines, int Bytes, TimeSpan Delay);
+
 /// <summary>
 /// The bytes of one file that were read and not yet returned, in one piece, and the lines that were found in them. Used by one caller at a
 /// time.
 /// </summary>
-internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, int maxBytes)
+internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits limits)
 {
     /// <summary>How many bytes are taken at once at most for a line that is longer than a batch.</summary>
     private const int LongStep = 64 * 1024;
@@ -12,10 +15,11 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     private readonly byte[] _before = new byte[LogContent.MaxKnown];
     private readonly List<(int Start, int Length, int End, bool HasLineEnd)> _lines = [];
 
-    // Rented while there are bytes. The bytes from _start to _end were not returned, those up to _searched are in lines or hold no line
-    // feed. Up to 64 bytes before _start are kept for the hashes.
+    // Rented while there are bytes. Those from _start on were not returned; up to 1,024 before it are kept for the hashes.
     private byte[]? _bytes;
     private int _start;
+
+    // Counted from _start, as in _lines: the end of the lines; up to where there is no other line feed; the end of the bytes.
     private int _lineStart;
     private int _searched;
     private int _end;
@@ -29,11 +33,11 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     internal long Offset { get; private set; }
 
     /// <summary>The file offset after the last byte that was taken.</summary>
-    internal long End => Offset + _end - _start;
+    internal long End => Offset + _end;
 
     internal bool HasLines => _lines.Count > 0;
 
-    internal bool IsEmpty => _end == _start;
+    internal bool IsEmpty => _end == 0;
 
     /// <summary>Whether the lines are a whole batch, or the next one does not fit.</summary>
     internal bool IsFull { get; private set; }
@@ -42,7 +46,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     internal bool IsAfterGap { get; set; }
 
     /// <summary>How many bytes to take at most.</summary>
-    internal int Room => Math.Max(LongStep, maxBytes - (_end - _start));
+    internal int Room => Math.Max(LongStep, limits.Bytes - _end);
 
     /// <summary>The last bytes up to <see cref="End"/>.</summary>
     internal ReadOnlySpan<byte> Last => Before(_end);
@@ -50,7 +54,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     /// <summary>What a checkpoint at <see cref="End"/> knows of the file.</summary>
     internal ulong HashAtEnd => HashAt(_end);
 
-    private ReadOnlySpan<byte> Bytes => _bytes ?? _before;
+    private ReadOnlySpan<byte> Bytes => (_bytes ?? _before).AsSpan(_start, _end);
 
     /// <summary>Goes to a file. The buffer is empty, unless the file is a copy that continues where the last one has ended.</summary>
     /// <param name="identity">The file.</param>
@@ -72,41 +76,34 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     internal void Append(ReadOnlySequence<byte> bytes)
     {
         int length = (int)bytes.Length;
-        int kept = Before(_start).Length;
-        int needed = kept + _end - _start + length;
-        if (_bytes is null || _bytes.Length - _end < length)
+        if (_bytes is null || _bytes.Length - _start - _end < length)
         {
-            byte[] larger = needed > _bytes?.Length || _bytes is null ? ArrayPool<byte>.Shared.Rent(needed) : _bytes;
-            int shift = _start - kept;
-            Bytes[shift.._end].CopyTo(larger);
-            (_start, _lineStart, _searched, _end) = (_start - shift, _lineStart - shift, _searched - shift, _end - shift);
-            Span<(int Start, int Length, int End, bool HasLineEnd)> lines = CollectionsMarshal.AsSpan(_lines);
-            foreach (ref (int Start, int Length, int End, bool HasLineEnd) line in lines)
-            {
-                line = (line.Start - shift, line.Length, line.End - shift, line.HasLineEnd);
-            }
-
+            int kept = Math.Min(_start, LogContent.MaxKnown);
+            ReadOnlySpan<byte> old = (_bytes ?? _before).AsSpan(_start - kept, kept + _end);
+            byte[] larger = _bytes?.Length >= old.Length + length ? _bytes : ArrayPool<byte>.Shared.Rent(old.Length + length);
+            old.CopyTo(larger);
             if (larger != _bytes)
             {
                 Return();
-                _bytes = larger;
             }
+
+            (_bytes, _start) = (larger, kept);
         }
 
-        bytes.CopyTo(_bytes.AsSpan(_end));
+        bytes.CopyTo(_bytes.AsSpan(_start + _end));
         bool hasBeginning = End >= LogContent.MaxKnown;
         _end += length;
-        if (!hasBeginning && End >= LogContent.MaxKnown && End <= _end)
+        if (!hasBeginning && End >= LogContent.MaxKnown && End <= _start + _end)
         {
             // All bytes of the file are there: not more than these are dropped.
-            _beginning = LogContent.HashOfBeginning(Bytes[(_end - (int)End).._end]);
+            _beginning = LogContent.HashOfBeginning(_bytes.AsSpan(_start + _end - (int)End, (int)End));
         }
 
         FindLines();
     }
 
-    /// <summary>Takes the rest as lines without a line end, because none will come.</summary>
-    internal void TakeTorn()
+    /// <summary>Takes the rest as lines without a line end, because none will come. Returns whether there are any.</summary>
+    internal bool TryTakeTorn()
     {
         while (_lineStart < _end)
         {
@@ -115,6 +112,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
         }
 
         _searched = _end;
+        return HasLines;
     }
 
     /// <summary>The lines, as many as fit into a batch. They are valid until <see cref="OnReturned"/>.</summary>
@@ -132,10 +130,10 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
             lines[i] = new FollowedLine
             {
                 Path = path,
-                Bytes = _bytes.AsMemory(start, length),
+                Bytes = _bytes.AsMemory(_start + start, length),
                 HasLineEnd = hasLineEnd,
                 IsAfterGap = IsAfterGap && i == 0,
-                Checkpoint = new(Identity, Offset + end - _start) { ContentHash = HashAt(end) },
+                Checkpoint = new(Identity, Offset + end) { ContentHash = HashAt(end) },
             };
         }
 
@@ -147,13 +145,15 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     {
         if (_lines.Count > 0)
         {
-            Offset += _lines[^1].End - _start;
-            _start = _lines[^1].End;
+            int returned = _lines[^1].End;
+            (Offset, _start, _end) = (Offset + returned, _start + returned, _end - returned);
+            _lineStart = 0;
+            _searched = Math.Max(0, _searched - returned);
             _lines.Clear();
             IsFull = IsAfterGap = false;
             if (IsEmpty)
             {
-                ReadOnlySpan<byte> before = Before(_start);
+                ReadOnlySpan<byte> before = Last;
                 before.CopyTo(_before);
                 Release(before.Length);
             }
@@ -175,18 +175,23 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     private void Release(int before)
     {
         Return();
-        _start = _lineStart = _searched = _end = before;
+        _start = before;
     }
 
     private ulong HashAt(int end) => LogContent.Hash(Before(end), _beginning);
 
-    private ReadOnlySpan<byte> Before(int end) => Bytes[Math.Max(0, end - LogContent.MaxKnown)..end];
+    /// <summary>The bytes before an end, as many as are known.</summary>
+    private ReadOnlySpan<byte> Before(int end)
+    {
+        int length = Math.Min(_start + end, LogContent.MaxKnown);
+        return (_bytes ?? _before).AsSpan(_start + end - length, length);
+    }
 
     private void FindLines()
     {
         while (!IsFull && _lineStart < _end)
         {
-            int index = Bytes[_searched.._end].IndexOf((byte)'\n');
+            int index = Bytes[_searched..].IndexOf((byte)'\n');
             int end = index >= 0 ? _searched + index + 1 : _end;
             int length = index < 0 ? end - _lineStart
                 : end - _lineStart - (end - _lineStart > 1 && Bytes[end - 2] == '\r' ? 2 : 1);
@@ -196,12 +201,12 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
             if (index < 0 && !isPiece)
             {
                 _searched = _end;
-                IsFull = HasLines && _end - _start > maxBytes;
+                IsFull = HasLines && _end > limits.Bytes;
                 return;
             }
 
             (length, end) = isPiece ? (maxLineLength, _lineStart + maxLineLength) : (length, end);
-            if (HasLines && end - _start > maxBytes)
+            if (HasLines && end > limits.Bytes)
             {
                 IsFull = true;
                 return;
@@ -216,6 +221,6 @@ internal sealed class LineBuffer(string path, int maxLineLength, int maxLines, i
     {
         _lines.Add((_lineStart, length, end, hasLineEnd));
         _lineStart = end;
-        IsFull |= _lines.Count >= maxLines || end - _start >= maxBytes;
+        IsFull |= _lines.Count >= limits.Lines || end >= limits.Bytes;
     }
 }

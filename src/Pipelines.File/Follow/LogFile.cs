@@ -33,6 +33,12 @@ internal sealed class LogFile : IDisposable
     /// <summary>Whether nobody writes to it: it is a copy that was read on.</summary>
     internal bool IsFinal { get; set; }
 
+    /// <summary>Whether its end is final: nobody writes to a compressed file either.</summary>
+    internal bool IsComplete => IsFinal || Name.IsCompressed;
+
+    /// <summary>Whether it may be a copy of another file of the log.</summary>
+    internal bool MayBeCopy { get; set; }
+
     /// <summary>Whether all of it was read: only its place among the others matters.</summary>
     internal bool IsRead { get; set; }
 
@@ -49,28 +55,14 @@ internal sealed class LogFile : IDisposable
     internal bool IsGone { get; set; }
 
     /// <summary>The length of the file, compressed as it is, bytes; 0 if it is closed or cannot be asked.</summary>
-    internal long Length => Now.Length;
-
-    private FileStatus Now
-    {
-        get
-        {
-            try
-            {
-                return FileStatus.TryOf(Handle, out FileStatus status) ? status : default;
-            }
-            catch (ObjectDisposedException)
-            {
-                return default;
-            }
-        }
-    }
+    internal long Length => FileStatus.Ask(Handle)?.Length ?? 0;
 
     /// <summary>
     /// Whether a listing means this file. Its identity is asked for again: the first write to a file of an overlay's lower layer changes
     /// it.
     /// </summary>
-    internal bool IsIt(LogName name) => name.Identity == Name.Identity || (name.Identity != default && name.Identity == Now.Identity);
+    internal bool IsIt(LogName name)
+        => name.Identity == Name.Identity || (name.Identity != default && name.Identity == FileStatus.Ask(Handle)?.Identity);
 
     /// <summary>Opens a file.</summary>
     /// <exception cref="FileNotFoundException">
@@ -85,7 +77,7 @@ internal sealed class LogFile : IDisposable
         try
         {
             _ = LineSearch.LengthOf(handle, name.Path);
-            return !FileStatus.TryOf(handle, out FileStatus status) || status.Identity == name.Identity
+            return FileStatus.Ask(handle) is not { } status || status.Identity == name.Identity
                 ? new LogFile(handle, name)
                 : throw new FileNotFoundException("The file was renamed.", name.Path);
         }

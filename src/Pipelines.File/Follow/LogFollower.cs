@@ -66,7 +66,14 @@ public sealed class LogFollower
 
     /// <summary>What the follower has done so far, and how far it is behind. Any thread may call this at any time.</summary>
     /// <remarks>It asks each open file for its length.</remarks>
-    public LogFollowerStatistics GetStatistics() => _counts.Get(_set);
+    public LogFollowerStatistics GetStatistics() => new()
+    {
+        Files = _set?.Files ?? 0,
+        BytesBehind = _set?.BytesBehind ?? 0,
+        Lines = _counts.Lines.Value,
+        Rotations = _counts.Rotations.Value,
+        Gaps = _counts.Gaps.Value,
+    };
 
     /// <summary>Returns the lines one after the other, and waits for more until it is canceled. The wait holds no thread.</summary>
     /// <remarks>
@@ -120,14 +127,14 @@ public sealed class LogFollower
             ArgumentOutOfRangeException.ThrowIfLessThan(maxDelay, TimeSpan.Zero);
         }
 
-        return EnumerateAsync(maxLines, maxBytes, maxDelay, cancellationToken);
+        return EnumerateAsync(
+            maxLines, maxBytes, maxDelay == Timeout.InfiniteTimeSpan ? TimeSpan.MaxValue : maxDelay, cancellationToken);
     }
 
     private async IAsyncEnumerable<FollowedBatch> EnumerateAsync(int maxLines, int maxBytes, TimeSpan maxDelay,
         [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        LogSet set = new(_paths, _options,
-            (names, stop) => new LogTail(names, _options, _counts, maxLines, maxBytes, maxDelay, stop));
+        LogSet set = new(_paths, _options, _counts, new BatchLimits(maxLines, maxBytes, maxDelay));
         await using ConfiguredAsyncDisposable disposing = set.ConfigureAwait(false);
         _set = set;
         set.Start();
@@ -137,10 +144,10 @@ public sealed class LogFollower
             while (set.TryTake(out LogTail? tail))
             {
                 FollowedBatch batch = tail.Take(ref lines);
-                _counts.AddLines(batch.Lines.Count);
+                _counts.Lines.Add(batch.Lines.Count);
+                _counts.Gaps.Add(batch.Lines[0].IsAfterGap ? 1 : 0);
                 yield return batch;
                 tail.OnReturned();
-                set.Run(tail);
                 cancellationToken.ThrowIfCancellationRequested();
             }
         }

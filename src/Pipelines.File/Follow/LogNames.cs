@@ -4,7 +4,7 @@ namespace Pipelines.File.Follow;
 
 /// <summary>
 /// Judges the names of one log: which files had its name, and in which order. This is the only place that does. The follower's search gives
-/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields; one alone is read without it.
+/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields; one is also read without it.
 /// </summary>
 /// <remarks>
 /// While the log's file stays the same, every other file that appears is a stranger: a copy, or something that was unpacked. When another
@@ -26,7 +26,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private LogFile? _current;
     private LogFile? _newest;
     private bool _isNewestLeft;
-    private bool _isAsleep;
 
     // Up to where the log was read when a file was left or found truncated; at first, where to begin. Null: at the file that has the name.
     private FileCheckpoint? _position = checkpoint;
@@ -34,9 +33,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     // The next listing is searched for the position: at the start, and after a truncation.
     private bool _isLost = true;
     private bool _isCut;
-
-    // A file has appeared beside the log, which is the same: perhaps a copy of it, and the log was truncated unnoticed.
-    private bool _isSuspect;
 
     // The next file that is opened comes after a gap.
     private bool _isAfterGap;
@@ -49,9 +45,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
     internal bool IsStale { get; set; } = true;
-
-    /// <summary>Whether there were any files, of whatever name.</summary>
-    internal bool HasFiles { get; private set; } = true;
 
     /// <summary>The last listing. The search, which owns it, believes a listing that comes twice.</summary>
     internal LogListing? Listing { get; set; }
@@ -68,30 +61,19 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
-    /// <summary>Whether the tail has found that there is no file to read, and does not run since.</summary>
-    internal bool IsAsleep => Volatile.Read(ref _isAsleep);
+    /// <summary>Whether a file waits to be read: a racy hint, readable without the lock.</summary>
+    internal bool HasNext => _next.Count > 0;
 
-    /// <summary>
-    /// Takes the file that comes next. Returns <see langword="null"/> if there is none: then the tail sleeps until
-    /// <see cref="TryAwake"/>.
-    /// </summary>
+    /// <summary>Whether there were any files, of whatever name.</summary>
+    internal bool HasFiles { get; private set; } = true;
+
+    /// <summary>Takes the file that comes next, if there is one.</summary>
     internal LogFile? TryTake()
     {
         lock (_lock)
         {
-            _isAsleep = !_next.TryDequeue(out _current);
+            _next.TryDequeue(out _current);
             return _current;
-        }
-    }
-
-    /// <summary>Whether the tail sleeps and there is a file for it. Then the caller runs it.</summary>
-    internal bool TryAwake()
-    {
-        lock (_lock)
-        {
-            bool isAwoken = _isAsleep && _next.Count > 0;
-            _isAsleep &= !isAwoken;
-            return isAwoken;
         }
     }
 
@@ -113,24 +95,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             TimeSpan quiet = options.TimeProvider.GetElapsedTime(Math.Max(since, grownAt)) - options.QuietTime;
             return quiet >= TimeSpan.Zero && (file.IsGone ? _next.Count > 0 || quiet >= options.FollowInterval * GoneIntervals
                 : _next.Any(static next => next.Length > 0));
-        }
-    }
-
-    /// <summary>
-    /// Whether the log was truncated, and nothing was read of it since. When it is truncated again then, only its copy shows that.
-    /// </summary>
-    internal bool IsCutAndUnread => Volatile.Read(ref _newest)?.Beginning is not null;
-
-    /// <summary>Whether the file may have been truncated and written again, so that its length does not tell.</summary>
-    /// <param name="file">The file that is read.</param>
-    /// <param name="isTaken">Whether the caller looks at what the file holds, so that the answer is no from then on.</param>
-    internal bool IsSuspect(LogFile file, bool isTaken)
-    {
-        lock (_lock)
-        {
-            bool isSuspect = _isSuspect && file == _newest;
-            _isSuspect &= !isSuspect || !isTaken;
-            return isSuspect;
         }
     }
 
@@ -164,7 +128,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             Close();
             file.Dispose();
             (_position, _current, _newest) = (position ?? _position, null, null);
-            (_isLost, _isCut, _isSuspect, IsStale) = (true, true, false, true);
+            _isLost = _isCut = IsStale = true;
         }
     }
 
@@ -196,9 +160,11 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             {
                 LogFile? newest = _newest;
                 bool isAfterGap = _isAfterGap;
-                if (_isLost && _position is { } position)
+                if (_position is { } position && (_isLost || (_isNewestLeft && HasName(newest, listing))))
                 {
-                    isAfterGap |= !TryFind(position, listing, opened, cancellationToken);
+                    // Without a time of creation, a new file may have the identity of the one that was left, and nothing is missing.
+                    isAfterGap |= !TryFind(position, listing, opened, cancellationToken)
+                        && (_isLost || position.Identity.Created != 0);
                     newest = opened.LastOrDefault();
                 }
 
@@ -211,23 +177,13 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                         last.Beginning = [];
                     }
                 }
-                else if (!_isLost && _isNewestLeft)
-                {
-                    opened.Add(LogFile.Open(listing.Named!.Value));
-                    FileCheckpoint left = _position!.Value;
-                    bool isWhole = opened[0].Holds(left.Offset, left.ContentHash, cancellationToken);
-
-                    // Without a time of creation, a new file may have the identity of the one that was left, and nothing is missing.
-                    (opened[0].Offset, opened[0].IsAfterGap) = (isWhole ? left.Offset : 0, !isWhole && left.Identity.Created != 0);
-                }
 
                 // From here on nothing throws.
-                _isSuspect |= newest == _current && HasName(newest, listing)
-                    && listing.Rotated.Any(file => file.Length > 0 && _known?.Contains(file.Identity) == false);
                 read?.Dispose();
                 opened.RemoveAll(static file => file.IsRead);
                 if (_isLost || _newest?.Beginning is null)
                 {
+                    // While nothing was read of a log that was truncated, it may be so again: then this shows which copies are new.
                     _known = [.. listing.Rotated.Select(static file => file.Identity)];
                 }
 
@@ -345,7 +301,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
         // The log is copied and truncated: its file stays, and the rotated ones are its copies. Their checkpoints have its identity.
         bool isCopied = _isLost && (_isCut || (_position is not null && listing.Named?.Identity == _position.Value.Identity));
-        List<bool> mayBeCopies = [];
         for (int i = index + 1; i < listing.Rotated.Count && !isStart; i++)
         {
             LogName file = listing.Rotated[i];
@@ -357,7 +312,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                         || (_position?.Identity.Created > 0 && file.Age > created)))))
             {
                 opened.Add(LogFile.Open(file));
-                mayBeCopies.Add(!isNumbered || file.HasOldTime || isCopied);
+                opened[^1].MayBeCopy = !isNumbered || file.HasOldTime || isCopied;
             }
         }
 
@@ -365,7 +320,6 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         {
             opened.Add(LogFile.Open(named));
             opened[^1].Beginning = isCopied ? opened[^1].ReadBeginning() : null;
-            mayBeCopies.Add(false);
             if (isStart && !isLate && options.LastLines is { } count)
             {
                 opened[^1].Offset = LineSearch.FindLastWholeLines(opened[^1].Handle, opened[^1].Length, count);
@@ -375,16 +329,16 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         for (int i = opened.Count - 1; i >= first; i--)
         {
             // An empty copy is one that has just begun: the log still has what will be in it.
-            if (mayBeCopies[i - first] && ((isCopied && opened[i].Length == 0) || IsCopy(opened[i], previous, opened, cancellationToken)))
+            if (opened[i].MayBeCopy && ((isCopied && opened[i].Length == 0) || IsCopy(opened[i], previous, opened, cancellationToken)))
             {
                 opened[i].Dispose();
                 opened.RemoveAt(i);
             }
         }
 
-        for (int i = first; i < opened.Count; i++)
+        foreach (LogFile file in opened.Skip(first))
         {
-            opened[i].IsAfterGap = isCopied || (isAfterGap && i == first);
+            file.IsAfterGap = isCopied || (isAfterGap && file == opened[first]);
         }
 
         foreach (LogFile file in isCopied ? opened : [])

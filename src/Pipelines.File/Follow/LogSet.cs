@@ -29,7 +29,8 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly IReadOnlyList<string> _paths;
     private readonly LogFollowerOptions _options;
     private readonly IReadOnlyDictionary<string, FileCheckpoint> _checkpoints;
-    private readonly Func<LogNames, CancellationToken, LogTail> _makeTail;
+    private readonly LogFollowerCounts _counts;
+    private readonly BatchLimits _limits;
     private readonly CancellationTokenSource _stop = new();
     private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
     private Task _searching = Task.CompletedTask;
@@ -37,11 +38,6 @@ internal sealed class LogSet : IAsyncDisposable
     // Holds an item when a search is due.
     private readonly Channel<bool> _due = Channel.CreateBounded<bool>(
         new BoundedChannelOptions(1) { FullMode = BoundedChannelFullMode.DropWrite, SingleReader = true });
-
-    private readonly TaskCompletionSource _isOver = new(TaskCreationOptions.RunContinuationsAsynchronously);
-
-    // The tails that run, and one more until Dispose. Interlocked.
-    private int _running = 1;
 
     // By the path of the log. The search writes; a lock on it guards that and the reads of others.
     private readonly Dictionary<string, LogTail> _logs = [];
@@ -59,10 +55,11 @@ internal sealed class LogSet : IAsyncDisposable
 
     /// <param name="paths">Full paths; the last part may be a pattern.</param>
     /// <param name="options">How to follow.</param>
-    /// <param name="makeTail">Makes the tail of a log. The token ends it.</param>
-    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, Func<LogNames, CancellationToken, LogTail> makeTail)
+    /// <param name="counts">Counts what happens.</param>
+    /// <param name="limits">When a batch is full.</param>
+    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits)
     {
-        (_paths, _options, _makeTail) = (paths, options, makeTail);
+        (_paths, _options, _counts, _limits) = (paths, options, counts, limits);
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
             : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
         s_sets[this] = 0;
@@ -111,14 +108,13 @@ internal sealed class LogSet : IAsyncDisposable
 
     internal bool TryTake([NotNullWhen(true)] out LogTail? tail) => _ready.Reader.TryRead(out tail);
 
-    /// <summary>Runs a tail until it has a batch.</summary>
-    internal void Run(LogTail tail)
-    {
-        Interlocked.Increment(ref _running);
-        _ = RunAsync(tail);
-    }
+    /// <summary>A tail has a batch.</summary>
+    internal void Give(LogTail tail) => _ready.Writer.TryWrite(tail);
 
-    /// <summary>Ends the search and the tails, and closes the files.</summary>
+    /// <summary>Ends the enumeration with an error.</summary>
+    internal void Fail(Exception error) => _ready.Writer.TryComplete(error);
+
+    /// <summary>Ends the search and the tails, which close their files.</summary>
     public async ValueTask DisposeAsync()
     {
         s_sets.TryRemove(this, out _);
@@ -129,13 +125,12 @@ internal sealed class LogSet : IAsyncDisposable
         await _searching.ConfigureAwait(false);
         foreach (LogTail tail in _logs.Values)
         {
-            tail.Wake();
+            tail.Stop();
         }
 
-        OnRunOver();
-        await _isOver.Task.ConfigureAwait(false);
         foreach (LogTail tail in _logs.Values)
         {
+            await tail.Running.ConfigureAwait(false);
             tail.Dispose();
         }
 
@@ -149,35 +144,6 @@ internal sealed class LogSet : IAsyncDisposable
         lock (_logs)
         {
             return _logs.Values.Sum(number);
-        }
-    }
-
-    private async Task RunAsync(LogTail tail)
-    {
-        try
-        {
-            if (await tail.RunAsync().ConfigureAwait(false))
-            {
-                _ready.Writer.TryWrite(tail);
-            }
-            else if (tail.Names.IsStale)
-            {
-                SearchSoon();
-            }
-        }
-        catch (Exception e)
-        {
-            _ready.Writer.TryComplete(e);
-        }
-
-        OnRunOver();
-    }
-
-    private void OnRunOver()
-    {
-        if (Interlocked.Decrement(ref _running) == 0)
-        {
-            _isOver.SetResult();
         }
     }
 
@@ -200,7 +166,7 @@ internal sealed class LogSet : IAsyncDisposable
         }
         catch (Exception e)
         {
-            _ready.Writer.TryComplete(e);
+            Fail(e);
         }
     }
 
@@ -225,68 +191,50 @@ internal sealed class LogSet : IAsyncDisposable
             changed.RemoveAll(IsUpdated);
             foreach (string folder in changed.SelectMany(static tail => tail.Names.Rotated.Select(static name => name.Folder)).Distinct())
             {
-                ListNow(folder);
+                NamesOf(folder, isSure: true);
             }
         }
 
         // Their files are being renamed: the next search lists them again.
         changed.ForEach(static tail => (tail.Names.IsStale, tail.Names.Listing) = (true, null));
-        List<LogTail> gone = [];
         foreach (LogTail tail in _logs.Values)
         {
-            if (tail.Look())
-            {
-                Run(tail);
-            }
-            else if (tail.Names.IsAsleep && !tail.Names.HasFiles && !_paths.Contains(tail.Names.Path))
-            {
-                gone.Add(tail);
-            }
+            tail.Look();
         }
 
-        gone.ForEach(Remove);
-    }
-
-    /// <summary>A log that a pattern has found has no file any more.</summary>
-    private void Remove(LogTail tail)
-    {
-        lock (_logs)
+        // What a pattern has found and has no file any more.
+        foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !_paths.Contains(tail.Names.Path)).ToList())
         {
-            _logs.Remove(tail.Names.Path);
-        }
+            lock (_logs)
+            {
+                _logs.Remove(gone.Names.Path);
+            }
 
-        tail.Dispose();
+            gone.Dispose();
+        }
     }
 
-    private FolderNames NamesOf(string folder)
+    /// <summary>The names in a folder.</summary>
+    /// <param name="folder">Its full path.</param>
+    /// <param name="isSure">Whether they are to be those of now, and not those of the last search.</param>
+    private FolderNames NamesOf(string folder, bool isSure = false)
     {
         ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
-        if (!isThere)
+        names ??= new FolderNames(folder, _options.TimeProvider);
+        if (isSure || !isThere)
         {
-            names = new FolderNames(folder, _options.TimeProvider);
-            names.Look(isSure: false);
+            names.Look(isSure);
         }
 
-        return names!;
-    }
-
-    private FolderNames ListNow(string folder)
-    {
-        FolderNames names = NamesOf(folder);
-        names.Look(isSure: true);
         return names;
     }
 
-    /// <summary>Adds the logs that a path names and that are new: at first, and when its folder was listed again.</summary>
+    /// <summary>Adds the logs that a path names and that are new. Of a pattern: when its folder was listed again.</summary>
     private void AddLogs(string path, HashSet<FolderNames> listed)
     {
         if (!IsPattern(path))
         {
-            if (_isFirst)
-            {
-                Add(path);
-            }
-
+            Add(path);
             return;
         }
 
@@ -300,26 +248,18 @@ internal sealed class LogSet : IAsyncDisposable
         // Those too that have no file at this moment, but rotated ones.
         IEnumerable<string> known = (_isFirst ? _checkpoints.Keys : _logs.Keys)
             .Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key));
-        HashSet<string> logs = [.. names.Names.ToArray().Concat(known).Where(name => !LogName.IsCompressedName(name)
+        HashSet<string> logs = [.. names.Names.Concat(known).Where(name => !LogName.IsCompressedName(name)
             && FileSystemName.MatchesSimpleExpression(Path.GetFileName(path), name, ignoreCase: OperatingSystem.IsWindows()))];
 
         // A name that another log gets when it is rotated is no log of its own.
-        List<string> others = [];
-        foreach (string log in logs)
-        {
-            foreach (string pattern in _options.RotatedNames)
-            {
-                RotatedName rotated = new(pattern, Path.Combine(folder, log));
-                foreach (string name in rotated.Folder == folder ? names.StartingWith(rotated.Prefix) : [])
-                {
-                    if (name != log && rotated.IsMatch(name, out _))
-                    {
-                        others.Add(name);
-                    }
-                }
-            }
-        }
-
+        IEnumerable<string> others =
+            from log in logs
+            from pattern in _options.RotatedNames
+            let rotated = new RotatedName(pattern, Path.Combine(folder, log))
+            where rotated.Folder == folder
+            from name in names.StartingWith(rotated.Prefix)
+            where name != log && rotated.IsMatch(name, out _)
+            select name;
         foreach (string log in logs.Except(others).Order(StringComparer.Ordinal))
         {
             Add(Path.Combine(folder, log));
@@ -336,14 +276,12 @@ internal sealed class LogSet : IAsyncDisposable
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
         FileCheckpoint checkpoint = _isFirst ? _checkpoints.GetValueOrDefault(path) : default;
-        LogTail tail = _makeTail(
-            new LogNames(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst), _stop.Token);
+        LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst);
+        LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
         lock (_logs)
         {
             _logs.Add(path, tail);
         }
-
-        Run(tail);
     }
 
     /// <summary>Whether the names of a log have to be listed.</summary>
@@ -366,7 +304,7 @@ internal sealed class LogSet : IAsyncDisposable
             }
         }
 
-        bool hasChanged = names.IsStale || names.IsCutAndUnread || tail.Signature != signature.ToHashCode();
+        bool hasChanged = names.IsStale || tail.Signature != signature.ToHashCode();
         tail.Signature = signature.ToHashCode();
         return hasChanged;
     }
@@ -377,7 +315,7 @@ internal sealed class LogSet : IAsyncDisposable
     private bool IsUpdated(LogTail tail)
     {
         LogNames names = tail.Names;
-        LogListing listing = LogListing.Take(names.Path, names.Rotated, NamesOf);
+        LogListing listing = LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder));
         bool isBelieved = listing.HasSameNames(names.Listing);
         names.Listing = listing;
         if (!isBelieved)
@@ -387,18 +325,19 @@ internal sealed class LogSet : IAsyncDisposable
 
         try
         {
-            names.Update(listing, () => LogListing.Take(names.Path, names.Rotated, ListNow), _stop.Token);
+            names.Update(
+                listing, () => LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder, isSure: true)), _stop.Token);
             tail.FailingSince = null;
-        }
-        catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
-        {
-            // It was renamed after the listing.
-            names.IsStale = true;
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
         {
             names.IsStale = true;
-            OnFailure(tail, e);
+
+            // A file that is not found was renamed after the listing.
+            if (e is not (FileNotFoundException or DirectoryNotFoundException))
+            {
+                OnFailure(tail, e);
+            }
         }
 
         names.Listing = null;

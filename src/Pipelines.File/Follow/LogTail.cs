@@ -1,53 +1,56 @@
-using System.IO.Pipelines;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File.Follow;
 
 /// <summary>
-/// Reads the files of one log, one after the other, and makes batches of their lines. It runs until a batch is there, then the caller has
-/// the batch, then it runs again; so one caller at a time uses it, but for <see cref="Look"/> and <see cref="Wake"/>.
+/// Reads the files of one log, one after the other, and makes batches of their lines. One loop does this, which runs as long as there are
+/// files. It waits for bytes, and while the caller has a batch.
 /// </summary>
 internal sealed class LogTail : IDisposable
 {
-    private static readonly TimeSpan s_tick = TimeSpan.FromMilliseconds(1);
+    /// <summary>The longest time that the timer is set for, a day.</summary>
+    private const double MaxTimerMilliseconds = 24 * 60 * 60 * 1000;
 
     private readonly LogFollowerOptions _options;
     private readonly LogFollowerCounts _counts;
     private readonly TimeSpan _maxDelay;
     private readonly LineBuffer _buffer;
-    private readonly ITimer? _timer;
+    private readonly ITimer _timer;
+    private readonly LogSet _set;
+
+    // Set when the caller does not use the batch any more. Interlocked: whether the loop waits for that.
+    private readonly Signal<bool> _returned = new();
+    private bool _isGiven;
+
     private readonly CancellationToken _stop;
     private LogFile? _file;
-
-    // Null: no file is open.
     private PipeReader? _reader;
 
-    // The file is over: what is left of it are the lines in the buffer.
-    private bool _isOver;
-
-    // The file was truncated. Its last bytes may go on in a copy.
+    // The last file was truncated. Its last bytes may go on in a copy.
     private bool _isCut;
 
-    // The rest of a compressed file is damaged.
+    // The rest of the last file, which is compressed, is damaged.
     private bool _isDamaged;
-    private LogFile? _following;
 
     // Timestamps of the options' clock: when the file has grown last; when the first line of the batch has come.
     private long _grownAt;
     private long? _firstAt;
 
-    internal LogTail(LogNames names, LogFollowerOptions options, LogFollowerCounts counts, int maxLines, int maxBytes, TimeSpan maxDelay,
+    internal LogTail(LogSet set, LogNames names, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits,
         CancellationToken stop)
     {
-        (Names, _options, _counts, _maxDelay, _stop) = (names, options, counts, maxDelay, stop);
-        _buffer = new LineBuffer(names.Path, options.MaxLineLength, maxLines, maxBytes);
-        _timer = maxDelay == TimeSpan.Zero ? null
-            : options.TimeProvider.CreateTimer(static tail => ((LogTail)tail!).Wake(), this, Timeout.InfiniteTimeSpan,
-                Timeout.InfiniteTimeSpan);
+        (_set, Names, _options, _counts, _maxDelay, _stop) = (set, names, options, counts, limits.Delay, stop);
+        _buffer = new LineBuffer(names.Path, options.MaxLineLength, limits);
+        _timer = options.TimeProvider.CreateTimer(
+            static tail => ((LogTail)tail!).EndRead(), this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
     }
 
     internal LogNames Names { get; }
 
-    /// <summary>Since when the next file cannot be opened, as a timestamp. Owned by the search, as are the next two.</summary>
+    /// <summary>The loop. Owned by the search, as are the next three.</summary>
+    internal Task Running { get; private set; } = Task.CompletedTask;
+
+    /// <summary>Since when the next file cannot be opened, as a timestamp.</summary>
     internal long? FailingSince { get; set; }
 
     /// <summary>What the names were when they were looked at last.</summary>
@@ -62,225 +65,237 @@ internal sealed class LogTail : IDisposable
     /// <summary>Whether a file is open.</summary>
     internal bool IsOpen => Volatile.Read(ref _file) is not null;
 
+    /// <summary>Whether the log has no file, and all was read. Asked by the search.</summary>
+    internal bool IsGone => Running.IsCompleted && !Names.HasFiles && !Names.HasNext;
+
     /// <summary>How many bytes of the log were not returned yet. A compressed file counts as it is on the disk.</summary>
     internal long BytesBehind
         => Names.WaitingBytes + (Volatile.Read(ref _file) is { } file ? Math.Max(0, file.Length - _buffer.Offset) : 0);
 
-    /// <summary>Runs until there is a batch: <see langword="true"/>; or until the log has no file, or the tail is stopped.</summary>
-    internal async Task<bool> RunAsync()
-    {
-        while (!_stop.IsCancellationRequested)
-        {
-            if (_buffer.HasLines && (_file is null || _isOver || _buffer.IsFull || IsDue()))
-            {
-                return true;
-            }
-
-            if (_isOver && !_isCut && !_buffer.IsEmpty)
-            {
-                // All whole lines were returned.
-                _buffer.TakeTorn();
-            }
-            else if (_isOver)
-            {
-                await LeaveAsync().ConfigureAwait(false);
-            }
-            else if (_file is not null)
-            {
-                await ReadAsync().ConfigureAwait(false);
-            }
-            else if (!TryBegin())
-            {
-                return false;
-            }
-        }
-
-        return false;
-    }
-
-    /// <summary>The lines of a run that has returned <see langword="true"/>; valid until <see cref="OnReturned"/>.</summary>
+    /// <summary>The lines that were given; valid until <see cref="OnReturned"/>.</summary>
     internal FollowedBatch Take(ref FollowedLine[] lines)
     {
         _firstAt = null;
-        if (_buffer.IsAfterGap)
-        {
-            _counts.AddGap();
-        }
-
         return _buffer.Take(ref lines);
     }
 
-    internal void OnReturned() => _buffer.OnReturned();
+    /// <summary>The caller does not use the batch any more: the loop goes on, within this call if the next bytes are there.</summary>
+    internal void OnReturned()
+    {
+        if (Interlocked.Exchange(ref _isGiven, false))
+        {
+            _buffer.OnReturned();
+            _returned.Set(true);
+        }
+    }
 
     /// <summary>
-    /// Looks whether the names have changed something for the tail. Returns <see langword="true"/> if it sleeps and is to run again.
+    /// Looks whether the names have changed something: there is a file to read, or the one that is read is over. Called by the search.
     /// </summary>
-    internal bool Look()
+    internal void Look()
     {
-        if (Volatile.Read(ref _file) is { } file
-            && (Names.IsOver(file, Volatile.Read(ref _grownAt)) || Names.IsSuspect(file, isTaken: false)))
+        if (Running.IsCompleted && Names.HasNext)
         {
-            Wake();
+            Running = RunAsync();
         }
-
-        return Names.TryAwake();
+        else if (Volatile.Read(ref _file) is { } file && Names.IsOver(file, Volatile.Read(ref _grownAt)))
+        {
+            EndRead();
+        }
     }
 
-    /// <summary>Ends the wait of the run: it looks whether it is over, or is to stop.</summary>
-    internal void Wake()
+    /// <summary>The token was canceled: ends what the loop waits for.</summary>
+    internal void Stop()
     {
-        // The run sets the reader before it looks.
-        Interlocked.MemoryBarrier();
-        Volatile.Read(ref _reader)?.CancelPendingRead();
+        EndRead();
+        OnReturned();
     }
 
-    /// <summary>Closes what is open. The tail does not run any more.</summary>
+    /// <summary>Closes what is open. The loop does not run any more.</summary>
     public void Dispose()
     {
-        _timer?.Dispose();
+        _timer.Dispose();
         _reader?.Complete();
         Interlocked.Exchange(ref _file, null)?.Dispose();
-        _following?.Dispose();
         Names.Close();
         _buffer.Return();
     }
 
-    /// <summary>Whether the first line has waited long enough for more. If not, the timer wakes the run when it has.</summary>
-    private bool IsDue()
+    /// <summary>Ends a wait for bytes: the loop looks whether the file is over, the batch is due, or it is to stop.</summary>
+    private void EndRead()
     {
-        if (_timer is null || _maxDelay == Timeout.InfiniteTimeSpan)
+        // The loop sets the reader before it looks.
+        Interlocked.MemoryBarrier();
+        Volatile.Read(ref _reader)?.CancelPendingRead();
+    }
+
+    private async Task RunAsync()
+    {
+        try
         {
-            return _timer is null;
+            while (!_stop.IsCancellationRequested && Names.TryTake() is { } file)
+            {
+                Volatile.Write(ref _file, file);
+                if (_isCut && !(file.IsFinal && file.Offset == _buffer.End))
+                {
+                    // The rest of a line is gone.
+                    await GiveRestAsync(isTorn: true).ConfigureAwait(false);
+                }
+
+                Begin(file);
+                await ReadToEndAsync(file).ConfigureAwait(false);
+                await GiveRestAsync(isTorn: !_isCut).ConfigureAwait(false);
+                if (!_stop.IsCancellationRequested)
+                {
+                    await LeaveAsync(file).ConfigureAwait(false);
+                }
+            }
+
+            if (Names.IsStale)
+            {
+                _set.SearchSoon();
+            }
+        }
+        catch (Exception e)
+        {
+            _set.Fail(e);
+        }
+    }
+
+    /// <summary>Gives the lines to the caller, and waits until it does not use them any more.</summary>
+    private ValueTask<bool> GiveAsync()
+    {
+        Interlocked.Exchange(ref _isGiven, true);
+        _set.Give(this);
+        if (_stop.IsCancellationRequested)
+        {
+            OnReturned();
         }
 
+        return _returned.Next;
+    }
+
+    /// <summary>Gives all lines, and with <paramref name="isTorn"/> the bytes behind them as lines that have no end.</summary>
+    private async Task GiveRestAsync(bool isTorn)
+    {
+        while (!_stop.IsCancellationRequested && (_buffer.HasLines || (isTorn && _buffer.TryTakeTorn())))
+        {
+            await GiveAsync().ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>Whether the first line has waited long enough for more. If not, the timer wakes the loop when it has.</summary>
+    private bool IsDue()
+    {
         _firstAt ??= _options.TimeProvider.GetTimestamp();
         TimeSpan left = _maxDelay - _options.TimeProvider.GetElapsedTime(_firstAt.Value);
         if (left > TimeSpan.Zero)
         {
-            // Not less than 1 ms, which a timer would take for now. A timer may fire a little early: then it is set again.
-            _timer.Change(left > s_tick ? left : s_tick, Timeout.InfiniteTimeSpan);
+            // Less than 1 ms a timer would take for now. If it fires too early, it is set again.
+            double due = Math.Clamp(left.TotalMilliseconds, 1, MaxTimerMilliseconds);
+            _timer.Change(TimeSpan.FromMilliseconds(due), Timeout.InfiniteTimeSpan);
         }
 
         return left <= TimeSpan.Zero;
     }
 
-    /// <summary>Opens the next file. Returns <see langword="false"/> if there is none.</summary>
-    private bool TryBegin()
+    private void Begin(LogFile file)
     {
-        _following ??= Names.TryTake();
-        if (_following is not { } file)
-        {
-            return false;
-        }
-
-        if (_isCut && !_buffer.IsEmpty && !(file.IsFinal && file.Offset == _buffer.End))
-        {
-            // The rest of a line is gone.
-            _buffer.TakeTorn();
-            _isCut = false;
-            return true;
-        }
-
         Span<byte> last = stackalloc byte[LogContent.MaxKnown];
-        _isCut = false;
-        (PipeReader reader, int length) = Open(file, last, out uint beginning);
-        _buffer.Begin(file.Identity, file.Offset, last[..length], beginning);
-        if (file.IsAfterGap || _isDamaged)
-        {
-            _buffer.IsAfterGap = true;
-            _isDamaged = false;
-        }
-
+        uint beginning = 0;
+        int length = 0;
+        _buffer.IsAfterGap |= file.IsAfterGap || _isDamaged;
+        _isDamaged = false;
         _grownAt = long.MinValue;
-        Volatile.Write(ref _file, file);
-        Volatile.Write(ref _reader, reader);
-        Interlocked.MemoryBarrier();
-        _following = null;
-        WasOpen = true;
-        return true;
-    }
-
-    private (PipeReader Reader, int Last) Open(LogFile file, Span<byte> last, out uint beginning)
-    {
-        if (!file.Name.IsCompressed)
+        if (file.Name.IsCompressed)
         {
-            int length = file.ReadBefore(file.Offset, last, out beginning);
-            return (FilePipeReader.Create(file.Handle, new FilePipeReaderOptions
+            Stream content = LogContent.Decompress(file.Handle);
+            Volatile.Write(ref _reader, PipeReader.Create(content));
+            try
+            {
+                length = LogContent.Skip(content, file.Offset, last, out beginning, _stop).Last;
+            }
+            catch (InvalidDataException)
+            {
+                // Nothing of it can be read.
+                _isDamaged = true;
+            }
+        }
+        else
+        {
+            length = file.ReadBefore(file.Offset, last, out beginning);
+            Volatile.Write(ref _reader, FilePipeReader.Create(file.Handle, new FilePipeReaderOptions
             {
                 Follow = !file.IsFinal,
                 FollowInterval = _options.FollowInterval,
                 Offset = file.Offset,
                 LeaveOpen = true,
-            }), length);
+            }));
         }
 
-        Stream content = LogContent.Decompress(file.Handle);
-        try
-        {
-            return (PipeReader.Create(content), LogContent.Skip(content, file.Offset, last, out beginning, _stop).Last);
-        }
-        catch (InvalidDataException)
-        {
-            // Nothing of it can be read.
-            content.Dispose();
-            (_isDamaged, beginning) = (true, 0);
-            return (PipeReader.Create(ReadOnlySequence<byte>.Empty), 0);
-        }
-        catch
-        {
-            content.Dispose();
-            throw;
-        }
+        _buffer.Begin(file.Identity, file.Offset, last[..length], beginning);
+        WasOpen = true;
+
+        // Whoever does not see the reader yet has told the reason to look before, and that is seen now.
+        Interlocked.MemoryBarrier();
     }
 
-    /// <summary>Reads more, or finds that the file is over.</summary>
-    private async ValueTask ReadAsync()
+    /// <summary>Reads the file until it is over, and gives its whole lines.</summary>
+    private async Task ReadToEndAsync(LogFile file)
     {
-        LogFile file = _file!;
-        ReadResult result;
-        try
+        bool isOver = _isDamaged;
+        _isCut = false;
+        while (!isOver && !_stop.IsCancellationRequested)
         {
-            result = await _reader!.ReadAsync(CancellationToken.None).ConfigureAwait(false);
-        }
-        catch (InvalidDataException)
-        {
-            _isOver = _isDamaged = true;
-            return;
-        }
-
-        ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
-        bool isRead = bytes.IsEmpty && result.IsCompleted;
-        bool isEnded = file.IsFinal || file.Name.IsCompressed;
-        bool isCut = !file.Name.IsCompressed && (
-            bytes.IsEmpty ? (isRead && !isEnded) || (Names.IsSuspect(file, isTaken: true) && HasOtherBytes(file))
-            : _buffer.End == 0 ? !file.BeginsAs(bytes) : HasOtherBytes(file));
-        if (!isCut && !bytes.IsEmpty)
-        {
-            _buffer.Append(bytes);
-            if (_buffer.End > file.Name.Length)
+            ReadResult result;
+            try
             {
-                Volatile.Write(ref _grownAt, _options.TimeProvider.GetTimestamp());
+                result = await _reader!.ReadAsync(CancellationToken.None).ConfigureAwait(false);
+            }
+            catch (InvalidDataException)
+            {
+                _isDamaged = true;
+                break;
+            }
+
+            ReadOnlySequence<byte> bytes = result.Buffer.Slice(0, Math.Min(result.Buffer.Length, _buffer.Room));
+            bool isEnd = bytes.IsEmpty && result.IsCompleted;
+            _isCut = IsCut(file, bytes, isEnd);
+            if (!_isCut && !bytes.IsEmpty)
+            {
+                _buffer.Append(bytes);
+                if (_buffer.End > file.Name.Length)
+                {
+                    Volatile.Write(ref _grownAt, _options.TimeProvider.GetTimestamp());
+                }
+            }
+
+            _reader.AdvanceTo(bytes.End);
+            isOver = _isCut || (file.IsComplete ? isEnd : Names.IsOver(file, _grownAt) && file.Length <= _buffer.End);
+            while (!isOver && !_stop.IsCancellationRequested && _buffer.HasLines && (_buffer.IsFull || IsDue()))
+            {
+                await GiveAsync().ConfigureAwait(false);
             }
         }
-
-        _reader.AdvanceTo(bytes.End);
-        if (isCut)
-        {
-            _isCut = _isOver = true;
-        }
-        else
-        {
-            _isOver = isEnded ? isRead : Names.IsOver(file, _grownAt) && file.Length <= _buffer.End;
-        }
     }
 
-    /// <summary>Whether the file does not hold any more what was read, or nothing was read of it since it was truncated.</summary>
-    private bool HasOtherBytes(LogFile file)
-        => _buffer.End == 0 ? file.Beginning is not null : !file.Holds(_buffer.End, _buffer.Last);
-
-    private async ValueTask LeaveAsync()
+    /// <summary>Whether the file was truncated: it has ended, or does not hold any more what was read of it.</summary>
+    /// <param name="file">The file.</param>
+    /// <param name="bytes">What was read now.</param>
+    /// <param name="isEnd">Whether that was nothing, at the end.</param>
+    private bool IsCut(LogFile file, ReadOnlySequence<byte> bytes, bool isEnd)
     {
-        LogFile file = _file!;
+        if (bytes.IsEmpty)
+        {
+            return isEnd && !file.IsComplete;
+        }
+
+        return !file.Name.IsCompressed
+            && (_buffer.End == 0 ? !file.BeginsAs(bytes) : !file.Holds(_buffer.End, _buffer.Last));
+    }
+
+    private async ValueTask LeaveAsync(LogFile file)
+    {
         Volatile.Write(ref _file, null);
         await _reader!.CompleteAsync().ConfigureAwait(false);
         Volatile.Write(ref _reader, null);
@@ -292,9 +307,7 @@ internal sealed class LogTail : IDisposable
         else
         {
             Names.OnLeft(file, end);
-            _counts.AddRotation();
+            _counts.Rotations.Add();
         }
-
-        _isOver = false;
     }
 }

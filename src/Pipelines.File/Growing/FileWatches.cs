@@ -27,12 +27,6 @@ internal static unsafe class FileWatches
     private static SafeFileHandle? s_inotify;
 
     /// <summary>
-    /// Whether inotify reports every change of the file. It does not if the file can change without this kernel's knowledge, as on a
-    /// network file system. Every write to a file of an overlay goes through the overlay.
-    /// </summary>
-    internal static bool CanWatch(SafeFileHandle file) => LocalFileSystems.TakeWrites(file);
-
-    /// <summary>
     /// Watches the file, so that its next change calls <see cref="FollowedFile.OnEvent"/> once. Returns <see langword="false"/> if there is
     /// no watch: <paramref name="watch"/> is <see langword="null"/> or released, or the kernel refuses one, for example because all are in
     /// use. A later call may then succeed.

@@ -49,10 +49,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     // Null: inotify does not report every change of the file.
     private readonly FileWatch? _watch;
 
-    // RunAsync sets the first one, with the request, which begins a run. The loop sets the second one, which ends the run.
-    private readonly Signal<FileRequest> _start = new();
-    private readonly Signal<bool> _run = new();
-
     // Ends a wait. True: the read is to be performed again. False: the request is finished.
     private readonly Signal<bool> _wait = new();
 
@@ -90,17 +86,16 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         _interval = interval;
         Identity = file.Identity;
         SharesPosition = file.SharesPosition;
-        _watch = FileWatches.CanWatch(Handle) ? new FileWatch(this) : null;
+
+        // inotify does not report every change if the file can change without this kernel's knowledge, as on a network file system. Every
+        // write to a file of an overlay goes through the overlay.
+        _watch = LocalFileSystems.TakeWrites(Handle) ? new FileWatch(this) : null;
 
         // The looks must not run in the caller's ExecutionContext. The timer is due at once so that the runtime starts its timer thread
         // now: it does that for the first timer that is due, and ends the process if it cannot.
         LibraryContext.Run(
-            static state =>
-            {
-                FollowedFile file = (FollowedFile)state!;
-                file._timer = new Timer(static file => ((FollowedFile)file!).Tick(), file, dueTime: 0, Timeout.Infinite);
-                _ = file.LoopAsync();
-            },
+            static state => ((FollowedFile)state!)._timer = new Timer(
+                static file => ((FollowedFile)file!).Tick(), state, dueTime: 0, Timeout.Infinite),
             this);
     }
 
@@ -141,11 +136,48 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         return isOver && !_hasFoundEnd;
     }
 
-    internal override ValueTask RunAsync(FileRequest request)
+    /// <summary>Performs a read, and waits until there is something to read. What it needs is pooled, so a run allocates nothing.</summary>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
+    internal override async ValueTask RunAsync(FileRequest request)
     {
-        ValueTask run = new(_run, _run.Version);
-        _start.Set(request);
-        return run;
+        bool isStarted = false;
+        try
+        {
+            // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed. Asking
+            // for the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a file server,
+            // where asking may wait.
+            bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null;
+            bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMax() <= request.Offset);
+            _hasFoundEnd = false;
+            bool isRead = false;
+            while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
+            {
+                if (!isAtEnd || !_file.Try(request))
+                {
+                    isStarted = true;
+                    await _file.RunAsync(request).WithoutBox();
+                }
+
+                isAtEnd = HasFoundEnd(request);
+                isRead = !isAtEnd;
+            }
+        }
+        catch (Exception e)
+        {
+            request.Finish(e);
+        }
+
+        if (!isStarted)
+        {
+            FilePipeMetrics.ReadsHandedOver.Add();
+        }
+
+        // The continuation runs within this call. The thread here may be the inotify thread, a waiting thread, or the one that cancels,
+        // which may hold a lock of the caller's. On these a request with a caller's memory pool must not resume.
+        if (request.ResumesOnPool && (request.IsCanceled || !Thread.CurrentThread.IsThreadPoolThread))
+        {
+            await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        }
     }
 
     internal override void Cancel(FileRequest request)
@@ -222,27 +254,13 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         // The name before the length: if the writer has moved on to another file by now, the length is final.
         FileStatus named = default;
         NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfName(_path, out named);
-        long length = offset;
-        bool isDeleted = false;
+        FileStatus? status = FileStatus.Ask(Handle);
+        long length = status?.Length ?? long.MaxValue;
+        bool isDeleted = status?.IsDeleted == true && _path is not null;
 
         // The identity is asked for again: the first write to a file of an overlay's lower layer (copy-up) changes its birth time, and so
         // its identity, but it is the same file.
-        FileIdentity identity = Identity;
-        try
-        {
-            if (FileStatus.TryOf(Handle, out FileStatus status))
-            {
-                length = status.Length;
-                identity = status.Identity;
-                isDeleted = status.IsDeleted && _path is not null;
-            }
-        }
-        catch (ObjectDisposedException)
-        {
-            // The handle is closed. The read reports that.
-            length = long.MaxValue;
-        }
-
+        FileIdentity identity = status?.Identity ?? Identity;
         bool isThisFile = meaning == NameMeaning.File && (named.Identity == identity || named.Identity == Identity);
         bool hasLostName = isDeleted || meaning == NameMeaning.Nothing
             || (meaning == NameMeaning.File && !isThisFile && identity != default);
@@ -279,50 +297,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
     /// <summary>Whether the request, a read, has found the end of the file.</summary>
     private static bool HasFoundEnd(FileRequest request) => request is { Transferred: 0, Error: null, IsCanceled: false };
-
-    /// <summary>Performs the runs, one after the other. One loop lives as long as the file, so a run allocates nothing.</summary>
-    private async Task LoopAsync()
-    {
-        while (true)
-        {
-            FileRequest request = await _start.Next.WithoutBox();
-            bool isStarted = false;
-            try
-            {
-                // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed.
-                // Asking for the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a
-                // file server, where asking may wait.
-                bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null;
-                bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMax() <= request.Offset);
-                _hasFoundEnd = false;
-                bool isRead = false;
-                while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
-                {
-                    if (!isAtEnd || !_file.Try(request))
-                    {
-                        isStarted = true;
-                        await _file.RunAsync(request).WithoutBox();
-                    }
-
-                    isAtEnd = HasFoundEnd(request);
-                    isRead = !isAtEnd;
-                }
-            }
-            catch (Exception e)
-            {
-                request.Finish(e);
-            }
-
-            if (!isStarted)
-            {
-                FilePipeMetrics.ReadsHandedOver.Add();
-            }
-
-            // The continuation may begin the next run within this call. The thread here may be the inotify thread, a waiting thread, or
-            // the one that cancels, which may hold a lock of the caller's. On these a request with a caller's memory pool must not resume.
-            _run.Set(true, request.ResumesOnPool && (request.IsCanceled || !Thread.CurrentThread.IsThreadPoolThread));
-        }
-    }
 
     /// <summary>
     /// The request has found the end, or the length says that it would: waits for more. Returns <see langword="true"/> to have the read

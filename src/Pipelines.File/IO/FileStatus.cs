@@ -64,6 +64,21 @@ internal readonly partial record struct FileStatus
         }
     }
 
+    /// <summary>
+    /// Gets the status of a file that may be closed meanwhile; <see langword="null"/> if it is, or if the system does not report it.
+    /// </summary>
+    internal static FileStatus? Ask(SafeFileHandle file)
+    {
+        try
+        {
+            return TryOf(file, out FileStatus status) ? status : null;
+        }
+        catch (ObjectDisposedException)
+        {
+            return null;
+        }
+    }
+
     /// <summary>Gets what the path means; symbolic links are followed.</summary>
     internal static NameMeaning OfName(string fullPath, out FileStatus status)
         => OperatingSystem.IsLinux() ? OfNameLinux(fullPath, out status)
