@@ -34,7 +34,7 @@ public readonly struct LineBatch
             ArgumentOutOfRangeException.ThrowIfNegative(index);
             int[] ends = batches?.Ends ?? [];
             ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, batches?.Count ?? 0);
-            batches!.Returned = index + 1;
+            batches!.Returned = ends[index + 1] + 1;
             return LineIndex.Line(batches.Bytes.Span, ends[index] + 1, ends[index + 1]);
         }
     }
@@ -93,7 +93,8 @@ public readonly struct LineBatch
 
             _start = _end + 1;
             _end = _ends[next];
-            _batches!.Returned = _next = next + 1;
+            _next = next + 1;
+            _batches!.Returned = _end + 1;
             return true;
         }
     }

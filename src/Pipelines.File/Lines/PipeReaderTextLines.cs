@@ -9,6 +9,8 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
     /// <summary>The mean length of short lines, bytes.</summary>
     private const int ShortLine = 256;
 
+    private static ReadOnlySpan<byte> ByteOrderMark => "\uFEFF"u8;
+
     private readonly bool _isUtf8 = encoding is UTF8Encoding;
 
     // The text of the batch, from the pool, if it was decoded at once.
@@ -47,7 +49,6 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
         }
 
         _isDecoded = _isDecoded && Ascii.ToUtf16(batch, _text, out _) == OperationStatus.Done;
-        ReadOnlySpan<byte> mark = offset == 0 ? ByteOrderMark.Of(encoding) : [];
-        return batch.StartsWith(mark) ? mark.Length : 0;
+        return _isUtf8 && offset == 0 && batch.StartsWith(ByteOrderMark) ? ByteOrderMark.Length : 0;
     }
 }
