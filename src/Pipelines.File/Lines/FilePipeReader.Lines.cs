@@ -1,5 +1,6 @@
 using Pipelines.File.IO;
 using Pipelines.File.Lines;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File;
 
@@ -93,9 +94,12 @@ public sealed partial class FilePipeReader
 
         async Task ForEachAsync()
         {
-            FileRange[] ranges = [];
-            using SafeFileHandle handle = await AsyncOpening.OpenAsync(
-                fifo: null, _ => Open(), static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
+            // Windows performs one call at a time on a handle that is not open for overlapped I/O.
+            FileOptions fileOptions = OperatingSystem.IsWindows() ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions;
+            using SafeFileHandle handle = await AsyncOpening.OpenAsync(fifo: null, _ => LineSearch.Open(fullPath, options.Share, fileOptions),
+                static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
+            FileRange[] ranges = await WaitingCall<FileRange[]>.RunAsync(WaitKind.Read,
+                () => FilePartitions.AtLineEnds(handle, maxDegreeOfParallelism, separator, fullPath)).ConfigureAwait(false);
 
             // ParallelOptions does not get the token: a late cancellation would hide the first error, or that everything was read.
             ParallelOptions atOnce = new() { MaxDegreeOfParallelism = maxDegreeOfParallelism };
@@ -104,23 +108,6 @@ public sealed partial class FilePipeReader
             {
                 throw new IOException(
                     $"The file was cut to {length} bytes while it was read; it had {ranges[^1].EndOffset}: '{fullPath}'");
-            }
-
-            SafeFileHandle Open()
-            {
-                // Windows performs one call at a time on a handle that is not open for overlapped I/O.
-                FileOptions overlapped = OperatingSystem.IsWindows() ? FileOptions.Asynchronous : FileOptions.None;
-                SafeFileHandle opened = LineSearch.Open(fullPath, options.Share, options.FileOptions | overlapped);
-                try
-                {
-                    ranges = FilePartitions.AtLineEnds(opened, maxDegreeOfParallelism, separator, fullPath);
-                    return opened;
-                }
-                catch
-                {
-                    opened.Dispose();
-                    throw;
-                }
             }
 
             async ValueTask RunAsync(FileRange range, CancellationToken failed)

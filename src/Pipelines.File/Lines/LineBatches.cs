@@ -6,6 +6,9 @@ namespace Pipelines.File.Lines;
 internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
     : PipeBatches<LineBatch>(reader, maxLength, leaveOpen, cancellationToken)
 {
+    /// <summary>The longest batch, bytes, unless one line is longer: so its bytes and their index stay in the processor's cache.</summary>
+    private const int MaxBatch = 64 * 1024;
+
     private const byte LineFeed = (byte)'\n';
 
     // What LineIndex has written of the batch; null as long as nobody has asked for them or for their number.
@@ -39,7 +42,9 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     {
         // The longest line that is allowed, with CR LF. So at most the first line of these bytes is too long.
         int end = (int)Math.Min(bytes.Length, MaxLength + 2L);
-        int length = bytes[known..end].LastIndexOf(LineFeed) is int index and >= 0 ? known + index + 1 : 0;
+        int most = (int)Math.Min(end, known + (long)MaxBatch);
+        int length = bytes[known..most].LastIndexOf(LineFeed) is int last and >= 0 ? known + last + 1
+            : bytes[most..end].IndexOf(LineFeed) is int first and >= 0 ? most + first + 1 : 0;
 
         // If the line is not whole, the first byte over the maximum may be the CR of its line end.
         if (length > 0 ? IsTooLong(bytes[..length]) : end > MaxLength + (isEnd ? 0L : 1L))
@@ -56,6 +61,9 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
 
         return length;
     }
+
+    protected override int MeasureJoin(int known, ReadOnlySpan<byte> next)
+        => next.IndexOf(LineFeed) is int index and >= 0 ? index + 1 : next.Length;
 
     protected override int EndBatch()
     {

@@ -40,7 +40,7 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
 
     protected override int Begin(ReadOnlySpan<byte> batch, long offset, int lines)
     {
-        _isDecoded = _isUtf8 && batch.Length <= LineBatches.MaxBatch && batch.Length < (long)ShortLine * lines;
+        _isDecoded = _isUtf8 && batch.Length < (long)ShortLine * lines;
         if (_isDecoded && _text.Length < batch.Length)
         {
             char[] longer = ArrayPool<char>.Shared.Rent(batch.Length);

@@ -7,12 +7,6 @@ namespace Pipelines.File.Records;
 internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bool leaveOpen, CancellationToken cancellationToken)
     : IAsyncEnumerable<TBatch>, IAsyncEnumerator<TBatch>
 {
-    /// <summary>The longest batch, bytes, unless one item is longer: so its bytes and their index stay in the processor's cache.</summary>
-    internal const int MaxBatch = 64 * 1024;
-
-    /// <summary>How many bytes are joined at first.</summary>
-    private const int FirstJoin = 256;
-
     private CancellationTokenSource? _linkedTokens;
     private bool _isStarted;
     private FormatException? _error;
@@ -148,6 +142,11 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     /// <param name="isEnd">Whether the pipe ends after them, which are joined.</param>
     protected abstract int Measure(ReadOnlySpan<byte> bytes, int known, bool isEnd);
 
+    /// <summary>How many more bytes are joined, if there are so many.</summary>
+    /// <param name="known">How many bytes hold no whole item.</param>
+    /// <param name="next">The bytes behind these in their segment.</param>
+    protected abstract int MeasureJoin(int known, ReadOnlySpan<byte> next);
+
     /// <summary>Ends the current batch, and returns the length of its items.</summary>
     protected abstract int EndBatch();
 
@@ -180,17 +179,16 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
             int known = Joined.WrittenCount;
             if (known == 0 && _rest.First is { IsEmpty: false } segment)
             {
-                int most = Math.Min(segment.Length, MaxBatch);
-                length = Measure(segment.Span[..most], known, isEnd: false);
-                length = length != 0 || most == segment.Length ? length : Measure(segment.Span, most, isEnd: false);
+                length = Measure(segment.Span, known, isEnd: false);
                 Bytes = segment[..Math.Max(0, length)];
+                known = segment.Length;
             }
 
             if (length == 0)
             {
-                // Twice as many each time, so that a long item is not looked at too often.
-                long wanted = Math.Min(Math.Max(FirstJoin, 2L * known), _rest.Length);
-                foreach (ReadOnlyMemory<byte> memory in _rest.Slice(known, wanted - known))
+                int more = Math.Max(1, MeasureJoin(known, _rest.Slice(known).FirstSpan));
+                long wanted = Math.Min((long)known + more, _rest.Length);
+                foreach (ReadOnlyMemory<byte> memory in _rest.Slice(Joined.WrittenCount, wanted - Joined.WrittenCount))
                 {
                     Joined.Write(memory.Span);
                 }

@@ -9,6 +9,9 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     : PipeBatches<RecordBatch<T>>(reader, maxLength, leaveOpen, cancellationToken)
     where T : allows ref struct
 {
+    /// <summary>How many bytes are joined at least.</summary>
+    private const int LeastJoin = 256;
+
     public override RecordBatch<T> Current => new(this, Number);
 
     /// <summary>Takes the record with which the bytes begin.</summary>
@@ -36,6 +39,9 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
 
         return isWhole ? bytes.Length : isIncomplete && !isEnd ? 0 : Refuse(new(Offset, isIncomplete));
     }
+
+    // Twice as many each time, so that the parser does not see a long record too often.
+    protected override int MeasureJoin(int known, ReadOnlySpan<byte> next) => Math.Max(LeastJoin, known);
 
     protected override int EndBatch()
     {
