@@ -24,15 +24,9 @@ internal static partial class FilePipeMetrics
     internal static readonly Count FollowedRotations = new();
     internal static readonly Count FollowedGaps = new();
 
-    /// <summary>So many durations wait to be recorded; if the application's pool does not get to it, the others are lost.</summary>
-    private const int MaxUnrecorded = 65_536;
-
     // What other rooms tell of themselves: levels by instrument, and the calls that have ended by kind.
     private static readonly ConcurrentDictionary<string, Func<long>> s_levels = new();
     private static readonly ConcurrentDictionary<string, Count> s_waits = new();
-
-    // Recording a duration runs the code of listeners, which a work item of the application's pool does. Interlocked: their number.
-    private static int s_unrecordedCount;
 
     // Volatile: set when the meter exists.
     private static Histogram<double>? s_durations;
@@ -65,42 +59,28 @@ internal static partial class FilePipeMetrics
 
     /// <summary>
     /// Counts a call, of the kind of <paramref name="count"/>, that was queued at this <see cref="Stopwatch"/> timestamp and has ended now.
+    /// Its duration is recorded by the application's pool, because recording runs the code of listeners.
     /// </summary>
     internal static void Waited(string kind, Count count, long queuedAt)
     {
         count.Add();
-        if (Volatile.Read(ref s_durations) is { Enabled: true } && Volatile.Read(ref s_unrecordedCount) < MaxUnrecorded)
+        if (Volatile.Read(ref s_durations) is { Enabled: true })
         {
-            Unrecorded.Durations.Enqueue((kind, Stopwatch.GetElapsedTime(queuedAt)));
-            if (Interlocked.Increment(ref s_unrecordedCount) == 1)
-            {
-                ThreadPool.UnsafeQueueUserWorkItem(static _ => RecordDurations(), null);
-            }
+            ThreadPool.UnsafeQueueUserWorkItem(
+                static wait => Record(wait.Kind, wait.Duration), (Kind: kind, Duration: Stopwatch.GetElapsedTime(queuedAt)), preferLocal: false);
         }
     }
 
-    /// <summary>Records until nothing is left. Whoever adds the first one queues it, so it runs once at a time.</summary>
-    private static void RecordDurations()
+    private static void Record(string kind, TimeSpan duration)
     {
-        do
+        try
         {
-            _ = Unrecorded.Durations.TryDequeue(out (string Kind, TimeSpan Duration) wait);
-            try
-            {
-                s_durations!.Record(wait.Duration.TotalSeconds, Instruments.Tag(wait.Kind));
-            }
-            catch (Exception)
-            {
-                // A listener has thrown. Here nobody has called it, so it would end the process.
-            }
+            s_durations!.Record(duration.TotalSeconds, Instruments.Tag(kind));
         }
-        while (Interlocked.Decrement(ref s_unrecordedCount) > 0);
-    }
-
-    /// <summary>Made only for a listener.</summary>
-    private static class Unrecorded
-    {
-        internal static readonly ConcurrentQueue<(string Kind, TimeSpan Duration)> Durations = new();
+        catch (Exception)
+        {
+            // A listener has thrown. Here nobody has called it, so it would end the process.
+        }
     }
 
     /// <summary>A count since the process began, or of one object. Any thread may add to it and read it.</summary>

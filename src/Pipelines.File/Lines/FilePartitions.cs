@@ -27,25 +27,6 @@ public static class FilePartitions
         return AtLineEnds(handle, count, separator, path);
     }
 
-    /// <inheritdoc cref="AtLineEnds(string, int, byte)" path="/summary"/>
-    /// <param name="handle">A handle that is open for reading. It stays open, and its position does not change.</param>
-    /// <param name="count">The maximum number of parts. There are fewer if lines are long, and none for an empty file.</param>
-    /// <param name="separator">The byte that ends a line; LF by default, which also ends lines that end with CR LF.</param>
-    /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="count"/> is less than 1.</exception>
-    /// <exception cref="ArgumentException"><paramref name="handle"/> is invalid.</exception>
-    /// <exception cref="ObjectDisposedException"><paramref name="handle"/> is closed.</exception>
-    /// <exception cref="NotSupportedException">The file cannot seek, or has no length: a pipe, a device, a file of /proc.</exception>
-    /// <exception cref="IOException">Reading the file failed.</exception>
-    public static FileRange[] AtLineEnds(SafeFileHandle handle, int count, byte separator = (byte)'\n')
-    {
-        ArgumentNullException.ThrowIfNull(handle);
-        ArgumentOutOfRangeException.ThrowIfLessThan(count, 1);
-        ObjectDisposedException.ThrowIf(handle.IsClosed, handle);
-        return handle.IsInvalid ? throw new ArgumentException("The handle is invalid.", nameof(handle))
-            : AtLineEnds(handle, count, separator, path: null);
-    }
-
     internal static FileRange[] AtLineEnds(SafeFileHandle handle, int count, byte separator, string? path)
     {
         long length = LineSearch.LengthOf(handle, path);

@@ -1,5 +1,6 @@
 using Pipelines.File.IO;
 using Pipelines.File.Lines;
+using Pipelines.File.Threading;
 
 namespace Pipelines.File;
 
@@ -89,14 +90,37 @@ public sealed partial class FilePipeReader
         return options.Length is not null || options.Follow || options.LeaveOpen || options.Backend == FilePipeBackend.Overlapped
             ? throw new ArgumentException(
                 "Length, Follow, LeaveOpen and FilePipeBackend.Overlapped cannot be set for a file that is read in parts.", nameof(options))
-            : RunAsync();
+            : ForEachAsync();
 
-        async Task RunAsync()
+        async Task ForEachAsync()
         {
-            using PartitionedFile file = await AsyncOpening.OpenAsync(
-                fifo: null, _ => PartitionedFile.Open(fullPath, maxDegreeOfParallelism, options, separator),
+            // Windows performs one call at a time on a handle that is not open for overlapped I/O.
+            FileOptions fileOptions = OperatingSystem.IsWindows() ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions;
+            using SafeFileHandle handle = await AsyncOpening.OpenAsync(fifo: null, _ => LineSearch.Open(fullPath, options.Share, fileOptions),
                 static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
-            await file.ForEachAsync(options, body, cancellationToken).ConfigureAwait(false);
+            FileRange[] ranges = await WaitingCall<FileRange[]>.RunAsync(WaitKind.Read,
+                () => FilePartitions.AtLineEnds(handle, maxDegreeOfParallelism, separator, fullPath)).ConfigureAwait(false);
+
+            // ParallelOptions does not get the token: a late cancellation would hide the first error, or that everything was read.
+            ParallelOptions atOnce = new() { MaxDegreeOfParallelism = maxDegreeOfParallelism };
+            await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
+            if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)
+            {
+                throw new IOException(
+                    $"The file was cut to {length} bytes while it was read; it had {ranges[^1].EndOffset}: '{fullPath}'");
+            }
+
+            async ValueTask RunAsync(FileRange range, CancellationToken failed)
+            {
+                using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(failed, cancellationToken);
+                stop.Token.ThrowIfCancellationRequested();
+                FilePipeReader reader = Create(FileOpening.Choose(options.Backend, handle, fullPath),
+                    options.With(range.Offset, range.Length), leaveOpen: true);
+                await using (reader.ConfigureAwait(false))
+                {
+                    await body(reader, stop.Token).ConfigureAwait(false);
+                }
+            }
         }
     }
 
@@ -112,24 +136,17 @@ public sealed partial class FilePipeReader
 
     private static FilePipeReader OpenLastLines(string fullPath, long count, FilePipeReaderOptions options)
     {
-        while (true)
+        LineSearch.ThrowIfFifo(fullPath);
+        OpenedFile file = FileOpening.Open(FileOf(fullPath, options));
+        try
         {
-            FileStatus searched;
-            long offset;
-            using (SafeFileHandle handle = LineSearch.Open(fullPath, FileShare.ReadWrite | FileShare.Delete, FileOptions.None))
-            {
-                offset = LineSearch.FindLastLines(handle, LineSearch.LengthOf(handle, fullPath), count);
-                FileStatus.TryOf(handle, out searched);
-            }
-
-            FilePipeReader reader = Create(fullPath, options.With(offset, options.Length));
-            if (reader.Identity == searched.Identity)
-            {
-                return reader;
-            }
-
-            // The path leads to another file by now.
-            reader.Complete();
+            long offset = LineSearch.FindLastLines(file.Handle, LineSearch.LengthOf(file.Handle, fullPath), count);
+            return Create(file, options.With(offset, options.Length), leaveOpen: false, isOpenedByPath: true);
+        }
+        catch
+        {
+            file.Release(closeHandle: true);
+            throw;
         }
     }
 }

@@ -34,7 +34,7 @@ public readonly struct LineBatch
             ArgumentOutOfRangeException.ThrowIfNegative(index);
             int[] ends = batches?.Ends ?? [];
             ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, batches?.Count ?? 0);
-            batches!.Returned = index + 1;
+            batches!.Returned = ends[index + 1] + 1;
             return LineIndex.Line(batches.Bytes.Span, ends[index] + 1, ends[index + 1]);
         }
     }
@@ -60,7 +60,7 @@ public readonly struct LineBatch
         private readonly ReadOnlySpan<int> _ends;
         private int _next;
         private int _start;
-        private int _end = -1;
+        private int _end;
 
         internal Enumerator(LineBatches? batches)
         {
@@ -74,11 +74,11 @@ public readonly struct LineBatch
         }
 
         /// <summary>The current line without its line end.</summary>
-        public readonly ReadOnlySpan<byte> Current => LineIndex.Line(_bytes, _start, _end);
+        public readonly ReadOnlySpan<byte> Current => LineIndex.Line(_bytes, _start, _end - 1);
 
         internal readonly int Start => _start;
 
-        internal readonly int End => _end + 1;
+        internal readonly int End => _end;
 
         /// <summary>Moves to the next line.</summary>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -91,9 +91,10 @@ public readonly struct LineBatch
                 return false;
             }
 
-            _start = _end + 1;
-            _end = _ends[next];
-            _batches!.Returned = _next = next + 1;
+            _start = _end;
+            _end = _ends[next] + 1;
+            _next = next + 1;
+            _batches!.Returned = _end;
             return true;
         }
     }

@@ -7,7 +7,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     : PipeBatches<LineBatch>(reader, maxLength, leaveOpen, cancellationToken)
 {
     /// <summary>The longest batch, bytes, unless one line is longer: so its bytes and their index stay in the processor's cache.</summary>
-    internal const int MaxBatch = 64 * 1024;
+    private const int MaxBatch = 64 * 1024;
 
     private const byte LineFeed = (byte)'\n';
 
@@ -32,48 +32,38 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     /// <summary>The number of lines in the current batch. Counting takes less time than the index.</summary>
     internal int Count => _count ??= _indexed ?? Bytes.Span.Count(LineFeed);
 
-    protected override int UsedLength => Returned == 0 ? 0 : Math.Min(Ends[Returned] + 1, Length);
-
     public override ValueTask DisposeAsync()
     {
-        ValueTask disposed = base.DisposeAsync();
         LineIndex.Release(ref _ends);
-        return disposed;
+        return base.DisposeAsync();
     }
 
-    protected override int Measure(ReadOnlySpan<byte> segment)
+    protected override int Measure(ReadOnlySpan<byte> bytes, int known, bool isEnd)
     {
-        int length = segment[..Math.Min(segment.Length, MaxBatch)].LastIndexOf(LineFeed) + 1;
-        if (length == 0 && segment.Length > MaxBatch && segment[MaxBatch..].IndexOf(LineFeed) is int index and >= 0)
-        {
-            length = MaxBatch + index + 1;
-        }
-
-        return length - 1 <= MaxLength ? length : MeasureToLongLine(segment[..length]);
-    }
-
-    protected override int MeasureJoin(ReadOnlySpan<byte> segment)
-        => segment.IndexOf(LineFeed) is int index and >= 0 ? index + 1 : segment.Length;
-
-    protected override int MeasureJoined(ReadOnlySpan<byte> joined, bool isEnd)
-    {
-        int length = joined.Length;
-        bool isWhole = joined[^1] == LineFeed;
+        // The longest line that is allowed, with CR LF. So at most the first line of these bytes is too long.
+        int end = (int)Math.Min(bytes.Length, MaxLength + 2L);
+        int most = (int)Math.Min(end, known + (long)MaxBatch);
+        int length = bytes[known..most].LastIndexOf(LineFeed) is int last and >= 0 ? known + last + 1
+            : bytes[most..end].IndexOf(LineFeed) is int first and >= 0 ? most + first + 1 : 0;
 
         // If the line is not whole, the first byte over the maximum may be the CR of its line end.
-        if ((isWhole ? LineIndex.Line(joined, 0, length - 1).Length : isEnd ? length : length - 1) > MaxLength)
+        if (length > 0 ? IsTooLong(bytes[..length]) : end > MaxLength + (isEnd ? 0L : 1L))
         {
-            throw TooLong(0);
+            throw Fail(new LineTooLongException(_linesBefore + 1, MaxLength));
         }
 
-        if (isEnd)
+        if (length == 0 && isEnd)
         {
             // CR LF and not LF, because a CR at the end of the pipe is a part of the line.
             Joined.Write("\r\n"u8);
+            length = Joined.WrittenCount;
         }
 
-        return isWhole || isEnd ? length : 0;
+        return length;
     }
+
+    protected override int MeasureJoin(int known, ReadOnlySpan<byte> next)
+        => next.IndexOf(LineFeed) is int index and >= 0 ? index + 1 : next.Length;
 
     protected override int EndBatch()
     {
@@ -82,20 +72,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         return Length;
     }
 
-    /// <summary>The length of the lines before the first one that is too long.</summary>
-    private int MeasureToLongLine(ReadOnlySpan<byte> lines)
-    {
-        int count = LineIndex.Write(lines, ref _ends);
-        for (int i = 0; i < count; i++)
-        {
-            if (LineIndex.Line(lines, _ends[i] + 1, _ends[i + 1]).Length > MaxLength)
-            {
-                return i > 0 ? _ends[i] + 1 : throw TooLong(i);
-            }
-        }
-
-        return lines.Length;
-    }
-
-    private FormatException TooLong(int index) => Fail(new LineTooLongException(_linesBefore + index + 1, MaxLength));
+    /// <summary>Whether these bytes are one line, which is too long.</summary>
+    private bool IsTooLong(ReadOnlySpan<byte> lines)
+        => LineIndex.Line(lines, 0, lines.Length - 1).Length > MaxLength && lines.IndexOf(LineFeed) == lines.Length - 1;
 }

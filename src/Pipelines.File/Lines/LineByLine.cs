@@ -3,14 +3,11 @@ namespace Pipelines.File.Lines;
 /// <summary>Enumerates the lines of a pipe one by one.</summary>
 internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>, IAsyncEnumerator<T>
 {
-    /// <summary>After so many lines the token is looked at.</summary>
-    private const int LinesPerLook = 512;
-
-    // Line n of the batch, counted from 1, is between the ends n - 1 and n. After line _limit the token is looked at again.
-    private int[] _ends = [];
+    // Line n of the batch, counted from 1, is between the ends n - 1 and n.
+    private int[] _ends = [-1];
     private int _count;
-    private int _limit;
     private int _line;
+    private CancellationToken _token;
 
     public abstract T Current { get; }
 
@@ -35,15 +32,21 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     public IAsyncEnumerator<T> GetAsyncEnumerator(CancellationToken cancellationToken = default)
     {
         batches.GetAsyncEnumerator(cancellationToken);
+        _token = batches.CancellationToken;
         return this;
     }
 
     public ValueTask<bool> MoveNextAsync()
     {
         int line = _line + 1;
-        if (line > _limit)
+        if (line > _count)
         {
-            return MoveBeyondAsync();
+            return ReadAsync();
+        }
+
+        if (_token.IsCancellationRequested)
+        {
+            return ValueTask.FromCanceled<bool>(_token);
         }
 
         _line = line;
@@ -52,7 +55,7 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
 
     public virtual ValueTask DisposeAsync()
     {
-        batches.Returned = _line;
+        batches.Returned = _line > 0 ? End + 1 : 0;
         return batches.DisposeAsync();
     }
 
@@ -62,29 +65,13 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     /// <param name="lines">How many lines it has.</param>
     protected virtual int Begin(ReadOnlySpan<byte> batch, long offset, int lines) => 0;
 
-    private ValueTask<bool> MoveBeyondAsync()
-    {
-        if (_limit == _count)
-        {
-            return ReadAsync();
-        }
-
-        if (batches.CancellationToken.IsCancellationRequested)
-        {
-            return ValueTask.FromCanceled<bool>(batches.CancellationToken);
-        }
-
-        _limit = Math.Min(_count, _limit + LinesPerLook);
-        return MoveNextAsync();
-    }
-
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<bool> ReadAsync()
     {
         int start;
         do
         {
-            _line = _limit = _count = 0;
+            _line = _count = 0;
             if (!await batches.MoveNextAsync().ConfigureAwait(false))
             {
                 return false;
@@ -98,9 +85,9 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
             start = Begin(Memory.Span, batches.Offset, batches.Count);
         }
         while (start == batches.Length);
-        _count = batches.Count;
-        _limit = Math.Min(_count, LinesPerLook);
         _ends[0] = start - 1;
-        return await MoveNextAsync().ConfigureAwait(false);
+        _count = batches.Count;
+        _line = 1;
+        return true;
     }
 }

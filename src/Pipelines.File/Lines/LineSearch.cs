@@ -13,9 +13,17 @@ internal static class LineSearch
     internal static SafeFileHandle Open(string path, FileShare share, FileOptions options)
     {
         string fullPath = Path.GetFullPath(path);
-        return FileStatus.TypeOf(fullPath) == Libc.S_IFIFO
-            ? throw CannotSeek(fullPath)
-            : System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
+        ThrowIfFifo(fullPath);
+        return System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
+    }
+
+    /// <exception cref="NotSupportedException">It is a FIFO: opening it would wait for the other side.</exception>
+    internal static void ThrowIfFifo(string fullPath)
+    {
+        if (FileStatus.TypeOf(fullPath) == Libc.S_IFIFO)
+        {
+            throw CannotSeek(fullPath);
+        }
     }
 
     /// <summary>The length of the file, bytes.</summary>

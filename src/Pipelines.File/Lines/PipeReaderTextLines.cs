@@ -9,6 +9,8 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
     /// <summary>The mean length of short lines, bytes.</summary>
     private const int ShortLine = 256;
 
+    private static ReadOnlySpan<byte> ByteOrderMark => "\uFEFF"u8;
+
     private readonly bool _isUtf8 = encoding is UTF8Encoding;
 
     // The text of the batch, from the pool, if it was decoded at once.
@@ -38,7 +40,7 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
 
     protected override int Begin(ReadOnlySpan<byte> batch, long offset, int lines)
     {
-        _isDecoded = _isUtf8 && batch.Length <= LineBatches.MaxBatch && batch.Length < (long)ShortLine * lines;
+        _isDecoded = _isUtf8 && batch.Length < (long)ShortLine * lines;
         if (_isDecoded && _text.Length < batch.Length)
         {
             char[] longer = ArrayPool<char>.Shared.Rent(batch.Length);
@@ -47,7 +49,6 @@ internal sealed class PipeReaderTextLines(LineBatches batches, Encoding encoding
         }
 
         _isDecoded = _isDecoded && Ascii.ToUtf16(batch, _text, out _) == OperationStatus.Done;
-        ReadOnlySpan<byte> mark = offset == 0 ? ByteOrderMark.Of(encoding) : [];
-        return batch.StartsWith(mark) ? mark.Length : 0;
+        return _isUtf8 && offset == 0 && batch.StartsWith(ByteOrderMark) ? ByteOrderMark.Length : 0;
     }
 }

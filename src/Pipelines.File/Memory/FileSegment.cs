@@ -73,12 +73,7 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     internal void Rent(int limit)
     {
         Debug.Assert(_pinned is not null && Chain is null);
-        int capacity = Math.Min(limit, PooledSize);
-        if (Buffer.Length != capacity)
-        {
-            Buffer = new Memory<byte>(_pinned, _start, capacity);
-        }
-
+        Buffer = new Memory<byte>(_pinned, _start, Math.Min(limit, PooledSize));
         SetEnd(0);
     }
 
@@ -116,11 +111,8 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     internal void SetEnd(int end)
     {
         Debug.Assert((uint)end <= (uint)Buffer.Length);
-        if (End != end || Memory.Length != end)
-        {
-            End = end;
-            Memory = Buffer[..end];
-        }
+        End = end;
+        Memory = Buffer[..end];
     }
 
     /// <summary>Sets the number of bytes of the chain before this segment.</summary>

@@ -59,7 +59,7 @@ internal sealed class SegmentPool
                 _maxRetainedBytes = value;
                 for (int i = _buckets.Length - 1; i >= 0; i--)
                 {
-                    while (_retainedBytes > value && PopLocked(ref _buckets[i]) is { } segment)
+                    while (_retainedBytes > value && Pop(i) is { } segment)
                     {
                         FilePipeMetrics.PoolReleased.Add(segment.PooledSize);
                     }
@@ -79,13 +79,18 @@ internal sealed class SegmentPool
         if (Volatile.Read(ref _wasCollected))
         {
             Volatile.Write(ref _wasCollected, false);
-            DropIfMemoryIsShort();
+            GCMemoryInfo memory = GC.GetGCMemoryInfo();
+            if (memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory)
+            {
+                Trim(Environment.TickCount64, isMemoryShort: true);
+            }
         }
 
-        FileSegment? segment = size <= MaxSize ? Pop(size) : null;
+        FileSegment? segment = size <= MaxSize ? Pop(BucketOf(size)) : null;
         if (segment is null)
         {
-            segment = Allocate(size);
+            segment = new FileSegment(size <= MaxSize ? SizeOf(size) : size);
+            FilePipeMetrics.PoolAllocated.Add(segment.PooledSize);
         }
         else if (s_isPoisoned)
         {
@@ -162,7 +167,7 @@ internal sealed class SegmentPool
                 ref Bucket bucket = ref _buckets[i];
                 for (int left = isMemoryShort ? bucket.Count : bucket.Idle; left > 0; left--)
                 {
-                    FilePipeMetrics.PoolReleased.Add(PopLocked(ref bucket)!.PooledSize);
+                    FilePipeMetrics.PoolReleased.Add(Pop(i)!.PooledSize);
                 }
 
                 bucket.Idle = bucket.Count;
@@ -170,54 +175,34 @@ internal sealed class SegmentPool
         }
     }
 
-    private void DropIfMemoryIsShort()
-    {
-        GCMemoryInfo memory = GC.GetGCMemoryInfo();
-        if (memory.MemoryLoadBytes >= memory.HighMemoryLoadThresholdBytes * ShortMemory)
-        {
-            Trim(Environment.TickCount64, isMemoryShort: true);
-        }
-    }
-
     internal static int SizeOf(int size) => (int)BitOperations.RoundUpToPowerOf2((uint)Math.Max(size, MinSize));
 
     private static int BucketOf(int size) => size == 0 ? 0 : 1 + BitOperations.Log2((uint)SizeOf(size)) - BitOperations.Log2(MinSize);
 
-    private static FileSegment Allocate(int size)
-    {
-        FileSegment segment = new(size <= MaxSize ? SizeOf(size) : size);
-        FilePipeMetrics.PoolAllocated.Add(segment.PooledSize);
-        return segment;
-    }
-
     private static SegmentPool MakeShared()
     {
         SegmentPool pool = new(Math.Min(DefaultMaxRetainedBytes, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / DefaultMemoryDivisor));
-        CollectionWatch.Begin(pool);
+        _ = new CollectionWatch(pool);
         FilePipeMetrics.Observe("pipelines.file.pool.retained", () => pool.RetainedBytes);
         return pool;
     }
 
-    private FileSegment? Pop(int size)
+    private FileSegment? Pop(int index)
     {
         lock (_gate)
         {
-            return PopLocked(ref _buckets[BucketOf(size)]);
-        }
-    }
+            ref Bucket bucket = ref _buckets[index];
+            FileSegment? segment = bucket.First;
+            if (segment is not null)
+            {
+                bucket.First = segment.NextSegment;
+                segment.NextSegment = null;
+                bucket.Idle = Math.Min(bucket.Idle, --bucket.Count);
+                _retainedBytes -= segment.PooledSize;
+            }
 
-    private FileSegment? PopLocked(ref Bucket bucket)
-    {
-        FileSegment? segment = bucket.First;
-        if (segment is not null)
-        {
-            bucket.First = segment.NextSegment;
-            segment.NextSegment = null;
-            bucket.Idle = Math.Min(bucket.Idle, --bucket.Count);
-            _retainedBytes -= segment.PooledSize;
+            return segment;
         }
-
-        return segment;
     }
 
     private void Push(FileSegment segment)
@@ -279,7 +264,5 @@ internal sealed class SegmentPool
                 // A lock of a bucket was contended, or the list of finalizers is full: the pool is not trimmed any more.
             }
         }
-
-        internal static void Begin(SegmentPool pool) => _ = new CollectionWatch(pool);
     }
 }

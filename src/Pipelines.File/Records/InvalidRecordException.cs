@@ -10,27 +10,6 @@ namespace Pipelines.File;
 /// </remarks>
 public sealed class InvalidRecordException : FormatException
 {
-    /// <summary>Creates an exception without an offset.</summary>
-    public InvalidRecordException()
-        : base("A record is invalid.")
-    {
-    }
-
-    /// <summary>Creates an exception with a message.</summary>
-    /// <param name="message">The error message.</param>
-    public InvalidRecordException(string? message)
-        : base(message)
-    {
-    }
-
-    /// <summary>Creates an exception with a message and a cause.</summary>
-    /// <param name="message">The error message.</param>
-    /// <param name="innerException">The cause.</param>
-    public InvalidRecordException(string? message, Exception? innerException)
-        : base(message, innerException)
-    {
-    }
-
     /// <summary>Creates an exception for a record.</summary>
     /// <param name="offset">The file offset of the record.</param>
     /// <param name="isCutOff">Whether the pipe ended within the record.</param>

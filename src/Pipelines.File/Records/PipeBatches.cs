@@ -11,13 +11,13 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     private bool _isStarted;
     private FormatException? _error;
 
-    // The buffer of the last read, valid until AdvanceTo, with its file offset. _segment is what is left of its current segment.
-    private ReadOnlySequence<byte> _buffer;
-    private long _bufferOffset;
+    // What is left of the buffer of the last read, which is valid until AdvanceTo. It begins at Offset.
+    private ReadOnlySequence<byte> _rest;
     private bool _hasBuffer;
     private bool _isLastBuffer;
-    private ReadOnlyMemory<byte> _segment;
-    private SequencePosition _nextSegment;
+
+    // How many bytes of the next reads are left out, because Offset is behind the buffer.
+    private long _toSkip;
 
     public abstract TBatch Current { get; }
 
@@ -28,7 +28,7 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     internal ReadOnlyMemory<byte> Bytes { get; private set; }
 
     /// <summary>How many bytes of the pipe the batch is. A last line without a line end gets one in <see cref="Bytes"/>.</summary>
-    internal int Length { get; private set; }
+    internal int Length => (int)Math.Min(Bytes.Length, _rest.Length);
 
     /// <summary>
     /// The file offset of the current batch, or of the next one. If the reader is not a <see cref="FilePipeReader"/>, it counts from
@@ -36,7 +36,9 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     /// </summary>
     internal long Offset { get; private set; }
 
-    /// <summary>How much of the current batch was returned: lines, or the bytes of records.</summary>
+    /// <summary>
+    /// How many bytes of the current batch belong to items that were returned: a reader that is left open continues there.
+    /// </summary>
     internal int Returned { get; set; }
 
     internal int MaxLength => maxLength;
@@ -45,16 +47,9 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     internal CancellationToken CancellationToken { get; private set; } = cancellationToken;
 
     /// <summary>
-    /// The beginning of an item that crosses segments, or that the last read did not bring whole. The reader has these bytes, too, until
-    /// the item was returned.
+    /// A copy of the first bytes of the buffer, if an item crosses segments there, or did not come whole with the last read.
     /// </summary>
     protected ArrayBufferWriter<byte> Joined { get; } = new();
-
-    /// <summary>Whether the buffer has bytes after <see cref="Joined"/>.</summary>
-    protected bool HasMore => Offset + Joined.WrittenCount < _bufferOffset + _buffer.Length;
-
-    /// <summary>How many bytes of the batch belong to items that were returned: a reader that is left open continues there.</summary>
-    protected abstract int UsedLength { get; }
 
     public IAsyncEnumerator<TBatch> GetAsyncEnumerator(CancellationToken cancellationToken = default)
     {
@@ -64,7 +59,7 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
         }
 
         _isStarted = true;
-        Offset = _bufferOffset = reader is FilePipeReader file ? file.Position : 0;
+        Offset = reader is FilePipeReader file ? file.Position : 0;
         if (cancellationToken.CanBeCanceled && cancellationToken != CancellationToken)
         {
             _linkedTokens = CancellationTokenSource.CreateLinkedTokenSource(CancellationToken, cancellationToken);
@@ -79,32 +74,35 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     {
         if (!Bytes.IsEmpty)
         {
-            int length = EndBatch();
+            SkipTo(Offset + EndBatch());
             Returned = 0;
-            SkipTo(Offset + length);
             Bytes = default;
             Number++;
         }
 
         while (!TryTakeBatch())
         {
-            Advance(Offset, isExamined: true);
+            Advance(0, isExamined: true);
             if (_isLastBuffer)
             {
                 return false;
             }
 
             ReadResult result = await reader.ReadAsync(CancellationToken).ConfigureAwait(false);
+            ReadOnlySequence<byte> buffer = result.Buffer;
             if (result.IsCanceled)
             {
-                reader.AdvanceTo(result.Buffer.Start);
+                reader.AdvanceTo(buffer.Start);
                 throw new OperationCanceledException("The read was canceled by CancelPendingRead.");
             }
 
-            _buffer = result.Buffer;
-            _hasBuffer = true;
+            // The reader of PipeReader.Create(ReadOnlySequence<byte>) refuses a position of an empty buffer. A reader that is completed
+            // next needs no AdvanceTo.
             _isLastBuffer = result.IsCompleted;
-            MoveTo(Offset + Joined.WrittenCount);
+            _hasBuffer = !_isLastBuffer || leaveOpen || !buffer.IsEmpty;
+            long skipped = Math.Min(_toSkip, buffer.Length);
+            _toSkip -= skipped;
+            _rest = buffer.Slice(skipped);
         }
 
         return true;
@@ -112,7 +110,7 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
 
     public virtual async ValueTask DisposeAsync()
     {
-        long used = Offset + (Bytes.IsEmpty ? 0 : UsedLength);
+        int used = Math.Min(Returned, Length);
         Bytes = default;
         Number++;
         _linkedTokens?.Dispose();
@@ -137,17 +135,17 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     }
 
     /// <summary>
-    /// The length of the batch with which these bytes of one segment begin; 0 if they hold no whole item; -1 after <see cref="SkipTo"/>.
+    /// The length of the batch with which these bytes begin; 0 if more bytes may complete its first item; -1 after <see cref="SkipTo"/>.
     /// </summary>
-    protected abstract int Measure(ReadOnlySpan<byte> segment);
+    /// <param name="bytes">Bytes of one segment, or those of <see cref="Joined"/>.</param>
+    /// <param name="known">How many of them were seen before, and hold no whole item.</param>
+    /// <param name="isEnd">Whether the pipe ends after them, which are joined.</param>
+    protected abstract int Measure(ReadOnlySpan<byte> bytes, int known, bool isEnd);
 
-    /// <summary>How many bytes of the next segment are to be joined.</summary>
-    protected abstract int MeasureJoin(ReadOnlySpan<byte> segment);
-
-    /// <summary>As <see cref="Measure"/>, of the bytes that were joined, which begin with the item that crosses segments.</summary>
-    /// <param name="joined">The bytes that were joined.</param>
-    /// <param name="isEnd">Whether the pipe ends after them.</param>
-    protected abstract int MeasureJoined(ReadOnlySpan<byte> joined, bool isEnd);
+    /// <summary>How many more bytes are joined, if there are so many.</summary>
+    /// <param name="known">How many bytes hold no whole item.</param>
+    /// <param name="next">The bytes behind these in their segment.</param>
+    protected abstract int MeasureJoin(int known, ReadOnlySpan<byte> next);
 
     /// <summary>Ends the current batch, and returns the length of its items.</summary>
     protected abstract int EndBatch();
@@ -159,15 +157,11 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     protected void SkipTo(long offset)
     {
         long length = offset - Offset;
+        long skipped = Math.Min(length, _rest.Length);
+        _toSkip = length - skipped;
+        _rest = _rest.Slice(skipped);
         Offset = offset;
-        if (Joined.WrittenCount == 0 && length <= _segment.Length)
-        {
-            _segment = _segment[(int)length..];
-            return;
-        }
-
         Joined.ResetWrittenCount();
-        MoveTo(offset);
     }
 
     private bool TryTakeBatch()
@@ -177,77 +171,55 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
             throw _error;
         }
 
-        int length = 0;
-        bool isMore = true;
-        while (length <= 0 && isMore)
+        while (!_rest.IsEmpty)
         {
-            while (_segment.IsEmpty && _buffer.TryGet(ref _nextSegment, out _segment))
+            // Here, too, and not only in reads: one read may hold a great many items.
+            CancellationToken.ThrowIfCancellationRequested();
+            int length = 0;
+            int known = Joined.WrittenCount;
+            if (known == 0 && _rest.First is { IsEmpty: false } segment)
             {
-                // The end of a sequence is an empty segment, which a parser need not understand.
+                length = Measure(segment.Span, known, isEnd: false);
+                Bytes = segment[..Math.Max(0, length)];
+                known = segment.Length;
             }
 
-            bool isFirst = Joined.WrittenCount == 0;
-            if (!_segment.IsEmpty)
+            if (length == 0)
             {
-                // Here, too, and not only in reads: one read may hold a great many items.
-                CancellationToken.ThrowIfCancellationRequested();
-                length = isFirst ? Measure(_segment.Span) : 0;
-                if (length > 0)
+                int more = Math.Max(1, MeasureJoin(known, _rest.Slice(known).FirstSpan));
+                long wanted = Math.Min((long)known + more, _rest.Length);
+                foreach (ReadOnlyMemory<byte> memory in _rest.Slice(Joined.WrittenCount, wanted - Joined.WrittenCount))
                 {
-                    Bytes = _segment[..length];
+                    Joined.Write(memory.Span);
                 }
-                else if (length == 0)
+
+                bool isAll = wanted == _rest.Length;
+                length = Measure(Joined.WrittenSpan, known, isAll && _isLastBuffer);
+                Bytes = Joined.WrittenMemory[..Math.Max(0, length)];
+                if (isAll && length == 0)
                 {
-                    int added = isFirst ? _segment.Length : MeasureJoin(_segment.Span);
-                    Joined.Write(_segment.Span[..added]);
-                    _segment = _segment[added..];
-                    length = TakeJoined(isEnd: false);
+                    return false;
                 }
             }
-            else
+
+            if (length > 0)
             {
-                // An item that the end cuts off. After SkipTo there may be bytes again, and whole items in them.
-                isMore = _isLastBuffer && !isFirst;
-                length = isMore ? TakeJoined(isEnd: true) : 0;
+                return true;
             }
         }
 
-        Length = length;
-        return length > 0;
+        return false;
     }
 
-    private int TakeJoined(bool isEnd)
+    /// <summary>Advances the reader over so many bytes of the rest.</summary>
+    private void Advance(int length, bool isExamined)
     {
-        int length = Joined.WrittenCount == 0 ? 0 : MeasureJoined(Joined.WrittenSpan, isEnd);
-        if (length > 0)
+        (ReadOnlySequence<byte> rest, bool hasBuffer) = (_rest, _hasBuffer);
+        (_rest, _hasBuffer) = (default, false);
+        if (hasBuffer)
         {
-            // All of them: the parser of a record may look at bytes behind it.
-            Bytes = Joined.WrittenMemory;
-        }
-
-        return length;
-    }
-
-    private void MoveTo(long offset)
-    {
-        _segment = default;
-        _nextSegment = _buffer.GetPosition(Math.Min(offset - _bufferOffset, _buffer.Length));
-    }
-
-    /// <summary>Advances the reader to an offset, which may be behind its buffer.</summary>
-    private void Advance(long offset, bool isExamined)
-    {
-        (ReadOnlySequence<byte> buffer, bool hasBuffer) = (_buffer, _hasBuffer);
-        (_buffer, _hasBuffer, _segment, _nextSegment) = (default, false, default, default);
-
-        // The reader of PipeReader.Create(ReadOnlySequence<byte>) refuses a position of an empty buffer. A reader that is completed next
-        // needs no AdvanceTo.
-        if (hasBuffer && (!_isLastBuffer || leaveOpen || !buffer.IsEmpty))
-        {
-            long used = Math.Min(offset - _bufferOffset, buffer.Length);
-            _bufferOffset += used;
-            SequencePosition consumed = buffer.GetPosition(used);
-            reader.AdvanceTo(consumed, isExamined ? buffer.End : consumed);
+            SequencePosition consumed = rest.GetPosition(length);
+            reader.AdvanceTo(consumed, isExamined ? rest.End : consumed);
         }
     }
 }
