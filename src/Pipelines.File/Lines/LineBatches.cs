@@ -62,8 +62,12 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
         return length;
     }
 
-    protected override int MeasureJoin(int known, ReadOnlySpan<byte> next)
-        => next.IndexOf(LineFeed) is int index and >= 0 ? index + 1 : next.Length;
+    // To the end of the line, or to where it is too long.
+    protected override long MeasureJoin(int known, ReadOnlySequence<byte> next)
+    {
+        long length = next.PositionOf(LineFeed) is { } end ? next.Slice(next.Start, end).Length + 1 : next.Length;
+        return Math.Min(length, MaxLength + 2L - known);
+    }
 
     protected override int EndBatch()
     {

@@ -144,8 +144,8 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
 
     /// <summary>How many more bytes are joined, if there are so many.</summary>
     /// <param name="known">How many bytes hold no whole item.</param>
-    /// <param name="next">The bytes behind these in their segment.</param>
-    protected abstract int MeasureJoin(int known, ReadOnlySpan<byte> next);
+    /// <param name="next">The bytes behind these.</param>
+    protected abstract long MeasureJoin(int known, ReadOnlySequence<byte> next);
 
     /// <summary>Ends the current batch, and returns the length of its items.</summary>
     protected abstract int EndBatch();
@@ -186,8 +186,8 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
 
             if (length == 0)
             {
-                int more = Math.Max(1, MeasureJoin(known, _rest.Slice(known).FirstSpan));
-                long wanted = Math.Min((long)known + more, _rest.Length);
+                // All of an item's segments at once: from the beginning to each of them would take a time that grows with its square.
+                long wanted = Math.Min(known + MeasureJoin(known, _rest.Slice(known)), _rest.Length);
                 foreach (ReadOnlyMemory<byte> memory in _rest.Slice(Joined.WrittenCount, wanted - Joined.WrittenCount))
                 {
                     Joined.Write(memory.Span);

@@ -41,7 +41,7 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     }
 
     // Twice as many each time, so that the parser does not see a long record too often.
-    protected override int MeasureJoin(int known, ReadOnlySpan<byte> next) => Math.Max(LeastJoin, known);
+    protected override long MeasureJoin(int known, ReadOnlySequence<byte> next) => Math.Max(LeastJoin, known);
 
     protected override int EndBatch()
     {

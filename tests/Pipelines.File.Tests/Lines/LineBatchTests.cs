@@ -1,7 +1,9 @@
 using System.Buffers;
+using System.Diagnostics;
 using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
+using Pipelines.File.Testing;
 
 namespace FilePipelinesTests;
 
@@ -35,6 +37,20 @@ public sealed class LineBatchTests : IDisposable
         await batches.DisposeAsync();
         Assert.Throws<InvalidOperationException>(() => LinesOf(last));
         Assert.Empty(LinesOf(default));
+    }
+
+    [Fact]
+    public async Task ReadLineBatchesAsync_LongLineInSegmentsOfOneByte_TakesNoTimeThatGrowsWithItsSquare()
+    {
+        byte[] bytes = new byte[100_000];
+        bytes[^1] = (byte)'\n';
+        long begun = Stopwatch.GetTimestamp();
+        await foreach (LineBatch batch in new TestPipeReader(bytes) { SegmentSize = 1 }.ReadLineBatchesAsync(cancellationToken: _stop))
+        {
+            Assert.Equal(bytes.Length - 1, batch[0].Length);
+        }
+
+        Assert.InRange(Stopwatch.GetElapsedTime(begun), TimeSpan.Zero, TimeSpan.FromSeconds(5));
     }
 
     [Fact]
