@@ -166,6 +166,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                     isAfterGap |= !TryFind(position, listing, opened, cancellationToken)
                         && (_isLost || position.Identity.Created != 0);
                     newest = opened.LastOrDefault();
+
+                    // A file that is back and was truncated meanwhile has copies, as one that is found truncated has.
+                    _isLost |= position.Identity.Created != 0 && !HasName(newest, listing);
                 }
 
                 LogFile? read = newest is { IsRead: true } ? newest : null;

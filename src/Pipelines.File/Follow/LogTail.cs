@@ -94,7 +94,8 @@ internal sealed class LogTail : IDisposable
     /// </summary>
     internal void Look()
     {
-        if (Running.IsCompleted && Names.HasNext)
+        // A loop that has failed is not run again: its file is still open, and Dispose closes it.
+        if (Running.IsCompleted && !IsOpen && Names.HasNext)
         {
             Running = RunAsync();
         }

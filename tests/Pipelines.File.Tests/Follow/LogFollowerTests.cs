@@ -279,6 +279,39 @@ public sealed class LogFollowerTests : IDisposable
         await lines.DisposeAsync();
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadLinesAsync_TruncatedWhileItWasAway_BeginsAgainAndTells(bool hasCopy)
+    {
+        using GrowingFile file = new(_log, "1\n2\n");
+        LogFollower follower = new(_log, FollowedLog.Quick with { FollowInterval = TimeSpan.FromMilliseconds(5) });
+        await using IAsyncEnumerator<FollowedLine> lines = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
+        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
+        Task<bool> next = lines.MoveNextAsync().AsTask();
+        string elsewhere = _folder.File("elsewhere");
+        File.Move(_log, elsewhere);
+        await Eventually.TrueAsync(() => follower.GetStatistics().Files == 0);
+        if (hasCopy)
+        {
+            file.Append("3\n");
+            File.Copy(elsewhere, _log + ".1");
+        }
+
+        file.Cut(0);
+        file.Append("4\n");
+        File.Move(elsewhere, _log);
+        Assert.True(await GrowingFile.Bounded(next));
+        if (hasCopy)
+        {
+            Assert.Equal(("3", false), (lines.Current.ToString(), lines.Current.IsAfterGap));
+            Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
+        }
+
+        Assert.Equal(("4", true), (lines.Current.ToString(), lines.Current.IsAfterGap));
+    }
+
     [Fact]
     public void IdleTimeout_LongerThanATimerTakes_ThrowsAtOnce()
         => Assert.Throws<ArgumentOutOfRangeException>(() => new LogFollower(_log, new() { IdleTimeout = TimeSpan.MaxValue }));
