@@ -94,10 +94,9 @@ internal sealed class LogTail : IDisposable
     /// </summary>
     internal void Look()
     {
-        // A loop that has failed is not run again: its file is still open, and Dispose closes it.
-        if (Running.IsCompleted && !IsOpen && Names.HasNext)
+        if (!IsOpen && Names.HasNext)
         {
-            Running = RunAsync();
+            Running = RunAsync(Running);
         }
         else if (Volatile.Read(ref _file) is { } file && Names.IsOver(file, Volatile.Read(ref _grownAt)))
         {
@@ -130,11 +129,14 @@ internal sealed class LogTail : IDisposable
         Volatile.Read(ref _reader)?.CancelPendingRead();
     }
 
-    private async Task RunAsync()
+    /// <param name="before">The last run, which may be about to end without having seen the next file.</param>
+    private async Task RunAsync(Task before)
     {
+        await before.ConfigureAwait(false);
         try
         {
-            while (!_stop.IsCancellationRequested && Names.TryTake() is { } file)
+            // A run that has failed has left its file open, for Dispose to close.
+            while (!IsOpen && !_stop.IsCancellationRequested && Names.TryTake() is { } file)
             {
                 Volatile.Write(ref _file, file);
                 if (_isCut && !(file.IsFinal && file.Offset == _buffer.End))
