@@ -67,7 +67,8 @@ internal static partial class FilePipeMetrics
         if (Volatile.Read(ref s_durations) is { Enabled: true })
         {
             ThreadPool.UnsafeQueueUserWorkItem(
-                static wait => Record(wait.Kind, wait.Duration), (Kind: kind, Duration: Stopwatch.GetElapsedTime(queuedAt)), preferLocal: false);
+                static wait => Record(wait.Kind, wait.Duration), (Kind: kind, Duration: Stopwatch.GetElapsedTime(queuedAt)),
+                preferLocal: false);
         }
     }
 

@@ -134,8 +134,8 @@ public static class FilePipeExtensions
         /// may lack the line end.
         /// </summary>
         /// <remarks>
-        /// <para>The byte-order mark of UTF-8 at the beginning of the file is left out; a mark does not select the encoding. A CR that no LF
-        /// follows is part of its line.</para>
+        /// <para>The byte-order mark of UTF-8 at the beginning of the file is left out; a mark does not select the encoding. A CR that no
+        /// LF follows is part of its line.</para>
         /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
         /// <see langword="true"/>.</para>
         /// </remarks>

@@ -96,7 +96,8 @@ public sealed partial class FilePipeReader
         {
             // Windows performs one call at a time on a handle that is not open for overlapped I/O.
             FileOptions fileOptions = OperatingSystem.IsWindows() ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions;
-            using SafeFileHandle handle = await AsyncOpening.OpenAsync(fifo: null, _ => LineSearch.Open(fullPath, options.Share, fileOptions),
+            using SafeFileHandle handle = await AsyncOpening.OpenAsync(
+                fifo: null, _ => LineSearch.Open(fullPath, options.Share, fileOptions),
                 static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
             FileRange[] ranges = await WaitingCall<FileRange[]>.RunAsync(WaitKind.Read,
                 () => FilePartitions.AtLineEnds(handle, maxDegreeOfParallelism, separator, fullPath)).ConfigureAwait(false);
