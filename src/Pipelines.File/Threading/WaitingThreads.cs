@@ -294,7 +294,9 @@ internal sealed class WaitingThreads
     /// <param name="capacity">How many calls can wait before the queue has to grow, which allocates.</param>
     private sealed class WaitingShare(int capacity)
     {
-        /// <summary>The calls that wait for a thread, oldest first, and when each was queued, a <see cref="Stopwatch"/> timestamp.</summary>
+        /// <summary>
+        /// The calls that wait for a thread, oldest first, and when each was queued, a <see cref="Stopwatch"/> timestamp.
+        /// </summary>
         internal Queue<(IWaitingCall Call, long QueuedAt)> Queued { get; } = new(capacity);
 
         /// <summary>The number of calls that are being performed.</summary>
