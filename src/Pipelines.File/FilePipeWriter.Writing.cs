@@ -1,3 +1,4 @@
+using Pipelines.File.Reading;
 using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
@@ -74,7 +75,7 @@ public sealed partial class FilePipeWriter
                     break;
                 }
 
-                ThrowIfCanceled(await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
+                _ = PipeCopy.TakesMore(await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
             }
         }
         finally
@@ -82,15 +83,7 @@ public sealed partial class FilePipeWriter
             _calls.Leave();
         }
 
-        ThrowIfCanceled(await last.ConfigureAwait(false));
-
-        static void ThrowIfCanceled(FlushResult flush)
-        {
-            if (flush.IsCanceled)
-            {
-                throw new OperationCanceledException("The flush was canceled.");
-            }
-        }
+        _ = PipeCopy.TakesMore(await last.ConfigureAwait(false));
     }
 
     /// <summary>

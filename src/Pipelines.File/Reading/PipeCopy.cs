@@ -105,6 +105,8 @@ internal static class PipeCopy
         }
     }
 
-    private static bool TakesMore(FlushResult flush)
+    /// <summary>Whether the destination of a copy takes more bytes.</summary>
+    /// <exception cref="OperationCanceledException">The flush was canceled.</exception>
+    internal static bool TakesMore(FlushResult flush)
         => flush.IsCanceled ? throw new OperationCanceledException("The flush was canceled.") : !flush.IsCompleted;
 }

@@ -93,7 +93,7 @@ internal sealed partial class WriteLoop
         }
 
         // From here on Abort is too late.
-        bool mayWait = _here != Here.All && (TakesName || file.MayWaitToClose(queue.Written));
+        bool mayWait = _here != Here.All && file.MayWaitToClose(queue.Written);
         if (mayWait)
         {
             // This may be the thread of a caller of CompleteAsync, which must not wait.

@@ -29,11 +29,13 @@ public sealed class DescriptorPollerTests : IDisposable
         await run.WaitAsync(Eventually.Limit, _stop);
         Assert.True(request.IsCanceled);
         request.Clear();
-        run = Run(backend, request);
+        byte[] buffer = new byte[10];
+        run = Run(backend, request, buffer);
         Assert.False(run.IsCompleted);
         mine.Write(Pattern.Bytes(10));
         await run.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(10, request.Transferred);
+        Assert.Equal(Pattern.Bytes(10), buffer);
         request.Return();
         backend.Release(closeHandle: true);
         otherBackend.Release(closeHandle: true);
@@ -116,10 +118,10 @@ public sealed class DescriptorPollerTests : IDisposable
         return (operation, Run(backend, operation));
     }
 
-    private static Task Run(UnixFile backend, FileRequest request)
+    private static Task Run(UnixFile backend, FileRequest request, byte[]? buffer = null)
     {
         request.Begin(FileRequestKind.Read, 0);
-        request.Add(new byte[10], address: 0);
+        request.Add(buffer ?? new byte[10], address: 0);
         request.Pin();
         return backend.RunAsync(request).AsTask();
     }

@@ -72,17 +72,7 @@ internal unsafe partial class UnixCalls
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(LibcCalls.FSync(folder));
 
     /// <summary><see cref="SyncFolder"/>, made again after EINTR.</summary>
-    internal long SyncAll(SafeFileHandle file)
-    {
-        long answer;
-        do
-        {
-            answer = SyncFolder(file);
-        }
-        while (answer == -Libc.EINTR);
-
-        return answer;
-    }
+    internal long SyncAll(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.SyncFolder(file));
 
     /// <summary>fallocate(2): reserves space on the device, and keeps the length of the file. Linux only.</summary>
     internal virtual long Allocate(SafeFileHandle file, long length)

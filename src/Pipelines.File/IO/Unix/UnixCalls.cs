@@ -58,14 +58,7 @@ internal unsafe partial class UnixCalls
     {
         try
         {
-            long answer;
-            do
-            {
-                answer = properties.IsRegular ? CloseCopy(file) : 0;
-            }
-            while (answer == -Libc.EINTR);
-
-            return answer;
+            return properties.IsRegular ? Repeat(file, static (calls, file) => calls.CloseCopy(file)) : 0;
         }
         catch (ObjectDisposedException)
         {
@@ -114,12 +107,15 @@ internal unsafe partial class UnixCalls
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
         => OperatingSystem.IsLinux() && LibcCalls.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
 
-    private long SyncToEnd(SafeFileHandle file)
+    private long SyncToEnd(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.Sync(file));
+
+    /// <summary>Makes the call until no signal interrupts it.</summary>
+    private long Repeat(SafeFileHandle file, Func<UnixCalls, SafeFileHandle, long> call)
     {
         long answer;
         do
         {
-            answer = Sync(file);
+            answer = call(this, file);
         }
         while (answer == -Libc.EINTR);
 
