@@ -266,15 +266,20 @@ internal sealed class WaitingThreads
             return null;
         }
 
-        _waking++;
+        WaitingThread thread;
         if (_idle.Count == 0)
         {
+            // This may throw, so nothing is counted before.
+            thread = new WaitingThread(this);
             _count++;
-            return new WaitingThread(this);
+        }
+        else
+        {
+            thread = _idle[^1];
+            _idle.RemoveAt(_idle.Count - 1);
         }
 
-        WaitingThread thread = _idle[^1];
-        _idle.RemoveAt(_idle.Count - 1);
+        _waking++;
         return thread;
     }
 
