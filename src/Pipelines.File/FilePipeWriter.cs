@@ -316,7 +316,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         {
             if (!IsCompleted && segment.Capacity >= least)
             {
-                freed = _queue.AppendLocked(segment, moved);
+                freed = _queue.AppendLocked(segment, ref moved);
                 room = segment.Buffer[moved..];
                 isAppended = true;
             }

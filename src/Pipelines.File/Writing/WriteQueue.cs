@@ -174,9 +174,14 @@ internal sealed class WriteQueue
     /// Appends a segment as the new tail, and moves the last <paramref name="moved"/> bytes of the old tail to its beginning. The caller
     /// holds its memory from then on. Returns segments that are written. Called by the writer's caller; the writer is not completed.
     /// </summary>
-    internal FileSegment? AppendLocked(FileSegment segment, int moved)
+    /// <param name="segment">What <see cref="Rent"/> has returned.</param>
+    /// <param name="moved">
+    /// What Rent has returned. If the code of a caller's pool has flushed these bytes, a write has their memory, and they stay: 0.
+    /// </param>
+    internal FileSegment? AppendLocked(FileSegment segment, ref int moved)
     {
-        Debug.Assert(!IsCompleted && segment.NextSegment is null && moved <= Math.Min(_tailEnd, Advanced - Flushed));
+        Debug.Assert(!IsCompleted && segment.NextSegment is null);
+        moved = (int)Math.Min(moved, Math.Min(_tailEnd, Advanced - Flushed));
         segment.Chain = this;
         segment.SetRunningIndex(Advanced - moved);
         if (_tail is null)

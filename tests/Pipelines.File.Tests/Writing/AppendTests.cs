@@ -242,6 +242,35 @@ public sealed class AppendTests : IDisposable
         Assert.DoesNotContain(lengths, static length => length is > 256 and < 856);
     }
 
+    /// <summary>A pool that flushes the writer hands over the bytes that were to be moved, and they are being written.</summary>
+    [Fact]
+    public async Task GetMemory_PoolFlushesTheWriterMeanwhile_KeepsTheMemoryOfTheWriteThatRuns()
+    {
+        ChildProcess.SkipUnlessLinux();
+        using ManualResetEventSlim gate = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                gate.Wait(_stop);
+                return null;
+            },
+        };
+        FilePipeWriter? flushed = null;
+        CheckedPool pool = new() { BeforeRent = () => _ = flushed?.FlushAsync(_stop).AsTask() };
+        string path = _folder.File("f");
+        FilePipeWriter writer = Append(calls, path, new() { Pool = pool });
+        Fill(writer, 0, 1, 100);
+        flushed = writer;
+        Pattern.Fill(writer.GetSpan(100_000)[..200], 100);
+        writer.Advance(200);
+        flushed = null;
+        gate.Set();
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(300), File.ReadAllBytes(path));
+        Assert.Equal((0, 0), (pool.Rented, pool.ReturnedTwice));
+    }
+
     private static FilePipeWriter Append(ScriptedCalls calls, string path, FilePipeWriterOptions options)
     {
         SafeFileHandle handle = File.OpenHandle(path, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite);
