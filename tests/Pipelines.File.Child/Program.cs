@@ -33,6 +33,7 @@ using Pipelines.File.Threading;
 // shipbatches LOG OUT LENGTH         writes which lines of that length have come, in batches, each before its checkpoint is saved
 // leave FIFO                         ends while a call of the library waits
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
+// nothread                            queues a call while there is no memory for a thread, and another one when there is
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
 // exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
 // scarce FIFO                         opens a FIFO, tells what comes of it, and ends when no thread waits any more
@@ -75,6 +76,7 @@ try
         "printlogs" => await LogShipping.PrintAsync(args[1..]),
         "leave" => await LeaveAsync(args[1]),
         "memory" => RunOutOfMemory(args[1]),
+        "nothread" => QueueWithoutMemory(),
         "standard" => await OpenStandardAsync(isOutput: args[1] == "out", args[2]),
         "exhausted" => await ReadExhaustedAsync(args[1]),
         "scarce" => await OpenScarceAsync(args[1]),
@@ -605,6 +607,35 @@ static int RunOutOfMemory(string how)
     stream.Position = 1_000_000;
     stream.Write(Pattern.Bytes(100_000, 1_000_000));
     return Pattern.FirstDifference(stream.ToArray()) == -1 && stream.Length == 1_100_000 ? 0 : 4;
+}
+
+static int QueueWithoutMemory()
+{
+    // Everything that is made once, and the code.
+    using CountdownEvent prepared = new(1);
+    new WaitingThreads(limit: 8).Queue(new QueuedCall(prepared));
+    prepared.Wait();
+    WaitingThreads threads = new(limit: 8);
+    using CountdownEvent performed = new(2);
+    QueuedCall first = new(performed);
+    QueuedCall second = new(performed);
+    FilledMemory memory = new();
+    string thrown = "nothing";
+    memory.Fill();
+    try
+    {
+        threads.Queue(first);
+    }
+    catch (OutOfMemoryException)
+    {
+        thrown = "OutOfMemoryException";
+    }
+
+    memory.Free();
+    threads.Queue(second);
+    bool areAllPerformed = performed.Wait(TimeSpan.FromSeconds(10));
+    Console.WriteLine($"{thrown}, {performed.CurrentCount} left");
+    return areAllPerformed ? 0 : 4;
 }
 
 static async Task<int> ShipAsync(string log, string output)

@@ -267,16 +267,23 @@ internal sealed class WaitingThreads
         }
 
         WaitingThread thread;
-        if (_idle.Count == 0)
-        {
-            // This may throw, so nothing is counted before.
-            thread = new WaitingThread(this);
-            _count++;
-        }
-        else
+        if (_idle.Count > 0)
         {
             thread = _idle[^1];
             _idle.RemoveAt(_idle.Count - 1);
+        }
+        else
+        {
+            try
+            {
+                thread = new WaitingThread(this);
+                _count++;
+            }
+            catch (OutOfMemoryException)
+            {
+                // Whoever queues or takes the next call tries again. The thread here may be one of these, and an exception end the process.
+                return null;
+            }
         }
 
         _waking++;

@@ -240,6 +240,24 @@ public sealed class WaitingThreadsTests
         await Eventually.TrueAsync(() => threads.ThreadCount == 0);
     }
 
+    /// <summary>A new thread's object cannot be allocated: the counts must not say for ever that a thread is on its way.</summary>
+    [Fact]
+    public async Task Queue_WithoutMemoryForAThread_IsPerformedWithTheNextCall()
+    {
+        ChildProcess.SkipUnlessLinux();
+        (int ExitCode, string Output, string Error) child = default;
+        bool isAgain = true;
+        for (int attempt = 0; attempt < 5 && isAgain; attempt++)
+        {
+            // The runtime itself may need memory at that moment, and then ends the process.
+            child = await ChildProcess.RunAsync(
+                "DOTNET_gcServer=0 DOTNET_GCHeapHardLimit=0x2000000 " + ChildProcess.Command("nothread"));
+            isAgain = child.Error.StartsWith("Out of memory.", StringComparison.Ordinal);
+        }
+
+        Assert.True(child.ExitCode == 0, child.Output + child.Error);
+    }
+
     private sealed class Call(WaitKind kind, Action perform) : IWaitingCall
     {
         private int _times;
