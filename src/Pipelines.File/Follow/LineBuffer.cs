@@ -102,10 +102,12 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
         FindLines();
     }
 
-    /// <summary>Takes the rest as lines without a line end, because none will come. Returns whether there are any.</summary>
+    /// <summary>
+    /// Takes the rest as lines without a line end, because none will come, as many as fit into a batch. Returns whether there are any.
+    /// </summary>
     internal bool TryTakeTorn()
     {
-        while (_lineStart < _end)
+        while (!IsFull && _lineStart < _end)
         {
             int length = Math.Min(_end - _lineStart, maxLineLength);
             Add(length, _lineStart + length, hasLineEnd: false);

@@ -57,6 +57,24 @@ public sealed class FollowedBatchTests : IDisposable
     }
 
     [Fact]
+    public async Task MaxLines_TornLineInTwoPieces_TheyAreTwoBatches()
+    {
+        using GrowingFile file = new(_folder.File("log"), "123\r");
+        await using IAsyncEnumerator<FollowedBatch> batches = new LogFollower(file.Path, FollowedLog.Quick with { MaxLineLength = 3 })
+            .ReadBatchesAsync(1, 1000, TimeSpan.Zero, _stop).GetAsyncEnumerator(_stop);
+        Task<bool> first = batches.MoveNextAsync().AsTask();
+        File.Move(file.Path, file.Path + ".1");
+        file.Reopen();
+        file.Append("4\n");
+        Assert.True(await GrowingFile.Bounded(first));
+        Assert.Equal("123", Assert.Single(batches.Current.Lines).ToString());
+        Assert.True(await GrowingFile.Bounded(batches.MoveNextAsync()));
+        Assert.Equal("\r", Assert.Single(batches.Current.Lines).ToString());
+        Assert.True(await GrowingFile.Bounded(batches.MoveNextAsync()));
+        Assert.Equal("4", Assert.Single(batches.Current.Lines).ToString());
+    }
+
+    [Fact]
     public async Task MaxDelay_FileIsOver_ItsLinesDoNotWait()
     {
         using GrowingFile file = new(_folder.File("log"), "1\n");
