@@ -30,7 +30,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     // Up to where the log was read when a file was left or found truncated; at first, where to begin. Null: at the file that has the name.
     private FileCheckpoint? _position = checkpoint;
 
-    // The next listing is searched for the position: at the start, and after a truncation.
+    // The next listing is searched for the position: after a truncation, and at the start until there is a file to read.
     private bool _isLost = true;
     private bool _isCut;
 
@@ -163,7 +163,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 if (_position is { } position && (_isLost || (_isNewestLeft && HasName(newest, listing))))
                 {
                     // Without a time of creation, a new file may have the identity of the one that was left, and nothing is missing.
-                    isAfterGap |= !TryFind(position, listing, opened, cancellationToken)
+                    isAfterGap = !TryFind(position, listing, opened, cancellationToken)
                         && (_isLost || position.Identity.Created != 0);
                     newest = opened.LastOrDefault();
 
@@ -191,7 +191,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 }
 
                 _isAfterGap = isAfterGap && opened.Count == 0;
-                _isLost = _isCut = IsStale = false;
+                _isLost &= _isAfterGap && !_isCut;
+                _isCut = IsStale = false;
                 HasFiles = listing.Named is not null || listing.Rotated.Count > 0;
                 Enqueue(opened);
                 Judge(_current, listing);
@@ -311,7 +312,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             bool isNumbered = index >= 0 && file.Pattern == listing.Rotated[index].Pattern && file.Number.Length > 0;
             if ((isNew || _isLost) && !_next.Any(next => next.IsIt(file)) && _current?.IsIt(file) != true
                 && (isNumbered || (isNew && isCopied)
-                    || (IsBetween(file, created, listing.Named) && (!_isLost || previous is not null
+                    || (IsBetween(file, created, listing.Named) && (isNew || !_isLost || previous is not null
                         || (_position?.Identity.Created > 0 && file.Age > created)))))
             {
                 opened.Add(LogFile.Open(file));

@@ -314,6 +314,27 @@ public sealed class LogFollowerTests : IDisposable
         Assert.Equal(("4", true), (lines.Current.ToString(), lines.Current.IsAfterGap));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Checkpoint_FileIsAwayAtTheStartAndThenBack_GoesOnWhereItWas(bool hasRotated)
+    {
+        if (hasRotated)
+        {
+            File.WriteAllText(_log + ".1", "old\n");
+        }
+
+        File.WriteAllText(_log, "1\n2\n");
+        Assert.True(FileIdentity.TryGet(_log, out FileIdentity identity));
+        string elsewhere = _folder.File("elsewhere");
+        File.Move(_log, elsewhere);
+        await using FollowedLog lines = new(_log, FollowedLog.From(new FileCheckpoint(identity, 2)));
+        await lines.ExpectNothingAsync();
+        File.Move(elsewhere, _log);
+        await lines.ExpectAsync("2");
+        Assert.False(lines.Current.IsAfterGap);
+    }
+
     [Fact]
     public void IdleTimeout_LongerThanATimerTakes_ThrowsAtOnce()
         => Assert.Throws<ArgumentOutOfRangeException>(() => new LogFollower(_log, new() { IdleTimeout = TimeSpan.MaxValue }));
