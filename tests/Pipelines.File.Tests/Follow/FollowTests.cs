@@ -3,6 +3,7 @@ using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using System.Text;
 using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Growing;
 using Pipelines.File.IO;
@@ -73,6 +74,25 @@ public sealed class FollowTests : IDisposable
     public void FollowInterval_OutOfItsRange_Throws(double milliseconds)
         => Assert.Throws<ArgumentOutOfRangeException>(
             () => FilePipeReader.Create(_folder.File("log", []), new() { FollowInterval = TimeSpan.FromMilliseconds(milliseconds) }));
+
+    [Fact]
+    public async Task ReadAsync_DeletedFileWhoseLengthTheSystemDoesNotTell_Completes()
+    {
+        // So do file systems of FUSE and 9P. The handle leads to no file, and the script answers the reads.
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
+        string path = _folder.File("file", "1"u8.ToArray());
+        using SafeFileHandle opened = File.OpenHandle(path);
+        using SafeFileHandle untold = new(int.MaxValue, ownsHandle: false);
+        ScriptedCalls calls = new() { OnReadNoWait = static _ => 0, OnRead = static _ => 0 };
+        FilePipeReader reader = FilePipeReader.Create(
+            new UnixFile(untold, path, FileProperties.Of(opened, path), calls), GrowingFile.Options(), leaveOpen: true, isOpenedByPath: true);
+        Task<ReadResult> reading = reader.ReadAsync(_stop).AsTask();
+        await Task.Delay(100, _stop);
+        Assert.False(reading.IsCompleted);
+        File.Delete(path);
+        Assert.True((await GrowingFile.Bounded(reading)).IsCompleted);
+        await reader.CompleteAsync();
+    }
 
     [Fact]
     public void Share_OfAFollowedFile_IsForEverythingUnlessItIsSet()
