@@ -1,9 +1,12 @@
 using System.Buffers;
+using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using System.Text;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.Growing;
+using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
@@ -162,6 +165,46 @@ public sealed class EndOfFileTests : IDisposable
     }
 
     /// <summary>Reads to the end that there is now, and tells what came: the step, the bytes, and whether it was the end.</summary>
+    /// <summary>What was appended may have to be fetched: another process has written it past the page cache, or it has left it.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_GrownAfterItsEndWasSeen_WaitsOnAThreadOfTheLibrary(bool follows)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
+        string path = _folder.File("f", "12"u8.ToArray());
+        ConcurrentQueue<string?> readers = [];
+        bool isCached = true;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => Volatile.Read(ref isCached) ? null : -Libc.EAGAIN,
+            OnRead = _ =>
+            {
+                readers.Enqueue(Thread.CurrentThread.Name);
+                return null;
+            },
+        };
+        await using FilePipeReader reader = calls.Read(
+            path, new() { Follow = follows, Share = FileShare.ReadWrite, FollowInterval = TimeSpan.FromMilliseconds(50) });
+        reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+        ValueTask<ReadResult> waiting = reader.ReadAsync(_stop);
+        if (!follows)
+        {
+            ReadResult end = await waiting;
+            Assert.True(end.IsCompleted);
+            reader.AdvanceTo(end.Buffer.End);
+        }
+
+        readers.Clear();
+        Volatile.Write(ref isCached, false);
+        await File.AppendAllTextAsync(path, "34", _stop);
+        ReadResult grown = await (follows ? waiting : reader.ReadAsync(_stop));
+        Assert.Equal("34", Encoding.ASCII.GetString(grown.Buffer));
+        Assert.All(readers, static name => Assert.StartsWith("Pipelines.File ", name));
+        Assert.DoesNotContain(FileWatches.ThreadName, readers);
+        reader.AdvanceTo(grown.Buffer.End);
+    }
+
     private async Task TellAsync(Reading reading, PipeReader reader, Stream stream, int step, List<string> told)
     {
         byte[] buffer = new byte[100];

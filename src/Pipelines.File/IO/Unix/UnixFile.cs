@@ -26,7 +26,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     // For FileCaching.DropBehind. Owned by whoever performs the one running operation.
     private PagesBehind? _behind;
 
-    // The file offset where the end was last seen; long.MaxValue: unknown. Owned by whoever performs the one running operation.
+    // The length at opening, until the first read there; then long.MaxValue. Owned by whoever performs the one running operation.
     private long _knownEnd;
 
     internal UnixFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
@@ -152,8 +152,9 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private bool Transfer(FileRequest request, bool mayWait, bool reads)
     {
-        // These plain calls do not wait longer than the caller allows; at the known end, because there is nothing to read. Only the 0 of a
-        // plain call means the end: Linux 5.9 and 5.10 may return 0 before it (preadv2(2), BUGS).
+        // These plain calls do not wait longer than the caller allows. Only the 0 of a plain call means the end: Linux 5.9 and 5.10 may
+        // return 0 before it (preadv2(2), BUGS). So the first read at the length that the file had is a plain one: there is nothing to
+        // read, unless the file has just grown. Once the end was seen, reads find what was appended, which may have to be fetched.
         bool isPlain = _isNonBlocking || (CanSeek && (mayWait || request.Offset >= _knownEnd));
         if (!isPlain && _triesNoWait)
         {
@@ -219,8 +220,7 @@ internal sealed unsafe class UnixFile : OpenedFile
 
         if (CanSeek && result.Errno == 0)
         {
-            // If the file has grown, the new end is unknown.
-            _knownEnd = result.Moved == 0 ? operation.Offset : operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
+            _knownEnd = operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
         }
 
         return result;
