@@ -255,7 +255,9 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         FileStatus named = default;
         NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfName(_path, out named);
         FileStatus? status = FileStatus.Ask(Handle);
-        long length = status?.Length ?? long.MaxValue;
+
+        // Some file systems do not tell the length of a file that was deleted. Else a read tells why there is none.
+        long length = status?.Length ?? (meaning == NameMeaning.Nothing ? offset : long.MaxValue);
         bool isDeleted = status?.IsDeleted == true && _path is not null;
 
         // The identity is asked for again: the first write to a file of an overlay's lower layer (copy-up) changes its birth time, and so
