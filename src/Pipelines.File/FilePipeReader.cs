@@ -150,7 +150,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        WakeIf(readsAhead);
+        _loop?.WakeIf(readsAhead);
         if (isCompleted)
         {
             throw CompletedException();
@@ -328,7 +328,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         ReleaseIf(releases);
         if (stage == Stage.Trying)
         {
-            WakeIf(readsAhead);
+            _loop?.WakeIf(readsAhead);
             return asksAgain;
         }
 
@@ -377,14 +377,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         _ = Loop;
         BeginReadLocked(0, Stage.Waiting);
         return true;
-    }
-
-    private void WakeIf(bool isSetUp)
-    {
-        if (isSetUp)
-        {
-            _loop!.Wake();
-        }
     }
 
     /// <summary>Takes the pending ReadAsync out. Whoever gets it completes it afterwards, without the lock.</summary>

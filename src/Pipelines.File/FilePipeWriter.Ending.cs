@@ -52,7 +52,7 @@ public sealed partial class FilePipeWriter
     {
         PendingResult<FlushResult>? flushes;
         FileRequest? running;
-        bool runs;
+        bool wakes;
         lock (_loop)
         {
             if (!_loop.TryAbortLocked(out running))
@@ -61,7 +61,7 @@ public sealed partial class FilePipeWriter
             }
 
             flushes = _flushes.TakeAll();
-            runs = _loop.TryRunLocked();
+            wakes = _loop.TryWakeLocked();
         }
 
         if (running is not null)
@@ -69,7 +69,7 @@ public sealed partial class FilePipeWriter
             _file.Opened.Cancel(running);
         }
 
-        _loop.Run(runs);
+        _loop.WakeIf(wakes);
 
         try
         {
@@ -122,7 +122,7 @@ public sealed partial class FilePipeWriter
     /// </summary>
     private bool BeginComplete(Exception? exception, bool mayWait)
     {
-        bool runs;
+        bool wakes;
         lock (_loop)
         {
             if (IsCompleted)
@@ -146,25 +146,25 @@ public sealed partial class FilePipeWriter
 
             _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay);
             bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
-                && _loop.WritesHereLocked();
-            runs = _loop.TryRunLocked(mayWait ? Here.All : isShort ? Here.Writes : Here.None);
+                && _loop.MayWriteHereLocked();
+            wakes = _loop.TryWakeLocked(mayWait ? Here.All : isShort ? Here.Writes : Here.None);
         }
 
-        _loop.Run(runs);
+        _loop.WakeIf(wakes);
         return false;
     }
 
     private void ThrowIfNotWhole(bool wasAborted)
     {
+        if (wasAborted)
+        {
+            return;
+        }
+
         Exception? error;
         lock (_loop)
         {
-            if (_loop.IsAborted && !wasAborted)
-            {
-                throw WriteLoop.AbortedException();
-            }
-
-            error = wasAborted ? null : _loop.Error;
+            error = _loop.IsAborted ? throw WriteLoop.AbortedException() : _loop.Error;
         }
 
         if (error is not null)

@@ -200,7 +200,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         FileSegment? freed = null;
         Exception? error;
         bool isCanceled = false;
-        bool runs = false;
+        bool wakes = false;
         bool isInline = false;
         lock (_loop)
         {
@@ -232,18 +232,18 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                         ThrowIfCompleted();
                     }
 
-                    isInline = guarantee != FlushGuarantee.Durable && target == _queue.Flushed && _loop.IsIdleLocked
-                        && _loop.WritesHereLocked();
+                    isInline = guarantee != FlushGuarantee.Durable && target == _queue.Flushed && _flushes.Count == 0
+                        && _loop.MayWriteHereLocked();
                     pending = isInline ? null
                         : _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
                 }
 
-                runs = _loop.TryRunLocked(isInline ? Here.Writes : Here.None);
+                wakes = _loop.TryWakeLocked(isInline ? Here.Writes : Here.None);
             }
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.Run(runs);
+        _loop.WakeIf(wakes);
         if (isInline)
         {
             return EndInline();
@@ -307,31 +307,20 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(sizeHint, WriteQueue.MaxRoom);
         ThrowIfCompleted();
-        FileSegment segment = _queue.Rent(sizeHint, out int moved);
-        FileSegment? freed = segment;
-        Memory<byte> room = default;
-        int least = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
-        bool isAppended = false;
+        FileSegment segment = _queue.Rent(sizeHint);
+        FileSegment? freed;
+        Memory<byte> room;
+        bool isAppended;
         lock (_loop)
         {
-            if (!IsCompleted && segment.Capacity >= least)
-            {
-                freed = _queue.AppendLocked(segment, ref moved);
-                room = segment.Buffer[moved..];
-                isAppended = true;
-            }
+            isAppended = _queue.TryAppendLocked(segment, sizeHint, out room, out freed);
         }
 
         _ = SegmentPool.Shared.Return(freed);
 
         // If the writer was completed meanwhile, possibly by the code of a caller's pool, its end releases the segment.
         ThrowIfCompleted();
-        if (!isAppended)
-        {
-            throw new InvalidOperationException($"The memory pool returned less than the {least} bytes that it was asked for.");
-        }
-
-        return room;
+        return isAppended ? room : throw new InvalidOperationException("The memory pool returned less than it was asked for.");
     }
 
     private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);

@@ -56,11 +56,20 @@ internal abstract class LibraryLoop
         }
     }
 
+    /// <summary>Wakes the loop if that is due; else does nothing.</summary>
+    internal void WakeIf(bool isDue)
+    {
+        if (isDue)
+        {
+            Wake();
+        }
+    }
+
     protected abstract Task RunAsync();
 
     /// <summary>
-    /// Begins a loop that sleeps first. Called without a lock, before its owner counts on it: what its awaits need is allocated now, and
-    /// neither waking it nor waiting for a call that has begun can fail any more.
+    /// Begins the loop. Called without a lock. A loop that sleeps first begins before its owner counts on it: what its awaits need is
+    /// allocated now, and neither waking it nor waiting for a call that has begun can fail any more.
     /// </summary>
     internal void Begin()
     {

@@ -38,16 +38,7 @@ internal sealed class FlushWaiters
         Debug.Assert(flush.Next is null && (_first is null) == (_last is null) && (_count == 0) == (_first is null));
         flush.Target = target;
         flush.WaitsForSync = waitsForSync;
-        if (_last is null)
-        {
-            _first = flush;
-        }
-        else
-        {
-            _last.Next = flush;
-        }
-
-        _last = flush;
+        Append(ref _first, ref _last, flush);
         _count++;
         return flush;
     }
@@ -109,28 +100,41 @@ internal sealed class FlushWaiters
         return first;
     }
 
+    private static void Append(ref PendingResult<FlushResult>? first, ref PendingResult<FlushResult>? last,
+        PendingResult<FlushResult> flush)
+    {
+        if (last is null)
+        {
+            first = flush;
+        }
+        else
+        {
+            last.Next = flush;
+        }
+
+        last = flush;
+    }
+
     private PendingResult<FlushResult>? TakeWhere<TState>(TState state, Func<PendingResult<FlushResult>, TState, bool> isWanted)
     {
+        PendingResult<FlushResult>? all = _first;
         PendingResult<FlushResult>? taken = null;
-        ref PendingResult<FlushResult>? endOfTaken = ref taken;
-        ref PendingResult<FlushResult>? next = ref _first;
-        _last = null;
-        while (next is { } flush)
+        PendingResult<FlushResult>? lastTaken = null;
+        _first = _last = null;
+        while (TakeFirst(ref all) is { } flush)
         {
             if (isWanted(flush, state))
             {
-                endOfTaken = TakeFirst(ref next);
-                endOfTaken = ref flush.Next;
+                Append(ref taken, ref lastTaken, flush);
                 _count--;
             }
             else
             {
-                _last = flush;
-                next = ref flush.Next;
+                Append(ref _first, ref _last, flush);
             }
         }
 
-        Debug.Assert((_count == 0) == (_first is null) && _last?.Next is null);
+        Debug.Assert((_count == 0) == (_first is null));
         return taken;
     }
 }

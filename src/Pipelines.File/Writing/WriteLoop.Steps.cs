@@ -109,9 +109,9 @@ internal sealed partial class WriteLoop
     {
         lock (this)
         {
-            Debug.Assert(_request == request && !_isClosing);
+            Debug.Assert(_request == request && !HasEndedLocked);
             Step step = NextStepLocked;
-            _isRunning = step != Step.Sleep;
+            _stage = step == Step.Sleep ? Stage.Asleep : step == Step.Close ? Stage.Closing : Stage.Running;
             switch (step)
             {
                 case Step.Write:
@@ -131,7 +131,6 @@ internal sealed partial class WriteLoop
                     break;
                 case Step.Close:
                     Debug.Assert(IsCompleted && (IsAllWritten || !GoesOn));
-                    _isClosing = true;
                     break;
             }
 
@@ -242,7 +241,7 @@ internal sealed partial class WriteLoop
         Exception? reason;
         lock (this)
         {
-            Debug.Assert(_isRunning && _isClosing && !_isClosed);
+            Debug.Assert(_stage == Stage.Closing);
             _request = null;
             left = flushes.TakeAll();
             Debug.Assert(flushes.Count == 0);
@@ -262,7 +261,7 @@ internal sealed partial class WriteLoop
         lock (this)
         {
             FailLocked(poolError);
-            _isClosed = true;
+            _stage = Stage.Closed;
             EndReleaseLocked();
         }
     }

@@ -6,7 +6,7 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// Writes, syncs and closes the file of one writer: <see cref="RunAsync"/>, which sleeps until <see cref="Run"/> when no step is due. The
+/// Writes, syncs and closes the file of one writer: <see cref="RunAsync"/>, which sleeps until it is woken when no step is due. The
 /// object is the writer's lock, which also guards the pending flushes, the flushed part of the queue, and the file.
 /// </summary>
 /// <remarks>Methods whose names end in Locked are called under the lock. Under it no code waits and no caller's code runs.</remarks>
@@ -22,19 +22,29 @@ internal sealed partial class WriteLoop(
     // The loop's request. Null before the loop was woken for the first time and, set under the lock, when the loop ends.
     private FileRequest? _request;
 
-    // Whether the loop runs a step or is about to. It stays set after the loop has ended.
-    private bool _isRunning;
+    private Stage _stage;
 
-    // Which calls the thread that has woken the loop makes itself. Owned by the thread that has set _isRunning, and then by the loop.
+    // Which calls the thread that has woken the loop makes itself. Owned by the thread that has set Stage.Running, and then by the loop.
     private Here _here;
 
     // Of a completed writer: whether it was completed with an exception, and whether its caller may still use memory of GetMemory.
     private bool _isGivenUp;
     private bool _keepsRoom = true;
 
-    // Everything is written or given up, and only the name and the closing follow; then file and memory are released.
-    private bool _isClosing;
-    private bool _isClosed;
+    private enum Stage
+    {
+        /// <summary>No step is due, and whoever finds one due wakes the loop.</summary>
+        Asleep,
+
+        /// <summary>The loop runs a step or is about to.</summary>
+        Running,
+
+        /// <summary>Everything is written or given up, and only the name and the closing follow.</summary>
+        Closing,
+
+        /// <summary>File and memory are released.</summary>
+        Closed,
+    }
 
     /// <inheritdoc cref="WriteQueue.IsCompleted"/>
     internal bool IsCompleted => queue.IsCompleted;
@@ -52,19 +62,18 @@ internal sealed partial class WriteLoop(
     internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
     /// <summary>Whether the file is closed or about to be, so that no flush may begin to wait.</summary>
-    internal bool HasEndedLocked => _isClosing;
+    internal bool HasEndedLocked => _stage >= Stage.Closing;
 
     // After Abort nobody waits for a call that may never end.
-    private bool IsReleased => _isClosed || (IsAborted && !file.Opened.EndsWrites);
+    private bool IsReleased => _stage == Stage.Closed || (IsAborted && !file.Opened.EndsWrites);
 
     /// <summary>
-    /// Whether nothing is under way, no other flush waits, and the next step would run on the thread that wakes the loop.
+    /// Whether the thread that wakes the loop may make the next write, although it must not wait: nothing is under way, and the write is
+    /// short and only copies memory.
     /// </summary>
-    internal bool IsIdleLocked => !_isRunning && flushes.Count == 0 && IsAsleep;
-
-    /// <summary>Whether a thread that must not wait may make the next write: it is short, and only copies memory.</summary>
-    internal bool WritesHereLocked()
-        => file.WritesToMemory && queue.Flushed - queue.Written <= FastWrites.MaxBytes && writes.AreExpected(file.Volume);
+    internal bool MayWriteHereLocked()
+        => _stage == Stage.Asleep && IsAsleep && file.WritesToMemory && queue.Flushed - queue.Written <= FastWrites.MaxBytes
+            && writes.AreExpected(file.Volume);
 
     internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
 
@@ -103,7 +112,7 @@ internal sealed partial class WriteLoop(
         running = null;
 
         // Too late: a file that gets its name, or is being closed, has all its bytes already.
-        if (IsAborted || _isClosing)
+        if (IsAborted || HasEndedLocked)
         {
             return false;
         }
@@ -120,30 +129,21 @@ internal sealed partial class WriteLoop(
     }
 
     /// <summary>
-    /// Whether the loop is idle and a step is due. If so, it counts as running, and the caller has to call <see cref="Run"/>.
+    /// Whether the loop sleeps and a step is due. If so, it counts as running, and the caller has to wake it without the lock. It runs on
+    /// the caller's thread up to its first call that may wait.
     /// </summary>
     /// <param name="here">Which calls the caller's thread makes itself, unless the loop is still on its way to sleep elsewhere.</param>
-    internal bool TryRunLocked(Here here = Here.None)
+    internal bool TryWakeLocked(Here here = Here.None)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        if (_isRunning || NextStepLocked == Step.Sleep)
+        if (_stage != Stage.Asleep || NextStepLocked == Step.Sleep)
         {
             return false;
         }
 
-        _isRunning = true;
+        _stage = Stage.Running;
         _here = IsAsleep ? here : Here.None;
         return true;
-    }
-
-    /// <summary>Wakes the idle loop, which runs on this thread up to its first call that may wait. Called without the lock.</summary>
-    /// <param name="isIdle">What <see cref="TryRunLocked"/> has returned; <see langword="false"/> does nothing.</param>
-    internal void Run(bool isIdle)
-    {
-        if (isIdle)
-        {
-            Wake();
-        }
     }
 
     /// <summary>Returns a task that completes when file and memory are released.</summary>

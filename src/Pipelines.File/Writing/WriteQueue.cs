@@ -15,7 +15,7 @@ namespace Pipelines.File.Writing;
 /// </remarks>
 internal sealed class WriteQueue
 {
-    /// <summary>If flushes are kept whole: the maximum size of a flush that goes out in one write, bytes.</summary>
+    /// <summary>If flushes are kept whole: the maximum size of a flush that surely goes out in one write, bytes.</summary>
     internal const int MaxWholeFlush = 64 * 1024;
 
     /// <summary>
@@ -95,6 +95,10 @@ internal sealed class WriteQueue
         private set => Volatile.Write(ref _advanced, value);
     }
 
+    // How many bytes of the open flush a new tail takes over from the tail, to its beginning.
+    private int BytesToMove => Advanced - Flushed <= MaxWholeFlush && Math.Min(Advanced - Flushed, _tailEnd) is var last && last <= _mostMoved
+        ? (int)last : 0;
+
     internal void Complete() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>
@@ -147,13 +151,9 @@ internal sealed class WriteQueue
     /// writer's caller, without the lock, because it may run the code of that pool.
     /// </summary>
     /// <param name="sizeHint">The number of bytes that are needed, or 0; <see cref="MaxRoom"/> at most.</param>
-    /// <param name="moved">How many bytes of the open flush <see cref="AppendLocked"/> moves to the beginning of the segment.</param>
-    internal FileSegment Rent(int sizeHint, out int moved)
+    internal FileSegment Rent(int sizeHint)
     {
-        long open = Advanced - Flushed;
-        long last = Math.Min(open, _tailEnd);
-        moved = open <= MaxWholeFlush && last <= _mostMoved ? (int)last : 0;
-        int wanted = moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
+        int wanted = LeastCapacity(sizeHint);
         int size = Math.Max(_segmentSize, wanted);
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
             ? SegmentPool.Shared.Rent(size)
@@ -171,17 +171,24 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Appends a segment as the new tail, and moves the last <paramref name="moved"/> bytes of the old tail to its beginning. The caller
-    /// holds its memory from then on. Returns segments that are written. Called by the writer's caller; the writer is not completed.
+    /// Appends a segment as the new tail. The caller holds its memory from then on. Called by the writer's caller. Returns
+    /// <see langword="false"/> if the writer is completed, or the segment is too small: a caller's pool decides how large it is, and its
+    /// code may have used the writer meanwhile.
     /// </summary>
     /// <param name="segment">What <see cref="Rent"/> has returned.</param>
-    /// <param name="moved">
-    /// What Rent has returned. If the code of a caller's pool has flushed these bytes, a write has their memory, and they stay: 0.
-    /// </param>
-    internal FileSegment? AppendLocked(FileSegment segment, ref int moved)
+    /// <param name="sizeHint">The number of bytes that are needed, or 0.</param>
+    /// <param name="room">The memory for the next bytes.</param>
+    /// <param name="freed">Segments that are written, or the segment itself if it was not appended.</param>
+    internal bool TryAppendLocked(FileSegment segment, int sizeHint, out Memory<byte> room, out FileSegment? freed)
     {
-        Debug.Assert(!IsCompleted && segment.NextSegment is null);
-        moved = (int)Math.Min(moved, Math.Min(_tailEnd, Advanced - Flushed));
+        Debug.Assert(segment.NextSegment is null);
+        if (IsCompleted || segment.Capacity < LeastCapacity(sizeHint))
+        {
+            (room, freed) = (default, segment);
+            return false;
+        }
+
+        int moved = BytesToMove;
         segment.Chain = this;
         segment.SetRunningIndex(Advanced - moved);
         if (_tail is null)
@@ -198,7 +205,8 @@ internal sealed class WriteQueue
         _tail = segment;
         _tailEnd = moved;
         _callerHasRoom = true;
-        return TakeBefore(Written);
+        (room, freed) = (segment.Buffer[moved..], TakeBefore(Written));
+        return true;
     }
 
     /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
@@ -282,6 +290,9 @@ internal sealed class WriteQueue
         _tailEnd = 0;
         return list;
     }
+
+    /// <summary>The minimum capacity of a new tail that has room for so many bytes.</summary>
+    private int LeastCapacity(int sizeHint) => BytesToMove is int moved and > 0 ? moved + Math.Max(1, sizeHint) : sizeHint;
 
     /// <summary>
     /// The end of the write that begins at <see cref="Written"/>. If flushes are kept whole, it is the end of a flush: of the first one, or

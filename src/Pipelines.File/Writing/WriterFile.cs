@@ -172,7 +172,7 @@ internal sealed class WriterFile
     /// </summary>
     internal bool MayWaitToClose(long written)
         => HasPreallocatedRest(written) || (Opened.CanSeek
-            && !((_leaveOpen || Opened.IsNew || written <= ShortFile) && WritesToMemory && !IsUnfinished && !_isDeleted));
+            && (!WritesToMemory || IsUnfinished || _isDeleted || (written > ShortFile && !_leaveOpen && !Opened.IsNew)));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);
