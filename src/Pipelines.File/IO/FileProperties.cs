@@ -30,7 +30,7 @@ internal readonly partial struct FileProperties
     /// <summary>Whether <see cref="Length"/> is the number of bytes that can be read.</summary>
     private bool IsLengthKnown { get; init; }
 
-    /// <summary>The length at opening, bytes; 0 if unknown (devices, and files of /proc, which report 0 and are not empty).</summary>
+    /// <summary>The length at opening, bytes; 0 for devices. Those of /proc report 0 and are not empty, those of /sys a page.</summary>
     internal long Length { get; private init; }
 
     /// <summary>The length at opening, bytes; <see langword="null"/> if unknown.</summary>

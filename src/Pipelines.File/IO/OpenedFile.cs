@@ -97,8 +97,8 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     }
 
     /// <summary>
-    /// Starts a run: has another thread perform the request, which completes it exactly once. A request that has finished meanwhile, or was
-    /// canceled, is completed within this call. Called without a lock.
+    /// Starts a run: has another thread perform the request, which completes it exactly once; within this call if the request was canceled,
+    /// or cannot wait. Called without a lock.
     /// </summary>
     internal virtual void Start(FileRequest request) => request.Queue();
 

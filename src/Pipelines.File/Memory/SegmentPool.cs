@@ -261,7 +261,7 @@ internal sealed class SegmentPool
             }
             catch (OutOfMemoryException)
             {
-                // A lock of a bucket was contended, or the list of finalizers is full: the pool is not trimmed any more.
+                // The lock was contended, or the list of finalizers is full: the pool is not trimmed any more.
             }
         }
     }
