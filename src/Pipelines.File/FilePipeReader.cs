@@ -244,7 +244,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
             FilePipeMetrics.ReadsInline.Add(error is null ? 1 : 0);
         }
-        while (EndRead(Stage.Trying, error, cancellationToken, out result, out error));
+        while (EndRead(error, cancellationToken, out result, out error));
         return error is OperationCanceledException && cancellationToken.IsCancellationRequested
             ? ValueTask.FromCanceled<ReadResult>(cancellationToken) : _buffer.Answer(result, error);
     }
@@ -283,18 +283,16 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// Records the result of the read that the current thread has performed. Sets the next one up if the pending ReadAsync needs more, or
     /// to read ahead. Returns whether this thread performs that, too; otherwise the pending ReadAsync is over.
     /// </summary>
-    /// <param name="stage">
-    /// <see cref="Stage.Trying"/>: within ReadAsync, which returns the result. <see cref="Stage.Waiting"/>: in the loop.
-    /// </param>
     /// <param name="failure">What a caller's memory pool has thrown, so that the read was not performed.</param>
     /// <param name="cancellationToken">The token of a ReadAsync that is trying.</param>
     /// <param name="result">The result of the pending ReadAsync, if it is over.</param>
     /// <param name="error">Its error.</param>
-    private bool EndRead(Stage stage, Exception? failure, CancellationToken cancellationToken, out ReadResult result, out Exception? error)
+    private bool EndRead(Exception? failure, CancellationToken cancellationToken, out ReadResult result, out Exception? error)
     {
         PendingResult<ReadResult>? wait = null;
         bool asksAgain = false;
         bool readsAhead = false;
+        bool isTrying;
         bool releases;
         (result, error) = (default, failure);
         if (failure is not null)
@@ -305,10 +303,11 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         _buffer.ReturnUnfilled(_request!);
         lock (_buffer)
         {
+            isTrying = _stage == Stage.Trying;
             _stage = Stage.Idle;
             _buffer.EndReadLocked(_request!);
             releases = _isCompleted;
-            if (failure is null && (stage == Stage.Trying || _wait is not null) && !TryAnswerLocked(_minimumSize, out result, out error))
+            if (failure is null && (isTrying || _wait is not null) && !TryAnswerLocked(_minimumSize, out result, out error))
             {
                 asksAgain = !cancellationToken.IsCancellationRequested;
                 error = asksAgain ? null : new OperationCanceledException(cancellationToken);
@@ -316,7 +315,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
             if (asksAgain)
             {
-                BeginReadLocked(_minimumSize, stage);
+                BeginReadLocked(_minimumSize, isTrying ? Stage.Trying : Stage.Waiting);
             }
             else
             {
@@ -326,7 +325,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
 
         ReleaseIf(releases);
-        if (stage == Stage.Trying)
+        if (isTrying)
         {
             _loop?.WakeIf(readsAhead);
             return asksAgain;
@@ -434,7 +433,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
                     await reader.OpenedFile.RunAsync(reader._request!).WithoutBox();
                 }
 
-                if (!reader.EndRead(Stage.Waiting, failure, default, out _, out _))
+                if (!reader.EndRead(failure, default, out _, out _))
                 {
                     await SleepAsync();
                 }

@@ -37,9 +37,11 @@ internal sealed class ReadBuffer
     // The largest size of a segment, bytes. A read fills one, or the room of the tail.
     private readonly int _segmentSize;
 
-    // The chain. After the release: the segments of a buffer that the caller still holds, with a tail of null.
     private FileSegment? _head;
     private FileSegment? _tail;
+
+    // After the release: the segments of a buffer that the caller still holds.
+    private FileSegment? _held;
 
     // The running read: how many bytes it asks for, and whether it fills the room of the tail or a segment of its own, once that is rented.
     private int _readSize;
@@ -299,12 +301,16 @@ internal sealed class ReadBuffer
     {
         AssertLocked();
         Debug.Assert(!_fillsTail);
-        FileSegment? released = _callerHasBuffer || _tail is null ? null : _head;
-        _head = released is null ? _head : null;
-        _tail = null;
+        (FileSegment? released, _head, _tail) = (_head, null, null);
         _readEnd = _start;
         _hasUnexamined = false;
-        return released;
+        if (!_callerHasBuffer)
+        {
+            return released;
+        }
+
+        _held = released;
+        return null;
     }
 
     /// <summary>
@@ -315,9 +321,8 @@ internal sealed class ReadBuffer
     {
         AssertLocked();
         _callerHasBuffer = false;
-        FileSegment? segments = _tail is null ? _head : null;
-        _head = segments is null ? _head : null;
-        return segments;
+        (FileSegment? held, _held) = (_held, null);
+        return held;
     }
 
     [Conditional("DEBUG")]
