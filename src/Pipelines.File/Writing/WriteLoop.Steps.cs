@@ -129,9 +129,6 @@ internal sealed partial class WriteLoop
                     _stepBegan = writes.Begin(file.Volume);
                     request.Begin(FileRequestKind.Sync, offset: 0);
                     break;
-                case Step.Close:
-                    Debug.Assert(IsCompleted && (IsAllWritten || !GoesOn));
-                    break;
             }
 
             return step;

@@ -95,10 +95,6 @@ internal sealed class WriteQueue
         private set => Volatile.Write(ref _advanced, value);
     }
 
-    // How many bytes of the open flush a new tail takes over from the tail, to its beginning.
-    private int BytesToMove => Advanced - Flushed <= MaxWholeFlush && Math.Min(Advanced - Flushed, _tailEnd) is var last && last <= _mostMoved
-        ? (int)last : 0;
-
     internal void Complete() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>
@@ -153,7 +149,7 @@ internal sealed class WriteQueue
     /// <param name="sizeHint">The number of bytes that are needed, or 0; <see cref="MaxRoom"/> at most.</param>
     internal FileSegment Rent(int sizeHint)
     {
-        int wanted = LeastCapacity(sizeHint);
+        int wanted = LeastCapacity(sizeHint, out _);
         int size = Math.Max(_segmentSize, wanted);
         FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
             ? SegmentPool.Shared.Rent(size)
@@ -182,13 +178,12 @@ internal sealed class WriteQueue
     internal bool TryAppendLocked(FileSegment segment, int sizeHint, out Memory<byte> room, out FileSegment? freed)
     {
         Debug.Assert(segment.NextSegment is null);
-        if (IsCompleted || segment.Capacity < LeastCapacity(sizeHint))
+        if (IsCompleted || segment.Capacity < LeastCapacity(sizeHint, out int moved))
         {
             (room, freed) = (default, segment);
             return false;
         }
 
-        int moved = BytesToMove;
         segment.Chain = this;
         segment.SetRunningIndex(Advanced - moved);
         if (_tail is null)
@@ -292,7 +287,15 @@ internal sealed class WriteQueue
     }
 
     /// <summary>The minimum capacity of a new tail that has room for so many bytes.</summary>
-    private int LeastCapacity(int sizeHint) => BytesToMove is int moved and > 0 ? moved + Math.Max(1, sizeHint) : sizeHint;
+    /// <param name="sizeHint">The number of bytes that are needed, or 0.</param>
+    /// <param name="moved">How many bytes of the open flush it takes over from the tail, to its beginning.</param>
+    private int LeastCapacity(int sizeHint, out int moved)
+    {
+        long open = Advanced - Flushed;
+        long last = Math.Min(open, _tailEnd);
+        moved = open <= MaxWholeFlush && last <= _mostMoved ? (int)last : 0;
+        return moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
+    }
 
     /// <summary>
     /// The end of the write that begins at <see cref="Written"/>. If flushes are kept whole, it is the end of a flush: of the first one, or
