@@ -155,7 +155,8 @@ public sealed class SharedFile : IDisposable
             return;
         }
 
-        if (!FileStatus.TryGet(Handle, Libc.STATX_NLINK, out Libc.FileStatus status) || status.Links > 0)
+        // The caller may have closed the handle.
+        if (Handle.IsClosed || !FileStatus.TryGet(Handle, Libc.STATX_NLINK, out Libc.FileStatus status) || status.Links > 0)
         {
             _file.Release(closeHandle: true);
         }

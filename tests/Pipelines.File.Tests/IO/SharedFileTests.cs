@@ -94,6 +94,14 @@ public sealed class SharedFileTests : IDisposable
     }
 
     [Fact]
+    public void Dispose_TheCallerHasClosedTheHandle_DoesNotThrow()
+    {
+        SharedFile file = SharedFile.Open(_folder.File("f", [1, 2, 3]));
+        file.Handle.Dispose();
+        file.Dispose();
+    }
+
+    [Fact]
     public async Task Dispose_DeletedFile_IsClosedSoon()
     {
         string path = _folder.File("f", [1, 2, 3]);
