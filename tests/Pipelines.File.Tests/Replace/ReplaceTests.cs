@@ -441,6 +441,19 @@ public sealed class ReplaceTests : IDisposable
         Assert.EndsWith($"{mode}\n", output, StringComparison.Ordinal);
     }
 
+    /// <summary>Between the look at the file and the question whether it may be written to.</summary>
+    [Fact]
+    public async Task Child_TheOldFileIsRemovedWhileItIsLookedAt_TheNewOneIsMade()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f", s_old);
+        (int status, string output, string told) = await ChildProcess.RunAsync(
+            $"strace -f -o /dev/null -e inject=faccessat2:error=ENOENT {ChildProcess.Command("replace", path, "10", "10", "Written")}");
+        Assert.SkipWhen(told.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 0, output + told);
+        Assert.Equal(10, new FileInfo(path).Length);
+    }
+
     [Fact]
     public async Task CompleteAsync_SymbolicLink_ItsTargetIsReplaced()
     {
