@@ -59,7 +59,7 @@ internal sealed class WaitingThreads
     // How many there are, idle ones included.
     private int _count;
 
-    // Threads that were woken or started and have not looked at the queues since.
+    // Threads that were woken or started and have not looked at the queues since, without those of the pool.
     private int _waking;
     private int _lastNumber;
 
@@ -127,7 +127,8 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place until it ends.
+    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place while there are
+    /// calls.
     /// </summary>
     private void Wake(WaitingThread? called)
     {
@@ -150,6 +151,15 @@ internal sealed class WaitingThreads
         }
         catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
         {
+            // The pool may be busy with callers that wait for these calls, so nobody counts on its thread.
+            WaitingThread? idle;
+            lock (_gate)
+            {
+                _waking--;
+                idle = _idle.Count > 0 ? CallThreadLocked() : null;
+            }
+
+            Wake(idle);
             ThreadPool.UnsafeQueueUserWorkItem(called, preferLocal: false);
         }
     }
@@ -158,7 +168,7 @@ internal sealed class WaitingThreads
     {
         s_current = this;
         WaitingShare? share = null;
-        bool isWoken = true;
+        bool isWoken = !Thread.CurrentThread.IsThreadPoolThread;
         while (true)
         {
             (IWaitingCall? Call, long QueuedAt) next = default;
@@ -203,10 +213,13 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>Sleeps until the thread is woken. Returns <see langword="false"/> if it was idle so long that it ends.</summary>
+    /// <summary>
+    /// Sleeps until the thread is woken. Returns <see langword="false"/> if it was idle so long that it ends; one of the application's pool
+    /// ends at once.
+    /// </summary>
     private bool Sleep(WaitingThread thread)
     {
-        if (thread.Woken.WaitOne(IdleMilliseconds))
+        if (thread.Woken.WaitOne(Thread.CurrentThread.IsThreadPoolThread ? 0 : IdleMilliseconds))
         {
             return true;
         }

@@ -49,6 +49,75 @@ public sealed class WaitingProcessTests : IDisposable
         Assert.True(exitCode == 0, output + error);
     }
 
+    /// <summary>Whoever holds the pool's threads may wait for this very call.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Queue_ThreadCannotBeStartedWhileThePoolIsBusy_IsPerformedByTheIdleOne(bool isStarting)
+    {
+        using ManualResetEventSlim stall = new();
+        using ManualResetEventSlim starts = new();
+        using ManualResetEventSlim fails = new();
+        TaskCompletionSource performed = new();
+        TaskCompletionSource performedByIdle = new();
+        int started = 0;
+        WaitingThreads threads = new(limit: 16, (thread, parameter) =>
+        {
+            if (Interlocked.Increment(ref started) == 1)
+            {
+                thread.UnsafeStart(parameter);
+                return;
+            }
+
+            starts.Set();
+            fails.Wait(CancellationToken.None);
+            throw new InsufficientMemoryException();
+        });
+        TaskCompletionSource busy = new();
+        try
+        {
+            for (int i = 0; i < 500; i++)
+            {
+                ThreadPool.UnsafeQueueUserWorkItem(static busy => busy.Wait(), busy.Task, preferLocal: false);
+            }
+
+            threads.Queue(new Call(() => stall.Wait(CancellationToken.None)));
+            Thread second = new(() => threads.Queue(new Call(performed.SetResult)));
+            second.Start();
+            starts.Wait(_stop);
+
+            // The only thread performs both, and becomes idle.
+            stall.Set();
+            Assert.True(SpinWait.SpinUntil(() => performed.Task.IsCompleted && threads.UnderWayCount == 0, Eventually.Limit));
+            if (!isStarting)
+            {
+                fails.Set();
+                second.Join();
+            }
+
+            threads.Queue(new Call(performedByIdle.SetResult));
+            fails.Set();
+            second.Join();
+            Assert.True(SpinWait.SpinUntil(() => performedByIdle.Task.IsCompleted, TimeSpan.FromSeconds(3)));
+        }
+        finally
+        {
+            busy.SetResult();
+        }
+    }
+
+    [Fact]
+    public async Task Queue_ThreadCannotBeStarted_TheThreadOfThePoolIsFreeAfterTheCall()
+    {
+        TaskCompletionSource performed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        WaitingThreads threads = new(limit: 16, static (_, _) => throw new InsufficientMemoryException());
+        threads.Queue(new Call(performed.SetResult));
+        await performed.Task.WaitAsync(Eventually.Limit, _stop);
+        long begun = Environment.TickCount64;
+        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
+        Assert.InRange(Environment.TickCount64 - begun, 0, 3000);
+    }
+
     [Fact]
     public async Task ProcessExit_WithCallsUnderWay_DoesNotWaitForThem()
     {
@@ -221,6 +290,13 @@ public sealed class WaitingProcessTests : IDisposable
         protected override bool TryExecuteTaskInline(Task task, bool taskWasPreviouslyQueued) => false;
 
         protected override IEnumerable<Task> GetScheduledTasks() => [];
+    }
+
+    private sealed class Call(Action perform) : IWaitingCall
+    {
+        WaitKind IWaitingCall.WaitKind => WaitKind.Sync;
+
+        void IWaitingCall.Perform() => perform();
     }
 
     private sealed class WatchedPool(Action seen) : MemoryPool<byte>
