@@ -145,8 +145,9 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         {
             // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed. Asking
             // for the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a file server,
-            // where asking may wait.
-            bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null;
+            // where asking may wait. Nor at the length at opening: UnixFile's first read there may wait, which the thread of inotify must
+            // not do.
+            bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null && request.Offset != Properties.Length;
             bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMax() <= request.Offset);
             _hasFoundEnd = false;
             bool isRead = false;

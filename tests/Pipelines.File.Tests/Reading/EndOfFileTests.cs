@@ -164,7 +164,6 @@ public sealed class EndOfFileTests : IDisposable
         await reader.CompleteAsync();
     }
 
-    /// <summary>Reads to the end that there is now, and tells what came: the step, the bytes, and whether it was the end.</summary>
     /// <summary>What was appended may have to be fetched: another process has written it past the page cache, or it has left it.</summary>
     [Theory]
     [InlineData(false)]
@@ -205,6 +204,34 @@ public sealed class EndOfFileTests : IDisposable
         reader.AdvanceTo(grown.Buffer.End);
     }
 
+    /// <summary>The waiting thread that has read to the end has only asked for the length then.</summary>
+    [Fact]
+    public async Task ReadAtLeastAsync_GrownAfterItsLengthWasAskedFor_WaitsOnAThreadThatMayWait()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
+        string path = _folder.File("f", "12"u8.ToArray());
+        ConcurrentQueue<string?> readers = [];
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => -Libc.EAGAIN,
+            OnRead = _ =>
+            {
+                readers.Enqueue(Thread.CurrentThread.Name);
+                return null;
+            },
+        };
+        await using FilePipeReader reader = calls.Read(
+            path, new() { Follow = true, Share = FileShare.ReadWrite, FollowInterval = TimeSpan.FromHours(1) });
+        Task<ReadResult> waiting = reader.ReadAtLeastAsync(4, _stop).AsTask();
+        await Eventually.TrueAsync(() => ((FollowedFile)reader.OpenedFile).IsWaiting);
+        await File.AppendAllTextAsync(path, "34", _stop);
+        ReadResult grown = await waiting.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal("1234", Encoding.ASCII.GetString(grown.Buffer));
+        Assert.DoesNotContain(FileWatches.ThreadName, readers);
+        reader.AdvanceTo(grown.Buffer.End);
+    }
+
+    /// <summary>Reads to the end that there is now, and tells what came: the step, the bytes, and whether it was the end.</summary>
     private async Task TellAsync(Reading reading, PipeReader reader, Stream stream, int step, List<string> told)
     {
         byte[] buffer = new byte[100];
