@@ -320,7 +320,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
         // If the writer was completed meanwhile, possibly by the code of a caller's pool, its end releases the segment.
         ThrowIfCompleted();
-        return isAppended ? room : throw new InvalidOperationException("The memory pool returned less than it was asked for.");
+        return isAppended ? room : throw new InvalidOperationException("The memory pool returned less than is needed.");
     }
 
     private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);
