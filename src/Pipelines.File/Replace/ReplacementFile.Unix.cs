@@ -206,8 +206,8 @@ internal abstract partial class ReplacementFile
             return !file.IsInvalid && FileProperties.PathOf(file) is { } real && Path.Exists(real) ? real : null;
         }
 
-        // faccessat(2): a file without write permission is not replaced, although the permissions of the folder would allow it. ENOENT: it was
-        // removed meanwhile, so nothing is replaced.
+        // faccessat(2): a file without write permission is not replaced, although the permissions of the folder would allow it. ENOENT: it
+        // was removed meanwhile, so nothing is replaced.
         private bool MayWrite()
             => OperatingSystem.IsLinux()
                 ? LibcCalls.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
