@@ -127,8 +127,8 @@ internal sealed class WaitingThreads
     }
 
     /// <summary>
-    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place while there are
-    /// calls.
+    /// Wakes or starts the thread, if any. If the system cannot start it, a thread of the application's pool takes its place while there
+    /// are calls.
     /// </summary>
     private void Wake(WaitingThread? called)
     {

@@ -84,8 +84,8 @@ public sealed class FollowTests : IDisposable
         using SafeFileHandle opened = File.OpenHandle(path);
         using SafeFileHandle untold = new(int.MaxValue, ownsHandle: false);
         ScriptedCalls calls = new() { OnReadNoWait = static _ => 0, OnRead = static _ => 0 };
-        FilePipeReader reader = FilePipeReader.Create(
-            new UnixFile(untold, path, FileProperties.Of(opened, path), calls), GrowingFile.Options(), leaveOpen: true, isOpenedByPath: true);
+        UnixFile file = new(untold, path, FileProperties.Of(opened, path), calls);
+        FilePipeReader reader = FilePipeReader.Create(file, GrowingFile.Options(), leaveOpen: true, isOpenedByPath: true);
         Task<ReadResult> reading = reader.ReadAsync(_stop).AsTask();
         await Task.Delay(100, _stop);
         Assert.False(reading.IsCompleted);
