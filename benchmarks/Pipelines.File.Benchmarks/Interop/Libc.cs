@@ -32,6 +32,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Open(string path, int flags, uint mode);
 
+    [LibraryImport(Library, EntryPoint = "getppid")]
+    internal static partial int GetPPid();
+
     [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
     internal static partial int Close(int descriptor);
 

@@ -49,8 +49,7 @@ internal sealed class ReportPage(
             _page.PictureFiles.Add(OverviewChart.FileName, overview);
         }
 
-        SpeedTable.Write(_page, [.. headlines.Where(headline => !headline.IsAside)]);
-        _page.Paragraph($"Measured at commit `{surroundings.Commit}`, whose `src` is the tree `{surroundings.Sources}`.");
+        SpeedTable.Write(_page, [.. headlines.Where(headline => !headline.IsAside)], surroundings);
         if (machines.Count > 1)
         {
             _page.Paragraph("Copies and calls cost differently on each machine, so a ratio to `FileStream` does not carry over; "

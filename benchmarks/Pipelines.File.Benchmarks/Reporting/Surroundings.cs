@@ -2,33 +2,66 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Runtime;
 using System.Runtime.InteropServices;
+using FilePipelinesBenchmarks.Interop;
 
 namespace FilePipelinesBenchmarks.Reporting;
 
 /// <summary>What the figures depend on: the machine, its system, and the code.</summary>
-/// <param name="Machine">Its processor and memory.</param>
+/// <param name="Machine">Its processor and memory, and what a system call costs.</param>
 /// <param name="System">The operating system.</param>
 /// <param name="FileSystem">That of the temporary folder.</param>
 /// <param name="Runtime">.NET's version.</param>
 /// <param name="Commit">Of the repository, and whether there were changes on it.</param>
 /// <param name="Sources">The tree of src in that commit: the same tree is the same code, whatever the commit is called.</param>
 /// <param name="Date">When it began.</param>
+/// <param name="CallMicroseconds">How long the shortest system call takes; <see langword="null"/>: not known.</param>
 internal sealed record Surroundings(
-    string Machine, string System, string FileSystem, string Runtime, string Commit, string Sources, DateTime Date)
+    string Machine, string System, string FileSystem, string Runtime, string Commit, string Sources, DateTime Date,
+    double? CallMicroseconds)
 {
+    private const int Calls = 100_000;
+
     private const string Unknown = "not known";
 
     internal static Surroundings Look(string repository, string temporaryFolder)
-        => new(
+    {
+        double? call = MeasureCall();
+        return new(
             $"{Processor()}, {Environment.ProcessorCount} logical processors, "
-            + $"{GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / (1L << 30)} GiB of memory",
+            + $"{GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / (1L << 30)} GiB of memory"
+            + (call is null ? string.Empty : string.Create(CultureInfo.InvariantCulture, $", {call:0.0} µs a system call")),
             OperatingSystemName(),
             FileSystemOf(temporaryFolder),
             $"{RuntimeInformation.FrameworkDescription}, {RuntimeInformation.RuntimeIdentifier}, "
             + $"{(GCSettings.IsServerGC ? "server" : "workstation")} collector",
             CommitOf(repository),
             Git(repository, "rev-parse --short=12 HEAD:src") ?? Unknown,
-            DateTime.UtcNow);
+            DateTime.UtcNow,
+            call);
+    }
+
+    /// <summary>The least of ten means of getppid(2), which only enters the kernel and returns.</summary>
+    private static double? MeasureCall()
+    {
+        if (OperatingSystem.IsWindows())
+        {
+            return null;
+        }
+
+        double least = double.MaxValue;
+        for (int i = 0; i < 10; i++)
+        {
+            long begun = Stopwatch.GetTimestamp();
+            for (int call = 0; call < Calls; call++)
+            {
+                _ = Libc.GetPPid();
+            }
+
+            least = Math.Min(least, Stopwatch.GetElapsedTime(begun).TotalMicroseconds / Calls);
+        }
+
+        return least;
+    }
 
     private static string Processor()
     {
