@@ -56,7 +56,7 @@ internal sealed class WaitingThreads
     // A stack: the thread that became idle last is woken first, because its caches are warm.
     private readonly List<WaitingThread> _idle;
 
-    // How many there are, idle ones included.
+    // How many there are, idle ones included, without those of the pool.
     private int _count;
 
     // Threads that were woken or started and have not looked at the queues since, without those of the pool.
@@ -156,6 +156,7 @@ internal sealed class WaitingThreads
             lock (_gate)
             {
                 _waking--;
+                _count--;
                 idle = _idle.Count > 0 ? CallThreadLocked() : null;
             }
 
@@ -168,7 +169,8 @@ internal sealed class WaitingThreads
     {
         s_current = this;
         WaitingShare? share = null;
-        bool isWoken = !Thread.CurrentThread.IsThreadPoolThread;
+        bool isOfPool = Thread.CurrentThread.IsThreadPoolThread;
+        bool isWoken = !isOfPool;
         while (true)
         {
             (IWaitingCall? Call, long QueuedAt) next = default;
@@ -189,7 +191,7 @@ internal sealed class WaitingThreads
                     next = share.Queued.Dequeue();
                     called = CallThreadLocked();
                 }
-                else
+                else if (!isOfPool)
                 {
                     _idle.Add(thread);
                 }
@@ -200,7 +202,7 @@ internal sealed class WaitingThreads
             {
                 Perform(call, next.QueuedAt);
             }
-            else if (Sleep(thread))
+            else if (!isOfPool && Sleep(thread))
             {
                 isWoken = true;
             }
@@ -213,13 +215,10 @@ internal sealed class WaitingThreads
         }
     }
 
-    /// <summary>
-    /// Sleeps until the thread is woken. Returns <see langword="false"/> if it was idle so long that it ends; one of the application's pool
-    /// ends at once.
-    /// </summary>
+    /// <summary>Sleeps until the thread is woken. Returns <see langword="false"/> if it was idle so long that it ends.</summary>
     private bool Sleep(WaitingThread thread)
     {
-        if (thread.Woken.WaitOne(Thread.CurrentThread.IsThreadPoolThread ? 0 : IdleMilliseconds))
+        if (thread.Woken.WaitOne(IdleMilliseconds))
         {
             return true;
         }

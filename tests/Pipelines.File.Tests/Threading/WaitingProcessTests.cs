@@ -106,6 +106,43 @@ public sealed class WaitingProcessTests : IDisposable
         }
     }
 
+    /// <summary>The threads of the pool that are to take their places have not come, so they do not count against the limit.</summary>
+    [Fact]
+    public void Queue_AsManyThreadsAsTheLimitCouldNotBeStartedWhileThePoolIsBusy_StartsAnother()
+    {
+        const int Limit = 5;
+        int started = 0;
+        WaitingThreads threads = new(Limit, (thread, parameter) =>
+        {
+            if (Interlocked.Increment(ref started) <= Limit)
+            {
+                throw new InsufficientMemoryException();
+            }
+
+            thread.UnsafeStart(parameter);
+        });
+        int performed = 0;
+        TaskCompletionSource busy = new();
+        try
+        {
+            for (int i = 0; i < 500; i++)
+            {
+                ThreadPool.UnsafeQueueUserWorkItem(static busy => busy.Wait(), busy.Task, preferLocal: false);
+            }
+
+            for (int i = 0; i <= Limit; i++)
+            {
+                threads.Queue(new Call(() => Interlocked.Increment(ref performed)));
+            }
+
+            Assert.True(SpinWait.SpinUntil(() => Volatile.Read(ref performed) == Limit + 1, TimeSpan.FromSeconds(3)));
+        }
+        finally
+        {
+            busy.SetResult();
+        }
+    }
+
     [Fact]
     public async Task Queue_ThreadCannotBeStarted_TheThreadOfThePoolIsFreeAfterTheCall()
     {
