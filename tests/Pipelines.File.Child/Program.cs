@@ -613,12 +613,12 @@ static int QueueWithoutMemory()
 {
     // Everything that is made once, and the code.
     using CountdownEvent prepared = new(1);
-    new WaitingThreads(limit: 8).Queue(new QueuedCall(prepared));
+    new WaitingThreads(limit: 8).Queue(new QueuedCall(() => prepared.Signal()));
     prepared.Wait();
     WaitingThreads threads = new(limit: 8);
     using CountdownEvent performed = new(2);
-    QueuedCall first = new(performed);
-    QueuedCall second = new(performed);
+    QueuedCall first = new(() => performed.Signal());
+    QueuedCall second = new(() => performed.Signal());
     FilledMemory memory = new();
     string thrown = "nothing";
     memory.Fill();

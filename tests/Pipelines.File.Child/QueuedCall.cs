@@ -2,10 +2,10 @@ using Pipelines.File.Threading;
 
 namespace FilePipelinesChild;
 
-/// <summary>A call that only counts.</summary>
-internal sealed class QueuedCall(CountdownEvent performed) : IWaitingCall
+/// <summary>A call that a waiting thread performs.</summary>
+public sealed class QueuedCall(Action perform) : IWaitingCall
 {
-    public WaitKind WaitKind => WaitKind.Sync;
+    WaitKind IWaitingCall.WaitKind => WaitKind.Sync;
 
-    public void Perform() => performed.Signal();
+    void IWaitingCall.Perform() => perform();
 }

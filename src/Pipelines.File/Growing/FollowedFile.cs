@@ -256,9 +256,6 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         FileStatus named = default;
         NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfName(_path, out named);
         FileStatus? status = FileStatus.Ask(Handle);
-
-        // Some file systems do not tell the length of a file that was deleted. Else a read tells why there is none.
-        long length = status?.Length ?? (meaning == NameMeaning.Nothing ? offset : long.MaxValue);
         bool isDeleted = status?.IsDeleted == true && _path is not null;
 
         // The identity is asked for again: the first write to a file of an overlay's lower layer (copy-up) changes its birth time, and so
@@ -267,6 +264,9 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         bool isThisFile = meaning == NameMeaning.File && (named.Identity == identity || named.Identity == Identity);
         bool hasLostName = isDeleted || meaning == NameMeaning.Nothing
             || (meaning == NameMeaning.File && !isThisFile && identity != default);
+
+        // Some file systems do not tell the length of a file that was deleted. Else a read tells why there is none.
+        long length = status?.Length ?? (hasLostName ? offset : long.MaxValue);
         bool isTaken = false;
         lock (_lock)
         {

@@ -127,6 +127,41 @@ public sealed class FollowRudeTests : IDisposable
         Assert.Equal("one\ntwo\nthree\ncompleted\n", output);
     }
 
+    /// <summary>
+    /// Some file systems tell nothing of an open file that has no name any more, but read it. A closed handle stands for that here.
+    /// </summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_NameIsLostAndNobodyTellsTheLength_Completes(bool isReplaced)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
+        string path = _folder.File("log", "one\n"u8.ToArray());
+        string other = _folder.File("other", "two\n"u8.ToArray());
+        bool isClosed = false;
+        long? OnRead(int call) => Volatile.Read(ref isClosed) ? 0 : null;
+        ScriptedCalls calls = new() { OnRead = OnRead, OnReadNoWait = OnRead };
+        await using FilePipeReader reader = FilePipeReader.Create(
+            calls.Backend(path, FileMode.Open, FileAccess.Read), GrowingFile.Options(offset: 4), leaveOpen: false, isOpenedByPath: true);
+        FollowedFile followed = (FollowedFile)reader.OpenedFile;
+        WatchOf(followed) = null;
+        Task<ReadResult> waiting = reader.ReadAsync(_stop).AsTask();
+        await Eventually.TrueAsync(() => followed.IsWaiting);
+        Volatile.Write(ref isClosed, true);
+        followed.Handle.Dispose();
+        if (isReplaced)
+        {
+            File.Move(other, path, overwrite: true);
+        }
+        else
+        {
+            File.Delete(path);
+        }
+
+        ReadResult result = await waiting.WaitAsync(Eventually.Limit, _stop);
+        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
+    }
+
     [Fact]
     public async Task ReadAsync_HandleIsClosedByItsOwner_Throws()
     {
