@@ -36,7 +36,7 @@ internal sealed class WriterFile
             && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
             && (isOpenedByPath || !LibcCalls.IsSynchronous(file.Handle));
         _unfinished = unfinished;
-        _preallocated = isOpenedByPath && file.CanSeek && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
+        _preallocated = isOpenedByPath && file.Properties.IsRegular && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
     }
 
     internal OpenedFile Opened { get; }
