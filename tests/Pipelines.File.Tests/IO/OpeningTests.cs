@@ -307,6 +307,20 @@ public sealed class OpeningTests : IDisposable
         Assert.True(exitCode == 0 && output == $"Faulted {EMFILE}\n", output + error);
     }
 
+    /// <summary>epoll's descriptor is made for the first file that may wait.</summary>
+    [Fact]
+    public async Task Create_OfAFifoWhileNoDescriptorIsLeftToWaitWith_ThrowsAndNamesTheFile()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        using Fifo fifo = Fifo.Create(_folder);
+        (int status, string output, string error) = await ChildProcess.RunAsync("strace -f -o /dev/null -e trace=epoll_create1 "
+            + $"-e inject=epoll_create1:error=EMFILE {ChildProcess.Command("read", fifo.Path, "4096")}");
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 3, output + error);
+        Assert.Contains("failed IOException", output, StringComparison.Ordinal);
+        Assert.Contains(fifo.Path, output, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task OpenAsync_CanceledWhileItIsQueued_OpensNothing()
     {

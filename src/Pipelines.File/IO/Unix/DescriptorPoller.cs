@@ -34,8 +34,9 @@ internal sealed unsafe class DescriptorPoller
     /// Creates the descriptor and the thread for waiting. Called when a file that may wait is opened, because opening can still report
     /// that the system has none.
     /// </summary>
+    /// <param name="file">The file, for the message; <see langword="null"/>: the caller adds its path.</param>
     /// <exception cref="IOException">The system has no descriptor, or no thread.</exception>
-    internal void Prepare()
+    internal void Prepare(OpenedFile? file = null)
     {
         lock (_gate)
         {
@@ -47,7 +48,7 @@ internal sealed unsafe class DescriptorPoller
             _epoll = _epoll < 0 ? LibcCalls.EpollCreate(Libc.EPOLL_CLOEXEC) : _epoll;
             if (_epoll < 0)
             {
-                throw LastError();
+                throw FileErrors.WithPath(LastError(), file?.Path);
             }
 
             try
@@ -57,7 +58,7 @@ internal sealed unsafe class DescriptorPoller
             }
             catch (Exception e) when (e is OutOfMemoryException or ThreadStartException)
             {
-                throw new IOException("The system could not start the thread that waits for the file.", e);
+                throw FileErrors.WithPath(new IOException("The system could not start the thread that waits for the file.", e), file?.Path);
             }
         }
     }

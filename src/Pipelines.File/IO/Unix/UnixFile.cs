@@ -35,7 +35,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         _calls = calls ?? UnixCalls.Default;
         if (!properties.CanSeek)
         {
-            DescriptorPoller.Shared.Prepare();
+            DescriptorPoller.Shared.Prepare(this);
         }
 
         _isNonBlocking = path is not null && properties.IsFifo && _calls.TrySetNonBlocking(handle);
