@@ -32,6 +32,8 @@ internal sealed class FolderNames(string path, TimeProvider time)
     private long _changedAt;
     private string[] _names = [];
 
+    private bool _isListed;
+
     // It was listed, and no change can have left no trace.
     private bool _isCertain;
 
@@ -41,6 +43,9 @@ internal sealed class FolderNames(string path, TimeProvider time)
 
     /// <summary>Whether it was listed since a search has last set this back.</summary>
     internal bool IsNews { get; set; }
+
+    /// <summary>Why it could not be listed yet; <see langword="null"/> if it was.</summary>
+    internal IOException? Failure { get; private set; }
 
     /// <summary>The names, in ordinal order.</summary>
     internal IReadOnlyList<string> Names => _names;
@@ -77,14 +82,15 @@ internal sealed class FolderNames(string path, TimeProvider time)
             _names = [];
             isDenied = e is UnauthorizedAccessException;
         }
-        catch (IOException)
+        catch (IOException e)
         {
             // No descriptor is free, for example. The names stay as they were, and the next look lists the folder.
+            Failure = _isListed ? null : e;
             return false;
         }
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
-        IsNews = true;
+        (IsNews, _isListed, Failure) = (true, true, null);
         _isCertain = !isDenied && time.GetElapsedTime(_changedAt, begun) > s_longestTick;
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;

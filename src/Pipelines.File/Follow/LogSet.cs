@@ -325,6 +325,12 @@ internal sealed class LogSet : IAsyncDisposable
 
         try
         {
+            // A folder that could not be listed yet may hold rotated files.
+            if (names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).FirstOrDefault(error => error is not null) is { } failure)
+            {
+                throw failure;
+            }
+
             names.Update(
                 listing, () => LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder, isSure: true)), _stop.Token);
             tail.FailingSince = null;
@@ -345,8 +351,8 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     /// <summary>
-    /// The next file of a log cannot be opened. It is tried again with each search, because its permissions may be set later, and reported
-    /// now and then; a log of which no file was opened yet also at once.
+    /// The next file of a log cannot be opened, or its folder not be listed at first. It is tried again with each search, because its
+    /// permissions may be set later, and reported now and then; a log of which no file was opened yet also at once.
     /// </summary>
     private void OnFailure(LogTail tail, Exception error)
     {
