@@ -32,8 +32,6 @@ internal sealed class FolderNames(string path, TimeProvider time)
     private long _changedAt;
     private string[] _names = [];
 
-    private bool _isListed;
-
     // It was listed, and no change can have left no trace.
     private bool _isCertain;
 
@@ -44,7 +42,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>Whether it was listed since a search has last set this back.</summary>
     internal bool IsNews { get; set; }
 
-    /// <summary>Why it could not be listed yet; <see langword="null"/> if it was.</summary>
+    /// <summary>Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there.</summary>
     internal IOException? Failure { get; private set; }
 
     /// <summary>The names, in ordinal order.</summary>
@@ -55,7 +53,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal bool Look(bool isSure)
     {
         // The version before the names: the next look sees a change after it.
-        _ = FileStatus.OfName(path, out FileStatus status);
+        NameMeaning meaning = FileStatus.OfName(path, out FileStatus status);
         (FileIdentity, DateTime, (long, uint)) version = (status.Identity, status.LastWritten, status.Changed);
         long begun = time.GetTimestamp();
         if (version != _version)
@@ -76,21 +74,21 @@ internal sealed class FolderNames(string path, TimeProvider time)
                 ShouldIncludePredicate = static (ref entry) => !entry.IsDirectory,
             }];
         }
-        catch (Exception e) when (e is DirectoryNotFoundException or UnauthorizedAccessException)
+        catch (IOException e) when (e is not DirectoryNotFoundException && (meaning == NameMeaning.Unknown || Directory.Exists(path)))
         {
-            // It holds nothing that could be found. Getting a permission may leave no trace in its version.
+            // No descriptor is free, for example. The names stay as they were, and the next look lists the folder.
+            Failure = e;
+            return false;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // It holds nothing that could be found: it is missing, or a file. Getting a permission may leave no trace in its version.
             _names = [];
             isDenied = e is UnauthorizedAccessException;
         }
-        catch (IOException e)
-        {
-            // No descriptor is free, for example. The names stay as they were, and the next look lists the folder.
-            Failure = _isListed ? null : e;
-            return false;
-        }
 
         _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
-        (IsNews, _isListed, Failure) = (true, true, null);
+        (IsNews, Failure) = (true, null);
         _isCertain = !isDenied && time.GetElapsedTime(_changedAt, begun) > s_longestTick;
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;

@@ -85,8 +85,8 @@ public sealed class LogFollower
     /// <exception cref="UnauthorizedAccessException">You may not read a file, or the path is that of a folder.</exception>
     /// <exception cref="NotSupportedException">The path is that of a FIFO or a device.</exception>
     /// <exception cref="IOException">
-    /// A file cannot be opened or read, or its folder cannot be listed at first. After a rotation, the follower tries to open it for 20
-    /// intervals and at least 5 s before it gives up.
+    /// A file cannot be opened or read, or a folder cannot be listed. The follower tries to open a file after a rotation, and to list a
+    /// folder, for 20 intervals and at least 5 s before it gives up.
     /// </exception>
     public async IAsyncEnumerable<FollowedLine> ReadLinesAsync([EnumeratorCancellation] CancellationToken cancellationToken = default)
     {

@@ -72,9 +72,9 @@ public sealed class LogFollowerOptions
     public TimeSpan? IdleTimeout { get; init; }
 
     /// <summary>
-    /// What to do if a file cannot be opened, or its folder cannot be listed at first: it is called with the path of the log and the error,
-    /// within the first step of the loop or on a thread of the pool, and the file is tried again. <see langword="null"/>, the default: the
-    /// enumeration throws the error.
+    /// What to do if a file cannot be opened, or a folder cannot be listed: it is called with the path of the log, or the pattern, and the
+    /// error, within the first step of the loop or on a thread of the pool, and that is tried again. <see langword="null"/>, the default:
+    /// the enumeration throws the error.
     /// </summary>
     public Action<string, Exception>? OnUnreadable { get; init; }
 

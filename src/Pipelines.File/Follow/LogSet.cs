@@ -45,7 +45,11 @@ internal sealed class LogSet : IAsyncDisposable
     // Owned by the search.
     private readonly Dictionary<string, FolderNames> _folders = [];
 
-    private bool _isFirst = true;
+    // The patterns whose folder was listed: the logs that they find from then on are new.
+    private readonly HashSet<string> _begun = [];
+
+    // Since when a log or a pattern cannot be read, as a timestamp.
+    private readonly Dictionary<string, long> _failingSince = [];
 
     static LogSet()
     {
@@ -184,7 +188,6 @@ internal sealed class LogSet : IAsyncDisposable
             AddLogs(path, listed);
         }
 
-        _isFirst = false;
         List<LogTail> changed = [.. _logs.Values.Where(tail => HasChanged(tail, isFolderChanged: listed.Count > 0))];
         for (int i = 0; i < MaxListings && changed.Count > 0; i++)
         {
@@ -234,19 +237,26 @@ internal sealed class LogSet : IAsyncDisposable
     {
         if (!IsPattern(path))
         {
-            Add(path);
+            Add(path, isFirst: true);
             return;
         }
 
         string folder = Path.GetDirectoryName(path)!;
         FolderNames names = NamesOf(folder);
-        if (!_isFirst && !listed.Contains(names))
+        if (names.Failure is { } failure && !_begun.Contains(path))
+        {
+            OnFailure(path, isPatient: true, failure);
+            return;
+        }
+
+        bool isFirst = _begun.Add(path);
+        if (!isFirst && !listed.Contains(names))
         {
             return;
         }
 
         // Those too that have no file at this moment, but rotated ones.
-        IEnumerable<string> known = (_isFirst ? _checkpoints.Keys : _logs.Keys)
+        IEnumerable<string> known = (isFirst ? _checkpoints.Keys : _logs.Keys)
             .Where(key => Path.GetDirectoryName(key) == folder).Select(static key => Path.GetFileName(key));
         HashSet<string> logs = [.. names.Names.Concat(known).Where(name => !LogName.IsCompressedName(name)
             && FileSystemName.MatchesSimpleExpression(Path.GetFileName(path), name, ignoreCase: OperatingSystem.IsWindows()))];
@@ -262,11 +272,11 @@ internal sealed class LogSet : IAsyncDisposable
             select name;
         foreach (string log in logs.Except(others).Order(StringComparer.Ordinal))
         {
-            Add(Path.Combine(folder, log));
+            Add(Path.Combine(folder, log), isFirst);
         }
     }
 
-    private void Add(string path)
+    private void Add(string path, bool isFirst)
     {
         if (_logs.ContainsKey(path))
         {
@@ -275,8 +285,8 @@ internal sealed class LogSet : IAsyncDisposable
 
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
-        FileCheckpoint checkpoint = _isFirst ? _checkpoints.GetValueOrDefault(path) : default;
-        LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !_isFirst);
+        FileCheckpoint checkpoint = isFirst ? _checkpoints.GetValueOrDefault(path) : default;
+        LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !isFirst);
         LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
         lock (_logs)
         {
@@ -323,17 +333,18 @@ internal sealed class LogSet : IAsyncDisposable
             return false;
         }
 
+        // A folder that cannot be listed may hold rotated files that are not known.
+        IOException? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).OfType<IOException>().FirstOrDefault();
         try
         {
-            // A folder that could not be listed yet may hold rotated files.
-            if (names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).FirstOrDefault(error => error is not null) is { } failure)
+            if (failure is not null)
             {
                 throw failure;
             }
 
             names.Update(
                 listing, () => LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder, isSure: true)), _stop.Token);
-            tail.FailingSince = null;
+            _failingSince.Remove(names.Path);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
         {
@@ -342,7 +353,7 @@ internal sealed class LogSet : IAsyncDisposable
             // A file that is not found was renamed after the listing.
             if (e is not (FileNotFoundException or DirectoryNotFoundException))
             {
-                OnFailure(tail, e);
+                OnFailure(names.Path, isPatient: tail.WasOpen || failure is not null, e);
             }
         }
 
@@ -351,16 +362,15 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     /// <summary>
-    /// The next file of a log cannot be opened, or its folder not be listed at first. It is tried again with each search, because its
-    /// permissions may be set later, and reported now and then; a log of which no file was opened yet also at once.
+    /// The next file of a log cannot be opened, or a folder not be listed. It is tried again with each search, because its permissions may
+    /// be set later, and reported now and then; a log of which no file was opened yet also at once.
     /// </summary>
-    private void OnFailure(LogTail tail, Exception error)
+    private void OnFailure(string path, bool isPatient, Exception error)
     {
-        bool isSoon = tail.FailingSince is not null || tail.WasOpen || OperatingSystem.IsWindows();
-        tail.FailingSince ??= _options.TimeProvider.GetTimestamp();
+        isPatient |= !_failingSince.TryAdd(path, _options.TimeProvider.GetTimestamp()) || OperatingSystem.IsWindows();
         TimeSpan limit = _options.FollowInterval * RetryIntervals;
         limit = limit > s_leastRetry ? limit : s_leastRetry;
-        if (isSoon && _options.TimeProvider.GetElapsedTime(tail.FailingSince.Value) < limit)
+        if (isPatient && _options.TimeProvider.GetElapsedTime(_failingSince[path]) < limit)
         {
             return;
         }
@@ -370,7 +380,7 @@ internal sealed class LogSet : IAsyncDisposable
             ExceptionDispatchInfo.Throw(error);
         }
 
-        tail.FailingSince = _options.TimeProvider.GetTimestamp();
-        _options.OnUnreadable(tail.Names.Path, error);
+        _failingSince[path] = _options.TimeProvider.GetTimestamp();
+        _options.OnUnreadable(path, error);
     }
 }

@@ -47,11 +47,8 @@ internal sealed class LogTail : IDisposable
 
     internal LogNames Names { get; }
 
-    /// <summary>The loop. Owned by the search, as are the next three.</summary>
+    /// <summary>The loop. Owned by the search, as are the next two.</summary>
     internal Task Running { get; private set; } = Task.CompletedTask;
-
-    /// <summary>Since when the next file cannot be opened, as a timestamp.</summary>
-    internal long? FailingSince { get; set; }
 
     /// <summary>What the names were when they were looked at last.</summary>
     internal int Signature { get; set; }
