@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using System.Runtime;
 
 namespace FilePipelinesBenchmarks.Measuring;
 
@@ -11,15 +12,18 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
     : Measurement(minRounds, maxRounds)
 {
     private const int WarmUpRuns = 3;
+    private const int MaxPasses = 30;
+    private const int QuietPasses = 4;
 
     /// <summary>
-    /// Runs each candidate until the just-in-time compiler has little left to improve: sixty short runs of each, and time for its
-    /// background thread.
+    /// Runs each candidate ten times, until that compiles nothing: the just-in-time compiler compiles a method with a loop three times.
     /// </summary>
     internal override async Task PrepareAsync(IReadOnlyList<Candidate> candidates)
     {
-        for (int pass = 0; pass < 6; pass++)
+        int quietPasses = 0;
+        for (int pass = 0; pass < MaxPasses && quietPasses < QuietPasses; pass++)
         {
+            long compiled = JitInfo.GetCompiledMethodCount();
             foreach (Candidate candidate in candidates)
             {
                 TimeSpan elapsed = TimeSpan.Zero;
@@ -29,7 +33,9 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
                 }
             }
 
+            // For its background thread.
             await Task.Delay(150);
+            quietPasses = JitInfo.GetCompiledMethodCount() == compiled ? quietPasses + 1 : 0;
         }
     }
 

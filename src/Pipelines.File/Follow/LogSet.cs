@@ -213,6 +213,7 @@ internal sealed class LogSet : IAsyncDisposable
                 _logs.Remove(gone.Names.Path);
             }
 
+            _failingSince.Remove(gone.Names.Path);
             gone.Dispose();
         }
     }
