@@ -65,7 +65,7 @@ internal sealed class LogSet : IAsyncDisposable
     {
         (_paths, _options, _counts, _limits) = (paths, options, counts, limits);
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
-            : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
+            : CopyOf(options.Checkpoints);
         s_sets[this] = 0;
     }
 
@@ -142,6 +142,17 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
+
+    /// <summary>
+    /// The search also reads them later, on its own thread, while the caller may change what it has given: a <see cref="CheckpointFile"/>
+    /// does.
+    /// </summary>
+    private static IReadOnlyDictionary<string, FileCheckpoint> CopyOf(IReadOnlyDictionary<string, FileCheckpoint>? given) => given switch
+    {
+        null => FrozenDictionary<string, FileCheckpoint>.Empty,
+        Dictionary<string, FileCheckpoint> some => new Dictionary<string, FileCheckpoint>(some, some.Comparer),
+        _ => new Dictionary<string, FileCheckpoint>(given),
+    };
 
     private long SumOf(Func<LogTail, long> number)
     {
@@ -244,12 +255,14 @@ internal sealed class LogSet : IAsyncDisposable
 
         string folder = Path.GetDirectoryName(path)!;
         FolderNames names = NamesOf(folder);
-        if (names.Failure is { } failure && !_begun.Contains(path))
+        if (names.Failure is { } failure)
         {
+            // New logs are not found. When it can be listed again, that is news.
             OnFailure(path, isPatient: true, failure);
             return;
         }
 
+        _failingSince.Remove(path);
         bool isFirst = _begun.Add(path);
         if (!isFirst && !listed.Contains(names))
         {

@@ -108,6 +108,77 @@ public sealed class UnreadableLogTests : IDisposable
         await lines.ExpectAsync("2");
     }
 
+    /// <summary>Its logs are read on, but one that comes would never be found, and nobody would know.</summary>
+    [Fact]
+    public async Task Pattern_FolderCannotBeListedAnyMore_SaysSoEachTimeAfterAWhile()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string folder = MakeUnlistable("logs");
+        File.WriteAllText(_folder.File("hidden/a.log"), "1\n");
+        MakeListable(folder);
+        ManualClock clock = new();
+        string pattern = Path.Combine(folder, "*.log");
+        TaskCompletionSource<TimeSpan> told = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        await using FollowedLog lines = new(pattern, FollowedLog.Quick with
+        {
+            TimeProvider = clock,
+            OnUnreadable = (path, _) =>
+            {
+                if (path == pattern)
+                {
+                    told.TrySetResult(clock.Elapsed);
+                }
+            },
+        });
+        await lines.ExpectAsync("1");
+        for (int i = 0; i < 2; i++)
+        {
+            Task<bool> step = lines.StepAsync();
+            TimeSpan begun = clock.Elapsed;
+            MakeUnlistableAgain(folder);
+            await clock.AdvanceUntilAsync(told.Task, s_second);
+            TimeSpan after = await told.Task - begun;
+            Assert.True(after >= 5 * s_second, $"{i}: {after}");
+            MakeListable(folder);
+            told = new(TaskCreationOptions.RunContinuationsAsynchronously);
+            File.WriteAllText(_folder.File($"hidden/b{i}.log"), "2\n");
+            await clock.AdvanceUntilAsync(step, s_second);
+            await lines.ExpectAsync("2");
+
+            // Long after the last failure.
+            clock.Advance(s_minute);
+        }
+    }
+
+    /// <summary>The caller goes on keeping checkpoints of other logs in the same dictionary, as those of a CheckpointFile are.</summary>
+    [Fact]
+    public async Task Pattern_FolderCannotBeListedAtFirst_BeginsAtTheCheckpointsOfTheStart()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string folder = MakeUnlistable("logs");
+        string hidden = _folder.File("hidden/a.log");
+        File.WriteAllText(hidden, "1\n2\n");
+        string other = _folder.File("other", "other\n"u8.ToArray());
+        Dictionary<string, FileCheckpoint> checkpoints = [];
+        await foreach (FollowedLine line in new LogFollower(hidden).ReadLinesAsync(_stop))
+        {
+            checkpoints[Path.Combine(folder, "a.log")] = line.Checkpoint;
+            break;
+        }
+
+        ManualClock clock = new();
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower([other, Path.Combine(folder, "*.log")],
+            FollowedLog.Quick with { Checkpoints = checkpoints, TimeProvider = clock }).ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        Assert.True(await lines.MoveNextAsync());
+        Assert.Equal("other", lines.Current.ToString());
+        checkpoints.Clear();
+        MakeListable(folder);
+        Task<bool> step = lines.MoveNextAsync().AsTask();
+        await clock.AdvanceUntilAsync(step, s_second);
+        Assert.True(await step);
+        Assert.Equal("2", lines.Current.ToString());
+    }
+
     /// <summary>The log is copied and truncated while nobody can see the copy.</summary>
     [Fact]
     public async Task Cut_FolderOfTheCopyCannotBeListed_ItIsReadWhenItCan()
@@ -252,6 +323,13 @@ public sealed class UnreadableLogTests : IDisposable
         Directory.CreateDirectory(_folder.File("hidden"));
         File.CreateSymbolicLink(_folder.File(name), new string('x', 300));
         return _folder.File(name);
+    }
+
+    /// <summary>The opposite of <see cref="MakeListable"/>.</summary>
+    private void MakeUnlistableAgain(string folder)
+    {
+        File.CreateSymbolicLink(_folder.File("link"), new string('x', 300));
+        Assert.Equal(0, LibcCalls.Rename(_folder.File("link"), folder));
     }
 
     /// <summary>It can be listed, and holds what is in the hidden folder. It is missing at no moment.</summary>
