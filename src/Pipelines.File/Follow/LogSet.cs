@@ -64,8 +64,11 @@ internal sealed class LogSet : IAsyncDisposable
     internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits)
     {
         (_paths, _options, _counts, _limits) = (paths, options, counts, limits);
+
+        // A copy, because a search reads them later, too, while the caller may change them: a CheckpointFile does.
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
-            : CopyOf(options.Checkpoints);
+            : options.Checkpoints is Dictionary<string, FileCheckpoint> live ? new Dictionary<string, FileCheckpoint>(live, live.Comparer)
+            : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
         s_sets[this] = 0;
     }
 
@@ -142,17 +145,6 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
-
-    /// <summary>
-    /// The search also reads them later, on its own thread, while the caller may change what it has given: a <see cref="CheckpointFile"/>
-    /// does.
-    /// </summary>
-    private static IReadOnlyDictionary<string, FileCheckpoint> CopyOf(IReadOnlyDictionary<string, FileCheckpoint>? given) => given switch
-    {
-        null => FrozenDictionary<string, FileCheckpoint>.Empty,
-        Dictionary<string, FileCheckpoint> some => new Dictionary<string, FileCheckpoint>(some, some.Comparer),
-        _ => new Dictionary<string, FileCheckpoint>(given),
-    };
 
     private long SumOf(Func<LogTail, long> number)
     {
