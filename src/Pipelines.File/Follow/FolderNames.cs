@@ -61,7 +61,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
             (_version, _changedAt, _isCertain) = (version, begun, false);
         }
 
-        if (_isCertain || (!isSure && time.GetElapsedTime(_listedAt, begun) < _pause))
+        if (_isCertain || (!isSure && Failure is null && time.GetElapsedTime(_listedAt, begun) < _pause))
         {
             return false;
         }

@@ -48,6 +48,9 @@ internal sealed class LogSet : IAsyncDisposable
     // The patterns whose folder was listed: the logs that they find from then on are new.
     private readonly HashSet<string> _begun = [];
 
+    // The logs that were read and are gone: if one is there again it is new, and its checkpoint is of a file before.
+    private readonly HashSet<string> _ended = [];
+
     // Since when a log or a pattern cannot be read, as a timestamp.
     private readonly Dictionary<string, long> _failingSince = [];
 
@@ -217,6 +220,11 @@ internal sealed class LogSet : IAsyncDisposable
             }
 
             _failingSince.Remove(gone.Names.Path);
+            if (gone.WasOpen && _checkpoints.ContainsKey(gone.Names.Path))
+            {
+                _ended.Add(gone.Names.Path);
+            }
+
             gone.Dispose();
         }
     }
@@ -291,7 +299,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
-        FileCheckpoint checkpoint = isFirst ? _checkpoints.GetValueOrDefault(path) : default;
+        FileCheckpoint checkpoint = _ended.Contains(path) ? default : _checkpoints.GetValueOrDefault(path);
         LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !isFirst);
         LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
         lock (_logs)

@@ -75,6 +75,47 @@ public sealed class LogFollowerRudeTests : IDisposable
         await ExpectAsync(lines, "2");
     }
 
+    /// <summary>As the folder of a volume is that is mounted after the program has started.</summary>
+    [Fact]
+    public async Task Pattern_FolderIsMissingAtFirst_BeginsAtTheCheckpoints()
+    {
+        string folder = Directory.CreateDirectory(_folder.File("logs")).FullName;
+        string log = Path.Combine(folder, "a.log");
+        File.WriteAllText(log, "1\n2\n");
+        string other = _folder.File("other", "other\n"u8.ToArray());
+        Dictionary<string, FileCheckpoint> checkpoints = new() { [log] = await FirstCheckpointAsync(log) };
+        Directory.Move(folder, _folder.File("away"));
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(
+            [other, Path.Combine(folder, "*.log")], FollowedLog.Quick with { Checkpoints = checkpoints })
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(lines, "other");
+        Directory.Move(_folder.File("away"), folder);
+        await ExpectAsync(lines, "2");
+    }
+
+    /// <summary>Its checkpoint is that of a file before, and the new one may begin with the same lines.</summary>
+    [Fact]
+    public async Task Pattern_LogIsReadAndDeletedAndComesAgain_TheNewOneIsReadFromItsBeginning()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "A file that is open cannot be deleted there.");
+        string log = _folder.File("a.log", "1\n2\n"u8.ToArray());
+        LogFollower follower = new(_folder.File("*.log"), FollowedLog.Quick with
+        {
+            Checkpoints = new Dictionary<string, FileCheckpoint> { [log] = await FirstCheckpointAsync(log) },
+        });
+        await using IAsyncEnumerator<FollowedLine> lines = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(lines, "2");
+        Task<bool> step = lines.MoveNextAsync().AsTask();
+        File.Delete(log);
+        await Eventually.TrueAsync(() => follower.GetStatistics().Files == 0);
+
+        // The search that finds the other one has found that the log is gone.
+        await File.WriteAllTextAsync(_folder.File("b.log"), "b\n", _stop);
+        Assert.True(await GrowingFile.Bounded(step));
+        await File.WriteAllTextAsync(log, "1\n3\n", _stop);
+        await ExpectAsync(lines, "1", "3");
+    }
+
     [Fact]
     public async Task Paths_TwoPatternsInOneFolder_TheLogsOfBothAreRead()
     {
@@ -166,7 +207,20 @@ public sealed class LogFollowerRudeTests : IDisposable
         await ExpectAsync(lines, "1");
     }
 
-    private static async Task ExpectAsync(IAsyncEnumerator<FollowedLine> lines, string line) => Assert.Equal(line, await NextAsync(lines));
+    private static async Task ExpectAsync(IAsyncEnumerator<FollowedLine> lines, params string[] expected)
+    {
+        foreach (string line in expected)
+        {
+            Assert.Equal(line, await NextAsync(lines));
+        }
+    }
+
+    /// <summary>The checkpoint after the first line of a log.</summary>
+    private static async Task<FileCheckpoint> FirstCheckpointAsync(string log)
+    {
+        await using FollowedLog lines = new(log);
+        return (await lines.NextAsync()).Checkpoint;
+    }
 
     private static async Task<string> NextAsync(IAsyncEnumerator<FollowedLine> lines)
     {
