@@ -3,16 +3,17 @@ namespace FileDevicesTests;
 /// <summary>
 /// A writer on a disk that begins to fail: it goes on until the first error, and then tries everything that must fail from there on.
 /// </summary>
-internal sealed class FailingWriter(string folder, string name, FilePipeWriterOptions options, Acknowledge acknowledge)
+internal sealed class FailingWriter(string folder, string name, FilePipeWriterOptions options, Acknowledge acknowledge) : IFailingFile
 {
-    private const int Length = 4 << 20;
-    private const int MaxRecord = 20_000;
-
-    private static readonly byte[] s_content = Pattern.Bytes(Length);
+    internal const int Length = 4 << 20;
+    internal const int MaxRecord = 20_000;
 
     private readonly string _path = Path.Combine(folder, name);
 
-    internal string Name => name;
+    /// <summary>What every file holds in the end.</summary>
+    internal static byte[] Content { get; } = Pattern.Bytes(Length);
+
+    public string Name => name;
 
     /// <summary>What was thrown first; <see langword="null"/>: nothing, it came to its end.</summary>
     internal Exception? Error { get; private set; }
@@ -20,7 +21,7 @@ internal sealed class FailingWriter(string folder, string name, FilePipeWriterOp
     /// <summary>Every wrong answer after the error.</summary>
     internal List<string> Wrongs { get; } = [];
 
-    internal async Task RunAsync(Random random)
+    public async Task RunAsync(Random random)
     {
         FilePipeWriter writer;
         try
@@ -38,12 +39,14 @@ internal sealed class FailingWriter(string folder, string name, FilePipeWriterOp
             for (int written = 0; written < Length;)
             {
                 int length = Math.Min(random.Next(1, MaxRecord), Length - written);
-                s_content.AsSpan(written, length).CopyTo(writer.GetSpan(length));
+                Content.AsSpan(written, length).CopyTo(writer.GetSpan(length));
                 writer.Advance(length);
                 written += length;
-                FlushGuarantee guarantee = random.Next(3) == 0 ? FlushGuarantee.Durable : FlushGuarantee.Written;
-                await writer.FlushAsync(guarantee);
-                if (guarantee == FlushGuarantee.Durable)
+                bool isDurable = random.Next(3) == 0 || written == Length;
+                await writer.FlushAsync(isDurable ? FlushGuarantee.Durable : FlushGuarantee.Written);
+
+                // Before it is completed, a file that replaces another one has no name.
+                if (isDurable && !options.Replace)
                 {
                     acknowledge(name, written);
                 }
@@ -70,18 +73,16 @@ internal sealed class FailingWriter(string folder, string name, FilePipeWriterOp
         }
     }
 
-    /// <summary>Compares what the recovered file system has with what was acknowledged.</summary>
-    internal void Check(string recovered, long promised)
+    public string? LossIn(string recovered, long promised)
+        => LossOf(Path.Combine(recovered, name), promised) is { } loss
+            ? $"{name}: {loss} It threw {Error?.Message ?? "nothing"}." : null;
+
+    /// <summary>How many of the promised bytes are not there; <see langword="null"/>: all are.</summary>
+    internal static string? LossOf(string path, long promised)
     {
-        string path = Path.Combine(recovered, name);
         byte[] content = File.Exists(path) ? File.ReadAllBytes(path) : [];
-        int same = content.AsSpan(0, (int)Math.Min(content.Length, promised)).CommonPrefixLength(s_content);
-        if (same < promised)
-        {
-            throw new LostPromiseException(
-                $"{name}: {promised} bytes were on the device, and {same} are right of {content.Length}. "
-                    + $"It threw {Error?.Message ?? "nothing"}.");
-        }
+        int same = content.AsSpan(0, (int)Math.Min(content.Length, promised)).CommonPrefixLength(Content);
+        return same < promised ? $"{promised} bytes were on the device, and {same} are right of {content.Length}." : null;
     }
 
     private async Task FailsAsync(string what, Func<Task> call)

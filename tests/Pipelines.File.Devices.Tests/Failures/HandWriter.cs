@@ -2,37 +2,32 @@ using Microsoft.Win32.SafeHandles;
 
 namespace FileDevicesTests;
 
-/// <summary>The same without the library: write(2) and fdatasync(2), and what they answer. It shows what is the kernel's.</summary>
-internal sealed class HandWriter(string folder, string name, Acknowledge acknowledge)
+/// <summary>
+/// The same without the library: the system calls that a careful program makes for each kind of file, and what they answer. It shows what
+/// is the kernel's.
+/// </summary>
+internal sealed class HandWriter(string folder, string name, Acknowledge acknowledge) : IFailingFile
 {
-    private const int Length = 4 << 20;
-    private const int MaxRecord = 20_000;
+    private const uint Mode = 0x1B6; // 0666, less the umask
 
-    private static readonly byte[] s_content = Pattern.Bytes(Length);
+    private readonly string _path = Path.Combine(folder, name);
 
-    internal string Name => name;
+    internal static string[] Kinds { get; } = ["growing", "preallocated", "appended", "dropped", "replaced"];
 
-    /// <summary>Writes and syncs until a call fails.</summary>
-    internal void Run(Random random)
+    public string Name => name;
+
+    // A thread of its own: the pool has as many as there are processors, and all files are to be written at once.
+    public Task RunAsync(Random random)
+        => Task.Factory.StartNew(() => Run(random), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+
+    public string? LossIn(string recovered, long promised)
+        => FailingWriter.LossOf(Path.Combine(recovered, name), promised) is { } loss ? $"{name}: {loss}" : null;
+
+    private void Run(Random random)
     {
         try
         {
-            using SafeFileHandle file = File.OpenHandle(Path.Combine(folder, name), FileMode.Create, FileAccess.Write);
-            for (int written = 0; written < Length;)
-            {
-                int length = Math.Min(random.Next(1, MaxRecord), Length - written);
-                RandomAccess.Write(file, s_content.AsSpan(written, length), written);
-                written += length;
-                if (random.Next(3) == 0)
-                {
-                    if (Libc.SyncData(file) != 0)
-                    {
-                        return;
-                    }
-
-                    acknowledge(name, written);
-                }
-            }
+            Write(random);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
@@ -40,11 +35,72 @@ internal sealed class HandWriter(string folder, string name, Acknowledge acknowl
         }
     }
 
-    /// <summary>How many bytes that fdatasync(2) has answered 0 for are not there.</summary>
-    internal long Lost(string recovered, long promised)
+    private void Write(Random random)
     {
-        string path = Path.Combine(recovered, name);
-        byte[] content = File.Exists(path) ? File.ReadAllBytes(path) : [];
-        return promised - content.AsSpan(0, (int)Math.Min(content.Length, promised)).CommonPrefixLength(s_content);
+        bool isReplaced = name == "replaced";
+        bool isNameSynced = name == "appended" || isReplaced;
+        string path = isReplaced ? _path + ".new" : _path;
+        using SafeFileHandle file = Open(path, Libc.WriteOnly | Libc.Create | (name == "appended" ? Libc.Append : Libc.Truncate));
+        if (name == "preallocated")
+        {
+            ThrowIfFailed(Libc.Allocate(file, Libc.KeepSize, 0, FailingWriter.Length));
+        }
+
+        for (int written = 0; written < FailingWriter.Length;)
+        {
+            int length = Math.Min(random.Next(1, FailingWriter.MaxRecord), FailingWriter.Length - written);
+            RandomAccess.Write(file, FailingWriter.Content.AsSpan(written, length), written);
+            written += length;
+            if (random.Next(3) != 0 && written < FailingWriter.Length)
+            {
+                continue;
+            }
+
+            ThrowIfFailed(Libc.SyncData(file));
+            if (!isNameSynced)
+            {
+                SyncFolder();
+                isNameSynced = true;
+            }
+
+            if (!isReplaced)
+            {
+                acknowledge(name, written);
+            }
+
+            if (name == "dropped")
+            {
+                _ = Libc.Advise(file, 0, written, Libc.DontNeed);
+            }
+        }
+
+        if (isReplaced)
+        {
+            ThrowIfFailed(Libc.Sync(file));
+            File.Move(path, _path, overwrite: true);
+            SyncFolder();
+            acknowledge(name, FailingWriter.Length);
+        }
+    }
+
+    private static SafeFileHandle Open(string path, int flags)
+    {
+        int descriptor = Libc.Open(path, flags, Mode);
+        ThrowIfFailed(descriptor);
+        return new SafeFileHandle(descriptor, ownsHandle: true);
+    }
+
+    private void SyncFolder()
+    {
+        using SafeFileHandle handle = Open(folder, 0);
+        ThrowIfFailed(Libc.Sync(handle));
+    }
+
+    private static void ThrowIfFailed(int answer)
+    {
+        if (answer < 0)
+        {
+            throw Libc.Error("by hand");
+        }
     }
 }
