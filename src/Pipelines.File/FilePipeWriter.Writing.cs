@@ -120,13 +120,7 @@ public sealed partial class FilePipeWriter
 
     private ValueTask<FlushResult> CopyAsync(ReadOnlySpan<byte> source, FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
-        Copy(source);
-        return FlushCoreAsync(guarantee, cancellationToken, isWritten: !source.IsEmpty);
-    }
-
-    private void Copy(ReadOnlySpan<byte> left)
-    {
-        while (left.Length > 0)
+        for (ReadOnlySpan<byte> left = source; left.Length > 0;)
         {
             Span<byte> room = GetRoom(0).Span;
             int length = Math.Min(room.Length, left.Length);
@@ -139,5 +133,7 @@ public sealed partial class FilePipeWriter
 
             left = left[length..];
         }
+
+        return FlushCoreAsync(guarantee, cancellationToken, isWritten: !source.IsEmpty);
     }
 }

@@ -72,7 +72,11 @@ internal static class PipeCopy
         int copied = 0;
         try
         {
-            ThrowIfCanceled(read);
+            if (read.IsCanceled)
+            {
+                throw new OperationCanceledException("The read was canceled.");
+            }
+
             int step = (int)Math.Min(read.Buffer.Length, MaxStep);
             while (copied < step)
             {
@@ -94,14 +98,6 @@ internal static class PipeCopy
         finally
         {
             reader.AdvanceTo(read.Buffer.GetPosition(copied));
-        }
-    }
-
-    private static void ThrowIfCanceled(in ReadResult read)
-    {
-        if (read.IsCanceled)
-        {
-            throw new OperationCanceledException("The read was canceled.");
         }
     }
 

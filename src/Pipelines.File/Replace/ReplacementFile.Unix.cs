@@ -131,6 +131,7 @@ internal abstract partial class ReplacementFile
             }
 
             FolderSync.Sync(_calls, _folder!, Folder);
+            ThrowIfFailed(_calls.TellFailure(Backend.Handle));
         }
 
         private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(temporaryPath);

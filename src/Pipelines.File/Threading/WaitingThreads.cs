@@ -113,17 +113,13 @@ internal sealed class WaitingThreads
 
     private static WaitingThreads MakeShared()
     {
-        WaitingThreads shared = new(ConfiguredLimit());
+        string? text = AppContext.GetData(LimitSwitch)?.ToString() ?? Environment.GetEnvironmentVariable(LimitVariable);
+        WaitingThreads shared = new(
+            int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int limit) ? limit : DefaultLimit);
         FilePipeMetrics.Observe("pipelines.file.waiting.threads", () => shared.ThreadCount);
         FilePipeMetrics.Observe("pipelines.file.waiting.queued", () => shared.QueuedCount);
         FilePipeMetrics.Observe("pipelines.file.waiting.under_way", () => shared.UnderWayCount);
         return shared;
-    }
-
-    private static int ConfiguredLimit()
-    {
-        string? text = AppContext.GetData(LimitSwitch)?.ToString() ?? Environment.GetEnvironmentVariable(LimitVariable);
-        return int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int limit) ? limit : DefaultLimit;
     }
 
     /// <summary>

@@ -699,6 +699,19 @@ public sealed class ReplaceTests : IDisposable
     }
 
     [Fact]
+    public async Task CompleteAsync_FileSystemFailsBeforeItHasTheName_ThrowsAndTheNewFileIsThere()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", s_old);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable },
+            new RecordedCalls { FailureAfterSyncFolder = Libc.EROFS });
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        Assert.Equal(0, new FileInfo(path).Length);
+        AssertNames("f");
+    }
+
+    [Fact]
     public async Task Abort_WhileTheFileTakesItsName_IsTooLate()
     {
         ChildProcess.SkipUnlessLinux();

@@ -30,6 +30,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     /// <summary>What fsync of a folder answers instead of the kernel; 0 for the kernel's answer.</summary>
     public int SyncFolderError { get; init; }
 
+    /// <summary>What is told of the file system once a folder was synced; 0 for the kernel's answer.</summary>
+    public int FailureAfterSyncFolder { get; init; }
+
     /// <summary>What happens before a folder is synced.</summary>
     public Action? BeforeSyncFolder { get; set; }
 
@@ -128,6 +131,10 @@ internal sealed unsafe class RecordedCalls : UnixCalls
             return answer;
         }
     }
+
+    internal override long TellFailure(SafeFileHandle file)
+        => FailureAfterSyncFolder != 0 && Calls.Any(static call => call is FileCall.SyncFolder) ? -FailureAfterSyncFolder
+            : base.TellFailure(file);
 
     internal override long Sync(SafeFileHandle file)
     {

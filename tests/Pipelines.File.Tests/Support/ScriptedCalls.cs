@@ -33,6 +33,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     public Func<int, long?>? OnSync { get; init; }
 
+    /// <summary>What is told of the file system after a sync, a negative errno.</summary>
+    public Func<int, long?>? OnTellFailure { get; init; }
+
     /// <summary>What closing a duplicate answers, a negative errno.</summary>
     public Func<int, long?>? OnCloseCopy { get; init; }
 
@@ -106,6 +109,8 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         long? answer = OnSync?.Invoke(call);
         return answer is < 0 ? answer.Value : base.Sync(file);
     }
+
+    internal override long TellFailure(SafeFileHandle file) => OnTellFailure?.Invoke(_syncs) ?? base.TellFailure(file);
 
     internal override long CloseCopy(SafeFileHandle file)
         => OnCloseCopy?.Invoke(Interlocked.Increment(ref _closes)) ?? base.CloseCopy(file);

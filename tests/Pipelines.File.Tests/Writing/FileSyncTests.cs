@@ -21,6 +21,17 @@ public sealed class FileSyncTests : IDisposable
     }
 
     [Fact]
+    public void Flush_HandleThatIsOpenForReadingOnly_FlushesWhatOthersHaveWritten()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "There the handle must be open for writing.");
+        string path = Path.Combine(_folder, "f");
+        File.WriteAllText(path, "bytes");
+        using SafeFileHandle handle = File.OpenHandle(path);
+        FileSync.Flush(handle);
+        Assert.Equal(5, RandomAccess.GetLength(handle));
+    }
+
+    [Fact]
     public void Flush_ClosedHandle_Throws()
     {
         SafeFileHandle handle = File.OpenHandle(Path.Combine(_folder, "f"), FileMode.Create, FileAccess.Write);

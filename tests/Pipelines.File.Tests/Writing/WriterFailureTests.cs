@@ -201,6 +201,23 @@ public sealed class WriterFailureTests : IDisposable
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
     }
 
+    /// <summary>fdatasync(2) has answered 0, but the file system's journal had ended before it could hold the bytes.</summary>
+    [Theory]
+    [InlineData(Libc.EROFS)]
+    [InlineData(Libc.EIO)]
+    public async Task Sync_SucceedsOnAFileSystemThatHasFailed_IsThrownByTheFlushAndByComplete(int error)
+    {
+        string path = _folder.File("f");
+        ScriptedCalls calls = new() { OnTellFailure = sync => sync == 2 ? -error : null };
+        FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+        Assert.Equal(2, calls.Syncs);
+    }
+
     [Fact]
     public async Task Write_ToAFullDevice_ThrowsWithTheNameOfTheFile()
     {

@@ -70,6 +70,9 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "pwritev", SetLastError = true)]
     internal static partial nint PWriteV(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset);
 
+    [LibraryImport(Library, EntryPoint = "pwrite", SetLastError = true)]
+    internal static partial nint PWrite(SafeFileHandle file, byte* bytes, nint count, long offset);
+
     [LibraryImport(Library, EntryPoint = "writev", SetLastError = true)]
     internal static partial nint WriteV(SafeFileHandle file, Libc.IoVector* vectors, int count);
 

@@ -43,11 +43,25 @@ internal unsafe partial class UnixCalls
     /// <summary>
     /// <see cref="Sync"/>, made again after EINTR. EINVAL is success for what is no regular file: a FIFO, a terminal or a socket has
     /// nothing to sync. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
+    /// Success is that of <see cref="TellFailure"/>, too.
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
     {
         long answer = SyncToEnd(file);
-        return answer == -Libc.EINVAL && !properties.IsRegular ? 0 : answer;
+        return !properties.IsRegular ? answer == -Libc.EINVAL ? 0 : answer
+            : answer >= 0 ? TellFailure(file) : answer;
+    }
+
+    /// <summary>
+    /// Returns a negative errno if the file system has failed, else 0. A sync that comes between the end of the file system's journal and
+    /// the moment at which it notices that answers 0 for bytes that are lost. A write of no bytes, which does nothing else (write(2)),
+    /// tells it then on ext4 and Btrfs, and lseek(2) on XFS.
+    /// </summary>
+    internal virtual long TellFailure(SafeFileHandle file)
+    {
+        long answer = Answer(LibcCalls.PWrite(file, null, 0, 0));
+        answer = answer is -Libc.EROFS or -Libc.EIO ? answer : Answer(LibcCalls.LSeek(file, 0, SeekOrigin.Current));
+        return answer is -Libc.EROFS or -Libc.EIO ? answer : 0;
     }
 
     /// <summary>
