@@ -135,6 +135,29 @@ public sealed class JournalReaderTests : IDisposable
         }
     }
 
+    /// <summary>As RetainBytes does while a reader that follows waits for the next record.</summary>
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(false, true)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task ReadAsync_OnlyRecordsThatWereReadAreRemoved_GoesOn(bool isByFolder, bool follow)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 5);
+        await using IAsyncEnumerator<JournalBatch> reader = Read(journal, isByFolder, 0, follow).GetAsyncEnumerator(_stop);
+        do
+        {
+            Assert.True(await reader.MoveNextAsync());
+        }
+        while (reader.Current.NextSequence < 5);
+        await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
+        await journal.TrimBeforeAsync(5, _stop);
+        Assert.Equal(5, journal.FirstSequence);
+        Assert.True(await reader.MoveNextAsync());
+        Assert.Equal((5, 6), (reader.Current.FirstSequence, reader.Current.NextSequence));
+    }
+
     [Fact]
     public async Task Open_WithoutAJournal_WaitsForOne()
     {
