@@ -158,6 +158,27 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Equal((5, 6), (reader.Current.FirstSequence, reader.Current.NextSequence));
     }
 
+    /// <summary>The removed segment had a statement behind the last record, which the reader has not seen.</summary>
+    [Fact]
+    public async Task ReadAsync_JournalIsClosedAndGoesOnInAnotherSegment_TheRemovedOneIsNoDamage()
+    {
+        await using IAsyncEnumerator<JournalBatch> reader = await FollowAsync();
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
+        await journal.TrimBeforeAsync(1, _stop);
+        Assert.True(await reader.MoveNextAsync());
+        Assert.Equal((1, 2), (reader.Current.FirstSequence, reader.Current.NextSequence));
+
+        async Task<IAsyncEnumerator<JournalBatch>> FollowAsync()
+        {
+            await using Journal first = await Journal.OpenAsync(_folder, s_small, _stop);
+            await Journaled.AppendAsync(first, 1);
+            IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadAsync(0, true, _stop).GetAsyncEnumerator(_stop);
+            Assert.True(await batches.MoveNextAsync());
+            return batches;
+        }
+    }
+
     [Fact]
     public async Task Open_WithoutAJournal_WaitsForOne()
     {
