@@ -130,7 +130,7 @@ public sealed partial class Journal
             return false;
         }
 
-        if (!_active.HasRoom(size, _options.SegmentSize))
+        if (!_active.HasRoom(_next, size, _options.SegmentSize))
         {
             BeginSegmentLocked();
             return false;

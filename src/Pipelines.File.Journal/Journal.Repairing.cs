@@ -102,11 +102,7 @@ public sealed partial class Journal
 
     private static JournalSummary Summary(JournalState state)
         => state.Last is not { } last ? new JournalSummary(0, 0, 0, 0, 0)
-            : new JournalSummary(
-                state.Segments.Count, state.Segments[0].File.First, last.Next,
-                last.End - JournalFormat.HeaderLength + state.Segments.SkipLast(1)
-                    .Sum(static segment => new FileInfo(segment.File.Path).Length - JournalFormat.HeaderLength),
-                state.Tail.Length);
+            : new JournalSummary(state.Segments.Count, state.Segments[0].File.First, last.Next, state.Bytes, state.Tail.Length);
 
     /// <summary>Cuts off the damaged segment at the damage, and moves all later ones away. Returns how many bytes that were.</summary>
     private static long Cut(string folder, InvalidJournalException damage, string saved)

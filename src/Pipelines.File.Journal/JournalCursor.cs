@@ -57,7 +57,12 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
             bool isSealed = source.NextOf(_segment!) is not null;
             long? limit = isSealed ? long.MaxValue : source.Limit;
             long before = _chain.Sequence;
-            SegmentReader reader = await OpenAsync(cancellationToken).ConfigureAwait(false);
+            if (await OpenAsync(cancellationToken).ConfigureAwait(false) is not { } reader)
+            {
+                BeginNext(isRemoved: true);
+                continue;
+            }
+
             await using (reader.ConfigureAwait(false))
             {
                 while (await reader.ReadAsync(limit ?? long.MaxValue, onlyProven: limit is null, cancellationToken).ConfigureAwait(false))
@@ -73,7 +78,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
             if (isSealed)
             {
-                BeginNext();
+                BeginNext(isRemoved: false);
             }
             else if (_chain.Sequence == before && !(limit is { } committed
                 ? await WaitForCommitAsync(committed, cancellationToken).ConfigureAwait(false)
@@ -124,37 +129,45 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     /// </summary>
     private async ValueTask<bool> WaitForProofAsync(CancellationToken cancellationToken)
     {
-        if (_intact > _chain.Sequence && (!follow || _waitedFor == _chain.Sequence))
+        try
         {
-            // Whole records that nothing proves: a sync does. A follower first waits for a later record, which costs nothing.
-            string path = _segment!.Path;
-            long intact = _intact;
-            await Task.Run(() => SegmentFile.Sync(path), cancellationToken).ConfigureAwait(false);
-            _chain.Prove(intact);
+            if (_intact > _chain.Sequence && (!follow || _waitedFor == _chain.Sequence))
+            {
+                // Whole records that nothing proves: a sync does. A follower first waits for a later record, which costs nothing.
+                string path = _segment!.Path;
+                long intact = _intact;
+                await Task.Run(() => SegmentFile.Sync(path), cancellationToken).ConfigureAwait(false);
+                _chain.Prove(intact);
+                return true;
+            }
+
+            if (!follow)
+            {
+                await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
+                return source.NextOf(_segment!) is not null;
+            }
+
+            if (_intact == _chain.Sequence && _sameLooks > 0)
+            {
+                await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
+            }
+
+            _waitedFor = _chain.Sequence;
+            do
+            {
+                if (!await source.WaitAsync(_chain.Sequence, cancellationToken).ConfigureAwait(false))
+                {
+                    return false;
+                }
+            }
+            while (!HasNews() && _intact == _chain.Sequence);
             return true;
         }
-
-        if (!follow)
+        catch (FileNotFoundException)
         {
-            await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
-            return source.NextOf(_segment!) is not null;
+            // The segment was removed: opening it again tells whether all of it was read before.
+            return true;
         }
-
-        if (_intact == _chain.Sequence && _sameLooks > 0)
-        {
-            await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
-        }
-
-        _waitedFor = _chain.Sequence;
-        do
-        {
-            if (!await source.WaitAsync(_chain.Sequence, cancellationToken).ConfigureAwait(false))
-            {
-                return false;
-            }
-        }
-        while (!HasNews() && _intact == _chain.Sequence);
-        return true;
     }
 
     /// <summary>
@@ -165,14 +178,9 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     {
         const int LooksBetweenReads = 16;
         byte[] bytes = new byte[RecordHeader.Length];
-        try
+        using (Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(_segment!.Path))
         {
-            using Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(_segment!.Path);
             _ = RandomAccess.Read(handle, bytes, _position);
-        }
-        catch (FileNotFoundException)
-        {
-            throw Removed(_chain.Sequence);
         }
 
         bool isSame = bytes.AsSpan().SequenceEqual(_seen);
@@ -246,7 +254,8 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     }
 
     /// <summary>Goes on with the next segment, whose beginning proves that this one is read to its end.</summary>
-    private void BeginNext()
+    /// <param name="isRemoved">Whether this one was removed: then nobody can tell whether a statement came behind its last record.</param>
+    private void BeginNext(bool isRemoved)
     {
         SegmentFile next = source.NextOf(_segment!) ?? throw Removed(_chain.Sequence);
         SegmentHeader header;
@@ -264,7 +273,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
             throw Removed(header.Before);
         }
 
-        if (header.First != _chain.Sequence || header.Previous != _chain.Crc || header.Seed != _seed)
+        if (header.First != _chain.Sequence || (header.Previous != _chain.Crc && !isRemoved) || header.Seed != _seed)
         {
             throw Damaged("A record is damaged: it is not what was written, and the next segment was begun after it.");
         }
@@ -272,7 +281,8 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         Enter(next, header);
     }
 
-    private async ValueTask<SegmentReader> OpenAsync(CancellationToken cancellationToken)
+    /// <summary>Opens the segment. <see langword="null"/>: it was removed, but all of it was read before.</summary>
+    private async ValueTask<SegmentReader?> OpenAsync(CancellationToken cancellationToken)
     {
         try
         {
@@ -280,7 +290,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         }
         catch (FileNotFoundException)
         {
-            throw Removed(_chain.Sequence);
+            return source.NextOf(_segment!)?.First == _chain.Sequence ? null : throw Removed(_chain.Sequence);
         }
     }
 

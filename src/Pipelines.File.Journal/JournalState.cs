@@ -4,7 +4,9 @@ namespace Pipelines.File;
 /// <param name="Segments">The segments with their headers, in order.</param>
 /// <param name="Last">The last one; <see langword="null"/> if there is none.</param>
 /// <param name="Tail">What stands behind its last whole record.</param>
-internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHeader Header)> Segments, SegmentState? Last, SegmentTail Tail)
+/// <param name="Bytes">The bytes of all records that were read, with their headers. A crash leaves zeros behind them.</param>
+internal sealed record JournalState(
+    IReadOnlyList<(SegmentFile File, SegmentHeader Header)> Segments, SegmentState? Last, SegmentTail Tail, long Bytes)
 {
     /// <summary>Reads the headers of all segments, and the records of all or of the last one.</summary>
     /// <exception cref="InvalidJournalException">There is damage that no crash explains.</exception>
@@ -29,7 +31,7 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
 
         if (segments.Count == 0)
         {
-            return new JournalState(segments, null, default);
+            return new JournalState(segments, null, default, 0);
         }
 
         SegmentState[] states = await ReadAllAsync(verifyAll ? segments : [segments[^1]], progress, cancellationToken)
@@ -49,7 +51,8 @@ internal sealed record JournalState(IReadOnlyList<(SegmentFile File, SegmentHead
         }
 
         ThrowIfDamaged(last, tail);
-        return new JournalState(segments, last, tail);
+        states[^1] = last;
+        return new JournalState(segments, last, tail, states.Sum(static state => state.End - JournalFormat.HeaderLength));
     }
 
     /// <summary>A segment was written whole before the next one got its name.</summary>

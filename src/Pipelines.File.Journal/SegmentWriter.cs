@@ -101,8 +101,11 @@ internal sealed class SegmentWriter
         }
     }
 
-    /// <summary>Whether a record of this size, with its header, still belongs here. A segment has one record at least.</summary>
-    internal bool HasRoom(long size, long segmentSize) => End == JournalFormat.HeaderLength || End + size <= segmentSize;
+    /// <summary>
+    /// Whether a record of this size, with its header, still belongs here. A segment has one record at least, or the next one would get
+    /// its name.
+    /// </summary>
+    internal bool HasRoom(long sequence, long size, long segmentSize) => sequence == Header.First || End + size <= segmentSize;
 
     /// <summary>Whether there are blocks for a record of this size. Where there are none, it must not be written yet.</summary>
     internal bool HasBlocks(long size) => End + size <= Zeroed;

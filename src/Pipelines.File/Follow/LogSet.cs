@@ -48,9 +48,6 @@ internal sealed class LogSet : IAsyncDisposable
     // The patterns whose folder was listed: the logs that they find from then on are new.
     private readonly HashSet<string> _begun = [];
 
-    // The logs that were read and are gone: if one is there again it is new, and its checkpoint is of a file before.
-    private readonly HashSet<string> _ended = [];
-
     // Since when a log or a pattern cannot be read, as a timestamp.
     private readonly Dictionary<string, long> _failingSince = [];
 
@@ -211,8 +208,10 @@ internal sealed class LogSet : IAsyncDisposable
             tail.Look();
         }
 
-        // What a pattern has found and has no file any more.
-        foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !_paths.Contains(tail.Names.Path)).ToList())
+        // What a pattern has found and has no file any more. If one is there again it is new, and its checkpoint is of a file before. A
+        // checkpoint of which no file was found waits for it: the folder may be that of a volume that is mounted later.
+        foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !_paths.Contains(tail.Names.Path)
+            && (tail.WasOpen || !_checkpoints.ContainsKey(tail.Names.Path))).ToList())
         {
             lock (_logs)
             {
@@ -220,11 +219,6 @@ internal sealed class LogSet : IAsyncDisposable
             }
 
             _failingSince.Remove(gone.Names.Path);
-            if (gone.WasOpen && _checkpoints.ContainsKey(gone.Names.Path))
-            {
-                _ended.Add(gone.Names.Path);
-            }
-
             gone.Dispose();
         }
     }
@@ -299,7 +293,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path)!);
-        FileCheckpoint checkpoint = _ended.Contains(path) ? default : _checkpoints.GetValueOrDefault(path);
+        FileCheckpoint checkpoint = isFirst ? _checkpoints.GetValueOrDefault(path) : default;
         LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !isFirst);
         LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
         lock (_logs)

@@ -93,6 +93,25 @@ public sealed class LogFollowerRudeTests : IDisposable
         await ExpectAsync(lines, "2");
     }
 
+    /// <summary>The log's rotated file is no log of its own, though the pattern matches it.</summary>
+    [Fact]
+    public async Task Pattern_FolderIsMissingAtFirstAndComesWithARotatedFileOnly_BeginsAtTheCheckpoint()
+    {
+        string folder = Directory.CreateDirectory(_folder.File("logs")).FullName;
+        string log = Path.Combine(folder, "log");
+        File.WriteAllText(log, "1\n2\n");
+        string other = _folder.File("other", "other\n"u8.ToArray());
+        Dictionary<string, FileCheckpoint> checkpoints = new() { [log] = await FirstCheckpointAsync(log) };
+        File.Move(log, log + ".1");
+        Directory.Move(folder, _folder.File("away"));
+        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(
+            [other, Path.Combine(folder, "log*")], FollowedLog.Quick with { Checkpoints = checkpoints })
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+        await ExpectAsync(lines, "other");
+        Directory.Move(_folder.File("away"), folder);
+        await ExpectAsync(lines, "2");
+    }
+
     /// <summary>Its checkpoint is that of a file before, and the new one may begin with the same lines.</summary>
     [Fact]
     public async Task Pattern_LogIsReadAndDeletedAndComesAgain_TheNewOneIsReadFromItsBeginning()

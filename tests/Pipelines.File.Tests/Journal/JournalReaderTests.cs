@@ -135,6 +135,50 @@ public sealed class JournalReaderTests : IDisposable
         }
     }
 
+    /// <summary>As RetainBytes does while a reader that follows waits for the next record.</summary>
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(false, true)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task ReadAsync_OnlyRecordsThatWereReadAreRemoved_GoesOn(bool isByFolder, bool follow)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 5);
+        await using IAsyncEnumerator<JournalBatch> reader = Read(journal, isByFolder, 0, follow).GetAsyncEnumerator(_stop);
+        do
+        {
+            Assert.True(await reader.MoveNextAsync());
+        }
+        while (reader.Current.NextSequence < 5);
+        await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
+        await journal.TrimBeforeAsync(5, _stop);
+        Assert.Equal(5, journal.FirstSequence);
+        Assert.True(await reader.MoveNextAsync());
+        Assert.Equal((5, 6), (reader.Current.FirstSequence, reader.Current.NextSequence));
+    }
+
+    /// <summary>The removed segment had a statement behind the last record, which the reader has not seen.</summary>
+    [Fact]
+    public async Task ReadAsync_JournalIsClosedAndGoesOnInAnotherSegment_TheRemovedOneIsNoDamage()
+    {
+        await using IAsyncEnumerator<JournalBatch> reader = await FollowAsync();
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
+        await journal.TrimBeforeAsync(1, _stop);
+        Assert.True(await reader.MoveNextAsync());
+        Assert.Equal((1, 2), (reader.Current.FirstSequence, reader.Current.NextSequence));
+
+        async Task<IAsyncEnumerator<JournalBatch>> FollowAsync()
+        {
+            await using Journal first = await Journal.OpenAsync(_folder, s_small, _stop);
+            await Journaled.AppendAsync(first, 1);
+            IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadAsync(0, true, _stop).GetAsyncEnumerator(_stop);
+            Assert.True(await batches.MoveNextAsync());
+            return batches;
+        }
+    }
+
     [Fact]
     public async Task Open_WithoutAJournal_WaitsForOne()
     {

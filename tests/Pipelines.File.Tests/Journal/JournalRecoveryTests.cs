@@ -74,6 +74,16 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal(60, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
     }
 
+    /// <summary>As a crash leaves an earlier segment before it is cut to the length of its records.</summary>
+    [Fact]
+    public async Task VerifyAsync_ZerosBehindAnEarlierSegment_AreNoBytesOfRecords()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        JournalSummary before = await Journal.VerifyAsync(_folder, cancellationToken: _stop);
+        await File.AppendAllBytesAsync(Journaled.Segments(_folder)[1], new byte[100_000], _stop);
+        Assert.Equal(before, await Journal.VerifyAsync(_folder, cancellationToken: _stop));
+    }
+
     [Fact]
     public async Task OpenAsync_ARecordInTheMiddleOfTheLastSegmentIsDamaged_ThrowsAndCutsNothing()
     {

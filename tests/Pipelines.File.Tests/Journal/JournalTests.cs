@@ -277,6 +277,48 @@ public sealed class JournalTests : IDisposable
         Assert.Equal((first, 400), (again.FirstSequence, again.NextSequence));
     }
 
+    /// <summary>Each closing writes a statement, so a segment without a record is longer than its header.</summary>
+    [Theory]
+    [InlineData(0, false)]
+    [InlineData(0, true)]
+    [InlineData(3, false)]
+    [InlineData(3, true)]
+    public async Task AppendAsync_LongRecordIsTheFirstOfASegmentThatWasClosed_StaysInIt(int before, bool trims)
+    {
+        JournalOptions options = new() { SegmentSize = 8 * 1024 };
+        byte[] record = new byte[options.SegmentSize];
+        await using (Journal journal = await Journal.OpenAsync(_folder, options, _stop))
+        {
+            for (int i = 0; i < before; i++)
+            {
+                await journal.AppendAsync(record, _stop);
+            }
+        }
+
+        if (before > 0)
+        {
+            // As a crash leaves the journal when the next segment has its name and no record yet.
+            string last = Journaled.Segments(_folder)[^1];
+            await File.WriteAllBytesAsync(last, (await File.ReadAllBytesAsync(last, _stop))[..4096], _stop);
+            await using Journal closed = await Journal.OpenAsync(_folder, options, _stop);
+        }
+
+        await using (Journal journal = await Journal.OpenAsync(_folder, options, _stop))
+        {
+            Assert.Equal(Math.Max(before, 1) - 1, await journal.AppendAsync(record, _stop));
+            if (trims)
+            {
+                await journal.TrimBeforeAsync(long.MaxValue, _stop);
+            }
+        }
+
+        await using Journal again = await Journal.OpenAsync(_folder, options, _stop);
+        Assert.Equal(Math.Max(before, 1), again.NextSequence);
+        byte[][] read = await ToArraysAsync(again.ReadAsync(cancellationToken: _stop));
+        Assert.Equal(again.NextSequence - again.FirstSequence, read.Length);
+        Assert.All(read, one => Assert.Equal(record, one));
+    }
+
     [Fact]
     public async Task RetainBytes_RemovesTheOldestSegments()
     {
