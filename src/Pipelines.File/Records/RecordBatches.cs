@@ -66,7 +66,7 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
         if (offset <= error.Offset)
         {
             throw new ArgumentOutOfRangeException(
-                nameof(continueAt), $"continueAt returned {offset}, which is not after the invalid record at byte {error.Offset}.");
+                $"continueAt returned {offset}, which is not after the invalid record at byte {error.Offset}.", innerException: null);
         }
 
         SkipTo(offset);
