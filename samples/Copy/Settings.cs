@@ -23,8 +23,8 @@ internal sealed record Settings(
           --drop-behind  neither a file nor its copy stays in the page cache, which is left to other programs: for backups
           --jobs N       how many files of a folder are copied at once (2)
 
-        A file appears under its name when it is whole, with the source's mode and time of last change. Interrupted, the same command goes on: a file of a folder that has the source's length and
-        time is not copied again.
+        A file appears under its name when it is whole, with the source's mode and time of last change. Interrupted, the same command
+        goes on: a file of a folder that has the source's length and time is not copied again.
         """;
 
     /// <summary>For both sides of a copy.</summary>

@@ -103,7 +103,7 @@ static async Task<int> AppendAsync(string folder)
             await last;
         }
     });
-    Console.WriteLine($"{appended:N0} records appended, behind {before:N0}");
+    Console.WriteLine($"{appended:N0} records appended, from record {before:N0} on");
     return 0;
 }
 
@@ -129,7 +129,8 @@ static async Task<int> VerifyAsync(string folder, CancellationToken interrupted)
 {
     JournalSummary summary = await WithProgressAsync("Verifying", progress => Journal.VerifyAsync(folder, progress, interrupted).AsTask());
     Console.WriteLine(
-        $"whole: records {summary.FirstSequence} to {summary.NextSequence - 1}, {summary.Bytes:N0} bytes in {summary.Segments:N0} segments"
+        $"whole: records {summary.FirstSequence} to {summary.NextSequence - 1}, {summary.Bytes:N0} bytes in {summary.Segments:N0} "
+        + (summary.Segments == 1 ? "segment" : "segments")
         + (summary.TornBytes > 0 ? $"; {summary.TornBytes:N0} bytes behind the last record are torn, and opening cuts them off" : ""));
     return 0;
 }

@@ -169,7 +169,7 @@ public sealed partial class Journal : IAsyncDisposable
             CultureInfo.InvariantCulture,
             $"{(Error is { } error ? $"failed: {error.Message}" : _closing is null ? "healthy" : "closed")}; records {FirstSequence} to "
             + $"{Volatile.Read(ref _committed) - 1} are committed, {NextSequence - Volatile.Read(ref _committed)} are waiting, in "
-            + $"{SegmentCount} segments: '{_folder}'");
+            + $"{SegmentCount} {(SegmentCount == 1 ? "segment" : "segments")}: '{_folder}'");
 
     /// <summary>
     /// Writes out everything that was appended, puts it on the device, and closes the journal. A reader that follows comes to its end.

@@ -28,8 +28,8 @@ internal static class SpeedTable
         if (surroundings.CallMicroseconds is { } call)
         {
             page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"Measured where the shortest system call takes {call:0.00} µs; on "
-                + $"ordinary hardware it takes 0.1 to 0.2. Dear calls flatter what makes few of them for many bytes, and hurt what opens "
-                + $"many files or changes threads often."));
+                + $"ordinary hardware it takes 0.1 to 0.2. Slow calls favor code that makes few of them for many bytes, and "
+                + $"disadvantage code that opens many files or often changes threads."));
         }
 
         page.Paragraph($"Measured at commit `{surroundings.Commit}`, whose `src` is the tree `{surroundings.Sources}`.");

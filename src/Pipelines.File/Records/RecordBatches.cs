@@ -63,7 +63,12 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
             throw Fail(error);
         }
 
-        ArgumentOutOfRangeException.ThrowIfLessThanOrEqual(offset, error.Offset, nameof(continueAt));
+        if (offset <= error.Offset)
+        {
+            throw new ArgumentOutOfRangeException(
+                $"continueAt returned {offset}, which is not after the invalid record at byte {error.Offset}.", innerException: null);
+        }
+
         SkipTo(offset);
         return -1;
     }
