@@ -23,6 +23,7 @@ internal sealed partial class Shipper(ShipSettings settings, IHttpClientFactory 
     protected override async Task ExecuteAsync(CancellationToken stoppingToken)
     {
         CheckpointFile position = await CheckpointFile.OpenAsync(settings.Checkpoint, durable: true, stoppingToken);
+        await SaveBeginningsAsync(position, stoppingToken);
         _follower = new LogFollower(settings.Logs, new LogFollowerOptions
         {
             Checkpoints = position.Checkpoints,
@@ -46,6 +47,25 @@ internal sealed partial class Shipper(ShipSettings settings, IHttpClientFactory 
         {
             // The service stops.
         }
+    }
+
+    /// <summary>
+    /// Saves the beginning of each log that is there and new. Otherwise, if the service is killed before it has sent the first batch of a
+    /// log, and the log is rotated before the next start, nobody knows that the rotated file was not read.
+    /// </summary>
+    private async Task SaveBeginningsAsync(CheckpointFile position, CancellationToken stoppingToken)
+    {
+        string logs = Path.GetFullPath(settings.Logs);
+        DirectoryInfo folder = new(Path.GetDirectoryName(logs) ?? logs);
+        foreach (FileInfo log in folder.Exists ? folder.EnumerateFiles(Path.GetFileName(logs)) : [])
+        {
+            if (!position.Checkpoints.ContainsKey(log.FullName) && FileIdentity.TryGet(log.FullName, out FileIdentity identity))
+            {
+                position.Set(log.FullName, new FileCheckpoint(identity, 0));
+            }
+        }
+
+        await position.SaveAsync(stoppingToken);
     }
 
     private async Task SendAsync(FollowedBatch batch, CancellationToken stoppingToken)
