@@ -514,7 +514,7 @@ internal sealed class StoredUpload : IDisposable
         }
     }
 
-    private static void TryDelete(string path)
+    internal static void TryDelete(string path)
     {
         try
         {

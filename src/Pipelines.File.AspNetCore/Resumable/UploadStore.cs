@@ -126,6 +126,7 @@ internal sealed class UploadStore : IDisposable
         }
         catch
         {
+            StoredUpload.TryDelete(LockPathOf(id));
             Release(id, -CountOf(state));
             throw;
         }
