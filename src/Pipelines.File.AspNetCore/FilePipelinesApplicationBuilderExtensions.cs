@@ -8,6 +8,9 @@ namespace Microsoft.AspNetCore.Builder;
 /// <summary>Adds file pipelines to an application.</summary>
 public static class FilePipelinesApplicationBuilderExtensions
 {
+    // Those that no services have. Not in the properties of the application: a branch has its own copy of them.
+    private static readonly ConditionalWeakTable<IServiceProvider, FileSender> s_senders = [];
+
     /// <summary>
     /// Sends files from the file straight into the response's memory, for all later middleware and endpoints that use <c>SendFileAsync</c>:
     /// static files, <c>Results.File</c>, <c>PhysicalFileResult</c>, … Call it first: before the middleware that sends files, and before
@@ -55,19 +58,13 @@ public static class FilePipelinesApplicationBuilderExtensions
     /// <summary>The sender of the application: that of its services, or one that all its branches share.</summary>
     internal static FileSender SenderOf(IApplicationBuilder app)
     {
-        const string Key = "Pipelines.File.AspNetCore";
         if (app.ApplicationServices.GetService<FileSender>() is { } added)
         {
             CloseWhenStopping(app, added);
             return added;
         }
 
-        if (!app.Properties.TryGetValue(Key, out object? shared))
-        {
-            app.Properties.Add(Key, shared = Make(app, new FilePipelinesOptions()));
-        }
-
-        return (FileSender)shared!;
+        return s_senders.GetOrAdd(app.ApplicationServices, static (_, app) => Make(app, new FilePipelinesOptions()), app);
     }
 
     private static FileSender Make(IApplicationBuilder app, FilePipelinesOptions options)

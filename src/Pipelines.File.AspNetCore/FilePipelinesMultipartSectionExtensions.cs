@@ -96,7 +96,7 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
     /// <returns>What a client is told about the new file: length, hash, entity tag, whether it replaced one.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="section"/> is <see langword="null"/>.</exception>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
+    /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or contains a NUL, as a name of a client may.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="InvalidOperationException">A part of the section was read before.</exception>
     /// <exception cref="BadHttpRequestException">

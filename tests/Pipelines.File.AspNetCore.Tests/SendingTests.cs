@@ -90,6 +90,15 @@ public sealed class SendingTests : IDisposable
     }
 
     [Fact]
+    public async Task Branches_BeforeTheirApplication_HaveItsSetOfFiles()
+    {
+        await using WebApplication app = WebApplication.CreateSlimBuilder().Build();
+        FileSender branch = FilePipelinesApplicationBuilderExtensions.SenderOf(((IApplicationBuilder)app).New());
+        Assert.Same(branch, FilePipelinesApplicationBuilderExtensions.SenderOf(((IApplicationBuilder)app).New()));
+        Assert.Same(branch, FilePipelinesApplicationBuilderExtensions.SenderOf(app));
+    }
+
+    [Fact]
     public void AddFilePipelines_SeveralTimes_IsOneSetOfFiles()
     {
         using ServiceProvider services = new ServiceCollection().AddFilePipelines().AddFilePipelines(options => options.MaxOpenFiles = 3)

@@ -41,7 +41,7 @@ public sealed class CompletedUpload : ResumableUpload
     /// </param>
     /// <param name="cancellationToken">Cancels the waiting for the turn of the name.</param>
     /// <returns>What a client may be told about the new file.</returns>
-    /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
+    /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or contains a NUL, as a name of a client may.</exception>
     /// <exception cref="InvalidOperationException">The upload was saved already, under another name.</exception>
     /// <exception cref="BadHttpRequestException">A precondition is not met (412).</exception>
     /// <exception cref="FileExistsException">

@@ -128,9 +128,9 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
         {
             await (hasBody ? ReceiveAsync(context, upload) : FinishAsync(context, upload, parts)).ConfigureAwait(false);
         }
-        catch when (state.IsFinal)
+        catch when (state.IsFinal || upload.Stage == UploadStage.Checking)
         {
-            // No request goes on with it, so the client makes another one of the same parts.
+            // No request goes on with it: the client makes another one of the same parts, or its body was refused before it was read.
             headers.Remove("Location");
             upload.Remove();
             throw;

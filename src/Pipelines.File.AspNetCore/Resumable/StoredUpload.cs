@@ -247,8 +247,9 @@ internal sealed class StoredUpload : IDisposable
 
                 Stage = UploadStage.Writing;
             }
-            catch (BadHttpRequestException e) when (e.StatusCode is >= 400 and < 500)
+            catch (Exception e) when (State.Length == 0 || e is BadHttpRequestException { StatusCode: >= 400 and < 500 })
             {
+                // It is refused; or it is empty, so that no byte can be missing, and a client would be told that it is finished.
                 Remove();
                 throw;
             }
@@ -263,7 +264,7 @@ internal sealed class StoredUpload : IDisposable
             .ConfigureAwait(false);
         if (!State.IsPartial)
         {
-            System.IO.File.Delete(_store.PartPathOf(Id));
+            RemoveBytes();
         }
 
         request.Saved();
@@ -324,15 +325,20 @@ internal sealed class StoredUpload : IDisposable
     {
         System.IO.File.Delete(_store.StatePathOf(Id));
         _isRemoved = true;
+        RemoveBytes();
+        if (isAsked && _store.Options.OnCompletedAsync is null)
+        {
+            System.IO.File.Delete(Path.Combine(_store.Folder, Id));
+        }
+    }
+
+    // All but those that have their name.
+    private void RemoveBytes()
+    {
         System.IO.File.Delete(_store.PartPathOf(Id));
         if (!IsSaved)
         {
             System.IO.File.Delete(_path);
-        }
-
-        if (isAsked && _store.Options.OnCompletedAsync is null)
-        {
-            System.IO.File.Delete(Path.Combine(_store.Folder, Id));
         }
     }
 
@@ -514,7 +520,7 @@ internal sealed class StoredUpload : IDisposable
         }
     }
 
-    private static void TryDelete(string path)
+    internal static void TryDelete(string path)
     {
         try
         {

@@ -79,6 +79,12 @@ internal sealed class UploadStore : IDisposable
     /// <summary>The state of an upload, without its lock; <see langword="null"/> if there is none, or it is damaged.</summary>
     internal UploadState? Read(string id)
     {
+        if (!IsId(id))
+        {
+            // A client's, of which no path may be made.
+            return null;
+        }
+
         try
         {
             byte[] bytes = SpareDescriptors.Open(StatePathOf(id), System.IO.File.ReadAllBytes);
@@ -126,6 +132,7 @@ internal sealed class UploadStore : IDisposable
         }
         catch
         {
+            StoredUpload.TryDelete(LockPathOf(id));
             Release(id, -CountOf(state));
             throw;
         }
