@@ -46,9 +46,9 @@ public abstract class FailureTests
                 throw new InvalidOperationException($"{name} {e.Message}", e);
             }
 
-            // If writes fail and flushes do not, the kernel itself answers 0 to a few syncs whose bytes are lost: those that come
-            // between the end of a journal and the moment at which the file system notices it. By hand it is the same. More disks
-            // show that these are few.
+            // If writes fail and flushes do not, the kernel itself answers 0 to a sync whose bytes are lost, if that comes between the end
+            // of a journal and the moment at which the file system notices it: by hand on every seventh disk. On one or two disks in 200
+            // the file system does not know it either when it is asked after the sync. More disks show that these are few.
             if (losses.Disks > 0)
             {
                 Assert.True(what is not ("everything" or "flushes"), string.Join('\n', messages));
@@ -58,7 +58,7 @@ public abstract class FailureTests
 
         TestContext.Current.SendDiagnosticMessage(
             $"{_kind}, {what} fails with {error}: {disks} disks, {failed} writers failed, {losses}");
-        Assert.True(losses.Disks <= disks / 2, string.Join('\n', messages));
+        Assert.True(losses.Disks <= disks / 8, string.Join('\n', messages));
     }
 
     /// <summary>

@@ -54,8 +54,8 @@ internal unsafe partial class UnixCalls
 
     /// <summary>
     /// Returns a negative errno if the file system has failed, else 0. A sync that comes between the end of the file system's journal and
-    /// the moment at which it notices that answers 0 for bytes that are lost. A write of no bytes, which does nothing else (write(2)),
-    /// tells it then on ext4 and Btrfs, and lseek(2) on XFS.
+    /// the moment at which the sync would notice it answers 0 for bytes that are lost. Then a write of no bytes, which does nothing else
+    /// (write(2)), tells it on ext4, and lseek(2) on XFS: docs/writing.md has the figures.
     /// </summary>
     internal virtual long TellFailure(SafeFileHandle file)
     {
