@@ -218,6 +218,27 @@ public sealed class WriterFailureTests : IDisposable
         Assert.Equal(2, calls.Syncs);
     }
 
+    /// <summary>The kernel keeps a file open until a call that is under way returns.</summary>
+    [Fact]
+    public async Task Sync_HandleIsClosedDuringTheCall_Succeeds()
+    {
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
+        ScriptedCalls calls = new()
+        {
+            OnTellFailure = _ =>
+            {
+                handle.Dispose();
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(handle, new() { FlushGuarantee = FlushGuarantee.Durable });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Assert.Equal(1, calls.Syncs);
+        Assert.True(handle.IsClosed);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
+    }
+
     [Fact]
     public async Task Write_ToAFullDevice_ThrowsWithTheNameOfTheFile()
     {

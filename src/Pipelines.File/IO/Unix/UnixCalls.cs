@@ -47,9 +47,22 @@ internal unsafe partial class UnixCalls
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
     {
-        long answer = SyncToEnd(file);
-        return !properties.IsRegular ? answer == -Libc.EINVAL ? 0 : answer
-            : answer >= 0 ? TellFailure(file) : answer;
+        bool isHeld = false;
+        try
+        {
+            // For all calls: the caller may close it after the first one, which has put the bytes on the device.
+            file.DangerousAddRef(ref isHeld);
+            long answer = SyncToEnd(file);
+            return !properties.IsRegular ? answer == -Libc.EINVAL ? 0 : answer
+                : answer >= 0 ? TellFailure(file) : answer;
+        }
+        finally
+        {
+            if (isHeld)
+            {
+                file.DangerousRelease();
+            }
+        }
     }
 
     /// <summary>
