@@ -16,12 +16,8 @@ internal unsafe partial class UnixCalls
     /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
     /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
     internal virtual long LinkNameless(SafeFileHandle file, string path)
-    {
-        bool isHeld = false;
-        try
+        => Repeat(file, (_, file) =>
         {
-            // If the caller has closed it, its number may mean another file, which would get the name.
-            file.DangerousAddRef(ref isHeld);
             int descriptor = (int)file.DangerousGetHandle();
 
             // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
@@ -29,15 +25,7 @@ internal unsafe partial class UnixCalls
                 Libc.AT_SYMLINK_FOLLOW));
             return answer != -Libc.ENOENT ? answer
                 : Answer(LibcCalls.LinkAt(descriptor, string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
-        }
-        finally
-        {
-            if (isHeld)
-            {
-                file.DangerousRelease();
-            }
-        }
-    }
+        });
 
     /// <summary>link(2): gives the file a second name. Fails if the name exists.</summary>
     internal virtual long Link(string from, string to) => Answer(LibcCalls.Link(from, to));

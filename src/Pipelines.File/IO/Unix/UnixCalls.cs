@@ -46,24 +46,9 @@ internal unsafe partial class UnixCalls
     /// Success is that of <see cref="TellFailure"/>, too.
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
-    {
-        bool isHeld = false;
-        try
-        {
-            // For all calls: the caller may close it after the first one, which has put the bytes on the device.
-            file.DangerousAddRef(ref isHeld);
-            long answer = SyncToEnd(file);
-            return !properties.IsRegular ? answer == -Libc.EINVAL ? 0 : answer
-                : answer >= 0 ? TellFailure(file) : answer;
-        }
-        finally
-        {
-            if (isHeld)
-            {
-                file.DangerousRelease();
-            }
-        }
-    }
+        => properties.IsRegular
+            ? Repeat(file, static (calls, file) => calls.Sync(file) is < 0 and long error ? error : calls.TellFailure(file))
+            : SyncToEnd(file) is < 0 and not -Libc.EINVAL and long failure ? failure : 0;
 
     /// <summary>
     /// Returns a negative errno if the file system has failed, else 0. A sync that comes between the end of the file system's journal and
@@ -136,17 +121,32 @@ internal unsafe partial class UnixCalls
 
     private long SyncToEnd(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.Sync(file));
 
-    /// <summary>Makes the call until no signal interrupts it.</summary>
+    /// <summary>
+    /// Makes the call until no signal interrupts it. If the caller closes the handle meanwhile, it is closed at the end: until then its
+    /// number means no other file.
+    /// </summary>
+    /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
     private long Repeat(SafeFileHandle file, Func<UnixCalls, SafeFileHandle, long> call)
     {
-        long answer;
-        do
+        bool isHeld = false;
+        try
         {
-            answer = call(this, file);
-        }
-        while (answer == -Libc.EINTR);
+            file.DangerousAddRef(ref isHeld);
+            long answer = call(this, file);
+            while (answer == -Libc.EINTR)
+            {
+                answer = call(this, file);
+            }
 
-        return answer;
+            return answer;
+        }
+        finally
+        {
+            if (isHeld)
+            {
+                file.DangerousRelease();
+            }
+        }
     }
 
     private static long Answer(long result) => result >= 0 ? result : -Marshal.GetLastPInvokeError();
