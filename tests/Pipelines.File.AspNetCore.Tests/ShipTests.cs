@@ -74,6 +74,35 @@ public sealed class ShipTests : IAsyncDisposable
         await ExpectAsync("one.log 1", "one.log 2", "one.log 3", "one.log 4", "two.log 5");
     }
 
+    /// <summary>Only a checkpoint tells that the rotated file was not read, so there is one before the first batch.</summary>
+    [Fact]
+    public async Task Ship_IsKilledBeforeTheServerHasTheFirstBatchAndTheLogIsRotated_EveryLineComes()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "A file that is open cannot be renamed elsewhere.");
+        await _server.StartAsync(TestContext.Current.CancellationToken);
+        SetRefusals(int.MaxValue);
+        string one = Path.Combine(_folder, "one.log");
+        await File.WriteAllTextAsync(one, "1\n2\n", TestContext.Current.CancellationToken);
+        Process first = Start();
+        await Eventually.TrueAsync(() => Volatile.Read(ref _refusals) < int.MaxValue);
+        first.Kill();
+        await first.WaitForExitAsync(TestContext.Current.CancellationToken);
+
+        File.Move(one, one + ".1");
+        await File.WriteAllTextAsync(one, "3\n", TestContext.Current.CancellationToken);
+        SetRefusals(0);
+        Start();
+        await ExpectAsync("one.log 1", "one.log 2", "one.log 3");
+    }
+
+    private void SetRefusals(int count)
+    {
+        lock (_lines)
+        {
+            _refusals = count;
+        }
+    }
+
     private Process Start()
     {
         Process process = Process.Start(new ProcessStartInfo("dotnet",
