@@ -1,21 +1,17 @@
 using Microsoft.AspNetCore.Http;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests.Resumable;
 
 /// <summary>Requests that no client of the protocol sends, and what they leave.</summary>
 public sealed class OddRequestTests : UploadsInAFolder
 {
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     [Theory]
     [InlineData("HEAD")]
     [InlineData("PATCH")]
     [InlineData("DELETE")]
     public async Task Upload_OfANameThatIsTooLongForAFile_Is404(string method)
     {
-        await StartAsync();
+        await StartAsync(async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop));
         Uri upload = new($"{Server.Uploads}/{new string('0', 300)}");
         TusAnswer answer = await Server.SendAsync(method, upload, method == "PATCH" ? [1] : null, ("Upload-Offset", "0"));
         Assert.Equal(404, answer.Status);
@@ -24,23 +20,8 @@ public sealed class OddRequestTests : UploadsInAFolder
     [Fact]
     public async Task Upload_BetweenTwoRenames_ThatIsNotSavedTheNextTime_IsRemoved()
     {
-        Server = await TusServer.StartAsync(new ResumableUploadOptions
-        {
-            Folder = Folder,
-            OnCompletedAsync = (_, _) => ValueTask.CompletedTask,
-        });
-        Uri upload = await Server.CreateAsync(5);
-        await Server.PatchAsync(upload, 0, "hell"u8.ToArray());
-        string id = upload.Segments[^1];
-        string state = Path.Combine(Folder, id + ".json");
-        string part = Path.Combine(Folder, id + ".part");
-        Assert.True(FileIdentity.TryGet(part, out FileIdentity identity));
-        string told = await File.ReadAllTextAsync(state, _stop);
-        string saving = $"\"savingTo\":{System.Text.Json.JsonSerializer.Serialize(Saved)},\"identity\":\"{identity}\"";
-        await File.WriteAllTextAsync(
-            state, told.Replace("\"savingTo\":null,\"identity\":null", saving, StringComparison.Ordinal), _stop);
-        File.Move(part, UploadStore.BetweenPathOf(id, Saved));
-
+        await StartAsync((_, _) => ValueTask.CompletedTask);
+        Uri upload = await LeaveBetweenRenamesAsync();
         Assert.Equal(204, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
 
         Assert.Equal([Folder], Directory.EnumerateFileSystemEntries(Root));
@@ -51,7 +32,7 @@ public sealed class OddRequestTests : UploadsInAFolder
     [InlineData("Upload-Metadata", "filename YQ==", 413)]
     public async Task Creation_WithABodyThatIsRefused_LeavesNothing(string name, string value, int status)
     {
-        await StartAsync();
+        await StartAsync(async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop));
         TusAnswer answer = await Server.SendAsync("POST", Server.Uploads, new byte[20], ("Upload-Length", "10"), (name, value));
         Assert.Equal((status, ""), (answer.Status, answer["Location"]));
         Assert.Empty(Directory.EnumerateFileSystemEntries(Folder));
@@ -60,22 +41,11 @@ public sealed class OddRequestTests : UploadsInAFolder
     [Fact]
     public async Task EmptyUpload_ThatCannotBeFinished_IsRemoved_BecauseNoByteOfItIsMissing()
     {
-        Server = await TusServer.StartAsync(new ResumableUploadOptions
-        {
-            Folder = Folder,
-            OnCompletedAsync = (_, _) => throw new BadHttpRequestException("Not now.", 503),
-        });
+        await StartAsync((_, _) => throw new BadHttpRequestException("Not now.", 503));
         Uri upload = await Server.CreateAsync(null, ("Upload-Defer-Length", "1"));
         Assert.Equal(503, (await Server.PatchAsync(upload, 0, [], ("Upload-Length", "0"))).Status);
         Assert.Equal(404, (await Server.HeadAsync(upload)).Status);
         Assert.Equal(503, (await Server.PostAsync(0)).Status);
         Assert.Empty(Directory.EnumerateFileSystemEntries(Folder));
     }
-
-    private async Task StartAsync()
-        => Server = await TusServer.StartAsync(new ResumableUploadOptions
-        {
-            Folder = Folder,
-            OnCompletedAsync = async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop),
-        });
 }

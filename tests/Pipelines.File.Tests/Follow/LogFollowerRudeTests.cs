@@ -75,37 +75,29 @@ public sealed class LogFollowerRudeTests : IDisposable
         await ExpectAsync(lines, "2");
     }
 
-    /// <summary>As the folder of a volume is that is mounted after the program has started.</summary>
-    [Fact]
-    public async Task Pattern_FolderIsMissingAtFirst_BeginsAtTheCheckpoints()
+    /// <summary>
+    /// As the folder of a volume is that is mounted after the program has started. A rotated file is no log of its own, though the pattern
+    /// matches it.
+    /// </summary>
+    [Theory]
+    [InlineData("a.log", "*.log", false)]
+    [InlineData("log", "log*", false)]
+    [InlineData("log", "log*", true)]
+    public async Task Pattern_FolderIsMissingAtFirst_BeginsAtTheCheckpoints(string name, string pattern, bool isRotated)
     {
         string folder = Directory.CreateDirectory(_folder.File("logs")).FullName;
-        string log = Path.Combine(folder, "a.log");
+        string log = Path.Combine(folder, name);
         File.WriteAllText(log, "1\n2\n");
         string other = _folder.File("other", "other\n"u8.ToArray());
         Dictionary<string, FileCheckpoint> checkpoints = new() { [log] = await FirstCheckpointAsync(log) };
-        Directory.Move(folder, _folder.File("away"));
-        await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(
-            [other, Path.Combine(folder, "*.log")], FollowedLog.Quick with { Checkpoints = checkpoints })
-            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
-        await ExpectAsync(lines, "other");
-        Directory.Move(_folder.File("away"), folder);
-        await ExpectAsync(lines, "2");
-    }
+        if (isRotated)
+        {
+            File.Move(log, log + ".1");
+        }
 
-    /// <summary>The log's rotated file is no log of its own, though the pattern matches it.</summary>
-    [Fact]
-    public async Task Pattern_FolderIsMissingAtFirstAndComesWithARotatedFileOnly_BeginsAtTheCheckpoint()
-    {
-        string folder = Directory.CreateDirectory(_folder.File("logs")).FullName;
-        string log = Path.Combine(folder, "log");
-        File.WriteAllText(log, "1\n2\n");
-        string other = _folder.File("other", "other\n"u8.ToArray());
-        Dictionary<string, FileCheckpoint> checkpoints = new() { [log] = await FirstCheckpointAsync(log) };
-        File.Move(log, log + ".1");
         Directory.Move(folder, _folder.File("away"));
         await using IAsyncEnumerator<FollowedLine> lines = new LogFollower(
-            [other, Path.Combine(folder, "log*")], FollowedLog.Quick with { Checkpoints = checkpoints })
+            [other, Path.Combine(folder, pattern)], FollowedLog.Quick with { Checkpoints = checkpoints })
             .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
         await ExpectAsync(lines, "other");
         Directory.Move(_folder.File("away"), folder);
