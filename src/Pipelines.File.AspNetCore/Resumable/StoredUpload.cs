@@ -431,6 +431,9 @@ internal sealed class StoredUpload : IDisposable
 
         string? identity = FileIdentity.TryGet(_path, out FileIdentity it) ? it.ToString() : null;
         await SaveStateAsync(State with { SavingTo = path, Identity = identity }).ConfigureAwait(false);
+
+        // It may have had another name. Who has this one may be somebody else.
+        IsSaved = false;
         string between = UploadStore.BetweenPathOf(Id, path);
         if (_path != between)
         {
