@@ -116,6 +116,19 @@ public sealed class FinishingTests : UploadsInAFolder
         Assert.Single(Directory.EnumerateFileSystemEntries(Folder));
     }
 
+    [Theory]
+    [InlineData(0, 500)]
+    [InlineData(0, 422)]
+    [InlineData(5, 422)]
+    public async Task Creation_WhoseUploadIsRemoved_TellsNoAddress(int length, int status)
+    {
+        await StartAsync((_, _) => throw (status == 500 ? new IOException("not yet") : new BadHttpRequestException("no", status)));
+        TusAnswer answer = await Server.SendAsync(
+            "POST", Server.Uploads, length == 0 ? null : "hello"u8.ToArray(), ("Upload-Length", $"{length}"));
+        Assert.Equal((status, ""), (answer.Status, answer["Location"]));
+        Assert.Empty(Directory.EnumerateFileSystemEntries(Folder));
+    }
+
     [Fact]
     public async Task FinalUpload_ThatCannotBeFinished_IsRemoved_AndMayBeMadeAgain()
     {
