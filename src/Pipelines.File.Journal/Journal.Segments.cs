@@ -149,17 +149,24 @@ public sealed partial class Journal
         {
             lock (_removing)
             {
-                long bytes = _segments.Sum(static segment => new FileInfo(segment.Path).Length);
+                long bytes = _segments.Sum(LengthOf);
                 RemoveWhile(
                     (segment, _) =>
                     {
                         bool isMore = bytes > most;
-                        bytes -= isMore ? new FileInfo(segment.Path).Length : 0;
+                        bytes -= isMore ? LengthOf(segment) : 0;
                         return isMore;
                     },
                     CancellationToken.None);
             }
         }
+    }
+
+    // None, if it was removed and the journal does not know it: the sync of the folder has failed, or somebody else did it.
+    private static long LengthOf(SegmentFile segment)
+    {
+        FileInfo file = new(segment.Path);
+        return file.Exists ? file.Length : 0;
     }
 
     private bool BeganBefore(long first, DateTimeOffset time)

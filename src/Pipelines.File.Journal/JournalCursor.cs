@@ -44,7 +44,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
     private async IAsyncEnumerable<JournalBatch> ReadAsync([EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        while (!await BeginAsync(cancellationToken).ConfigureAwait(false))
+        while (!Begin())
         {
             if (!follow || !await source.WaitAsync(from, cancellationToken).ConfigureAwait(false))
             {
@@ -220,15 +220,17 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     }
 
     /// <summary>Finds the segment that has the first record. <see langword="false"/>: there is none yet.</summary>
-    private async ValueTask<bool> BeginAsync(CancellationToken cancellationToken)
+    private bool Begin()
     {
+        long oldest = 0;
+        SegmentFile? missing = null;
         while (true)
         {
-            SegmentFile[] segments = source.Segments;
+            SegmentFile[] segments = [.. source.Segments.SkipWhile(segment => segment.First < oldest)];
             SegmentFile? segment = segments.LastOrDefault(segment => segment.First <= from) ?? segments.FirstOrDefault();
             if (segment is null)
             {
-                return false;
+                return oldest == 0 ? false : throw Removed(oldest - 1);
             }
 
             try
@@ -236,11 +238,19 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
                 Enter(segment, SegmentHeader.Read(segment));
                 return true;
             }
+            catch (FileNotFoundException) when (segment == segments[0])
+            {
+                // It is being removed, or somebody else has removed it: the next one is the oldest.
+                oldest = segment.First + 1;
+            }
+            catch (FileNotFoundException) when (segment != missing)
+            {
+                // It was removed since it was listed, and those before it, too.
+                missing = segment;
+            }
             catch (FileNotFoundException)
             {
-                // It was removed just now: the next one is the oldest.
-                await Task.Yield();
-                cancellationToken.ThrowIfCancellationRequested();
+                throw Removed(segment.First);
             }
         }
     }

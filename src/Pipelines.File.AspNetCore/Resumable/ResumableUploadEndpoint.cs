@@ -128,9 +128,10 @@ internal sealed class ResumableUploadEndpoint(UploadStore store, CancellationTok
         {
             await (hasBody ? ReceiveAsync(context, upload) : FinishAsync(context, upload, parts)).ConfigureAwait(false);
         }
-        catch when (state.IsFinal || upload.Stage == UploadStage.Checking)
+        catch when (state.IsFinal || upload.Stage == UploadStage.Checking || upload.IsRemoved)
         {
-            // No request goes on with it: the client makes another one of the same parts, or its body was refused before it was read.
+            // No request goes on with it: the client makes another one of the same parts, or its body was refused before or after it was
+            // read.
             headers.Remove("Location");
             upload.Remove();
             throw;

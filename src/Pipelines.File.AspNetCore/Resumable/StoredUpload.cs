@@ -20,7 +20,6 @@ internal sealed class StoredUpload : IDisposable
     // Where the bytes are now, and how many of them the store has counted.
     private string _path;
     private long _counted;
-    private bool _isRemoved;
     private SavedFile? _saved;
 
     /// <param name="store">The store.</param>
@@ -54,6 +53,9 @@ internal sealed class StoredUpload : IDisposable
     /// <summary>Whether its bytes, or a copy of them, have their name already, and only the end of the work is missing.</summary>
     internal bool IsSaved { get; private set; }
 
+    /// <summary>Whether nothing of it is kept, so that no request goes on with it.</summary>
+    internal bool IsRemoved { get; private set; }
+
     private SafeFileHandle Handle => _handle!;
 
     private FlushGuarantee Guarantee => _store.Options.Durable ? FlushGuarantee.Durable : FlushGuarantee.Written;
@@ -62,9 +64,9 @@ internal sealed class StoredUpload : IDisposable
     public void Dispose()
     {
         _handle?.Dispose();
-        _store.Release(Id, (_isRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
+        _store.Release(Id, (IsRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
         _counted = 0;
-        if (_isRemoved || State is { IsFinished: true, IsPartial: false })
+        if (IsRemoved || State is { IsFinished: true, IsPartial: false })
         {
             // It takes nothing any more, and nobody changes it but to remove it, so two may hold its lock from here on: one of them a lock
             // that was removed while it waited.
@@ -324,7 +326,7 @@ internal sealed class StoredUpload : IDisposable
     internal void Remove(bool isAsked = false)
     {
         System.IO.File.Delete(_store.StatePathOf(Id));
-        _isRemoved = true;
+        IsRemoved = true;
         RemoveBytes();
         if (isAsked && _store.Options.OnCompletedAsync is null)
         {
@@ -431,6 +433,9 @@ internal sealed class StoredUpload : IDisposable
 
         string? identity = FileIdentity.TryGet(_path, out FileIdentity it) ? it.ToString() : null;
         await SaveStateAsync(State with { SavingTo = path, Identity = identity }).ConfigureAwait(false);
+
+        // It may have had another name. Who has this one may be somebody else.
+        IsSaved = false;
         string between = UploadStore.BetweenPathOf(Id, path);
         if (_path != between)
         {

@@ -1,5 +1,6 @@
 using System.Text;
 using Microsoft.AspNetCore.Http;
+using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests.Resumable;
@@ -88,6 +89,44 @@ public sealed class FinishingTests : UploadsInAFolder
         {
             Directory.Delete(other, recursive: true);
         }
+    }
+
+    [Fact]
+    public async Task Save_UnderAnotherNameThanBefore_WhichIsTaken_DoesNotTakeThatFileForItsOwn()
+    {
+        string second = PathOf("second.bin");
+        await File.WriteAllTextAsync(second, "somebody else's", _stop);
+        int calls = 0;
+        await StartAsync(async (upload, stop) =>
+        {
+            if (++calls == 1)
+            {
+                await upload.SaveAsync(Saved, cancellationToken: stop);
+                throw new InvalidOperationException("not yet");
+            }
+
+            await Assert.ThrowsAsync<FileExistsException>(
+                () => upload.SaveAsync(second, new SaveBodyOptions { Overwrite = false }, stop));
+            await upload.SaveAsync(second, cancellationToken: stop);
+        });
+        Uri upload = await Server.CreateAsync(5);
+        Assert.Equal(500, (await Server.PatchAsync(upload, 0, "hello"u8.ToArray())).Status);
+        Assert.Equal(204, (await Server.PatchAsync(upload, 4, "o"u8.ToArray())).Status);
+        Assert.Equal(("hello", 2), (await File.ReadAllTextAsync(second, _stop), calls));
+        Assert.Single(Directory.EnumerateFileSystemEntries(Folder));
+    }
+
+    [Theory]
+    [InlineData(0, 500)]
+    [InlineData(0, 422)]
+    [InlineData(5, 422)]
+    public async Task Creation_WhoseUploadIsRemoved_TellsNoAddress(int length, int status)
+    {
+        await StartAsync((_, _) => throw (status == 500 ? new IOException("not yet") : new BadHttpRequestException("no", status)));
+        TusAnswer answer = await Server.SendAsync(
+            "POST", Server.Uploads, length == 0 ? null : "hello"u8.ToArray(), ("Upload-Length", $"{length}"));
+        Assert.Equal((status, ""), (answer.Status, answer["Location"]));
+        Assert.Empty(Directory.EnumerateFileSystemEntries(Folder));
     }
 
     [Fact]

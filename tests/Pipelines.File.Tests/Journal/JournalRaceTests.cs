@@ -66,6 +66,24 @@ public sealed class JournalRaceTests : IDisposable
         Assert.Null(journal.Error);
     }
 
+    /// <summary>As after a removal whose sync of the folder has failed, or that somebody else has made.</summary>
+    [Fact]
+    public async Task RetainBytes_OldestSegmentIsGoneAlready_DoesNotFailTheJournal()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small with { RetainBytes = 20_000 }, _stop);
+        await journal.AppendAsync(new byte[8000], _stop);
+        await journal.AppendAsync(new byte[8000], _stop);
+        File.Delete(Journaled.Segments(_folder)[0]);
+        for (int i = 0; i < 10; i++)
+        {
+            await journal.AppendAsync(new byte[8000], _stop);
+        }
+
+        Assert.True(SpinWait.SpinUntil(
+            () => Journaled.Segments(_folder).Length <= 3 || journal.Error is not null, TimeSpan.FromSeconds(30)));
+        Assert.Null(journal.Error);
+    }
+
     [Fact]
     public async Task VerifyAsync_WhileRecordsAreAppendedAndTrimmed_FindsNoDamage()
     {

@@ -158,6 +158,37 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Equal((5, 6), (reader.Current.FirstSequence, reader.Current.NextSequence));
     }
 
+    /// <summary>As after a removal whose sync of the folder has failed: the journal still has the segment in its list.</summary>
+    [Theory]
+    [InlineData(false, 0)]
+    [InlineData(false, 1)]
+    [InlineData(false, 2)]
+    [InlineData(true, 0)]
+    [InlineData(true, 1)]
+    [InlineData(true, 2)]
+    public async Task ReadAsync_SegmentIsMissing_BeginsWithTheOldestOrThrows_AndDoesNotTryForEver(bool isByFolder, int removed)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        for (int i = 0; i < 3; i++)
+        {
+            await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
+        }
+
+        File.Delete(Journaled.Segments(_folder)[removed]);
+        Task<Exception?> reading = Task.Run(
+            async () => await Record.ExceptionAsync(async () =>
+            {
+                await foreach (JournalBatch batch in Read(journal, isByFolder, removed, follow: false))
+                {
+                    Assert.Equal((1, 0), (batch.FirstSequence, removed));
+                    break;
+                }
+            }), _stop);
+        Exception? error = await GrowingFile.Bounded(reading);
+        Assert.Equal(removed == 0 || (isByFolder && removed == 2), error is null);
+        Assert.True(error is null or IOException, error?.ToString());
+    }
+
     /// <summary>The removed segment had a statement behind the last record, which the reader has not seen.</summary>
     [Fact]
     public async Task ReadAsync_JournalIsClosedAndGoesOnInAnotherSegment_TheRemovedOneIsNoDamage()
