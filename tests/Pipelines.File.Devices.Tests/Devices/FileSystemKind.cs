@@ -1,12 +1,8 @@
-using System.Diagnostics;
-
 namespace FileDevicesTests;
 
 /// <summary>A file system that the laboratory makes: as small as it goes, for it is mounted thousands of times.</summary>
 internal sealed record FileSystemKind(string Name, long Length, string MountOptions, string[] Arguments)
 {
-    private const int MaxAttempts = 5;
-
     internal static FileSystemKind Ext4 { get; }
         = new("ext4", 64 << 20, "", ["-q", "-F", "-b", "4096", "-J", "size=4", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]);
 
@@ -22,36 +18,7 @@ internal sealed record FileSystemKind(string Name, long Length, string MountOpti
     internal int Copies => this == Btrfs ? 1 : this == Xfs ? 3 : 2;
 
     /// <summary>Makes an empty one.</summary>
-    internal void Make(DiskImage image)
-    {
-        // mkfs.btrfs looks at all loop devices, and fails if one is detached meanwhile.
-        for (int attempt = 1; TryMake(image) is { } error; attempt++)
-        {
-            if (attempt == MaxAttempts)
-            {
-                throw new IOException($"mkfs.{Name}: {error}");
-            }
-        }
-    }
+    internal void Make(DiskImage image) => FileSystemMaker.Make(Name, image.Path, Arguments);
 
     public override string ToString() => Name;
-
-    /// <summary>Returns the error.</summary>
-    private string? TryMake(DiskImage image)
-    {
-        ProcessStartInfo start = new($"mkfs.{Name}", [.. Arguments, image.Path])
-        {
-            RedirectStandardOutput = true,
-            RedirectStandardError = true,
-        };
-
-        // What the tests of XFS itself set, so that mkfs.xfs makes one of less than 300 MiB: a log of 64 MiB takes long to recover.
-        start.Environment["TEST_DIR"] = start.Environment["TEST_DEV"] = start.Environment["QA_CHECK_FS"] = "1";
-        using Process process = Process.Start(start)!;
-        process.OutputDataReceived += static (_, _) => { };
-        process.BeginOutputReadLine();
-        string error = process.StandardError.ReadToEnd();
-        process.WaitForExit();
-        return process.ExitCode == 0 ? null : error;
-    }
 }

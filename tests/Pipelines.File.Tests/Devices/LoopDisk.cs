@@ -58,7 +58,7 @@ internal sealed class LoopDisk : IDisposable
         LoopDisk disk = new(bytes, roomBytes);
         try
         {
-            Run($"mkfs.{fileSystem}", [.. makeOptions ?? [], disk.Device]);
+            FileSystemMaker.Make(fileSystem, disk.Device, makeOptions ?? []);
             disk.Mount(mountOptions);
             return disk;
         }
