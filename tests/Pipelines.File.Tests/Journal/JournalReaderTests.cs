@@ -168,7 +168,7 @@ public sealed class JournalReaderTests : IDisposable
     [InlineData(true, 2)]
     public async Task ReadAsync_SegmentIsMissing_BeginsWithTheOldestOrThrows_AndDoesNotTryForEver(bool isByFolder, int removed)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows() && removed == 2, "The segment that is written keeps its name there until it is closed.");
+        Assert.SkipWhen(OperatingSystem.IsWindows() && removed == 2, "The segment that is written keeps its name until it is closed.");
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         for (int i = 0; i < 3; i++)
         {
