@@ -5,9 +5,7 @@ namespace FilePipelinesTests;
 /// <summary>Makes file systems.</summary>
 internal static class FileSystemMaker
 {
-    // In a mount namespace that shows no mounts: mkfs.btrfs(8) looks for the file behind each loop device that is mounted, and fails over
-    // one that another test detaches meanwhile, or that a killed run has left on a dead file system.
-    private const string WithoutMounts = "mount --bind /dev/null /proc/$$/mounts && exec \"$0\" \"$@\"";
+    private const int MaxAttempts = 5;
 
     /// <summary>Makes an empty one.</summary>
     /// <param name="fileSystem">ext4, xfs or btrfs.</param>
@@ -15,12 +13,55 @@ internal static class FileSystemMaker
     /// <param name="options">Options of its mkfs.</param>
     public static void Make(string fileSystem, string target, string[] options)
     {
-        string program = $"mkfs.{fileSystem}";
-        ProcessStartInfo start = new("unshare", ["--mount", "sh", "-c", WithoutMounts, program, .. options, target])
+        // mkfs.btrfs(8) looks for the file behind each loop device that is mounted. It fails over one that another test detaches meanwhile,
+        // and over one whose file is on a dead file system. It cannot be shown other mounts: a mount namespace of its own would keep the
+        // disks of other tests mounted.
+        for (int attempt = 1; Run($"mkfs.{fileSystem}", [.. options, target]) is { } error; attempt++)
         {
-            RedirectStandardOutput = true,
-            RedirectStandardError = true,
-        };
+            if (attempt == MaxAttempts)
+            {
+                throw new IOException($"mkfs.{fileSystem} {target}: {error}");
+            }
+
+            UnmountRemains();
+        }
+    }
+
+    /// <summary>Unmounts what a run was killed with: its file systems of FUSE are dead, and so are the disks whose files are there.</summary>
+    private static void UnmountRemains()
+    {
+        string[][] mounts = [.. File.ReadLines("/proc/self/mounts").Select(static line => line.Split(' '))];
+        foreach (string[] dead in mounts.Where(static mount => mount[2] == "fuse" && mount[1].Contains(TempFolder.Prefix) && IsDead(mount[1])))
+        {
+            string folder = Path.GetDirectoryName(dead[1])! + "/";
+            foreach (string[] mount in mounts.Where(mount => mount[1].StartsWith(folder, StringComparison.Ordinal)).Reverse())
+            {
+                _ = Run("umount", ["--lazy", mount[1]]);
+                if (mount[0].StartsWith("/dev/loop", StringComparison.Ordinal))
+                {
+                    _ = Run("losetup", ["--detach", mount[0]]);
+                }
+            }
+        }
+    }
+
+    private static bool IsDead(string folder)
+    {
+        try
+        {
+            _ = Directory.GetFileSystemEntries(folder);
+            return false;
+        }
+        catch (IOException)
+        {
+            return true;
+        }
+    }
+
+    /// <summary>Returns the error.</summary>
+    private static string? Run(string program, string[] arguments)
+    {
+        ProcessStartInfo start = new(program, arguments) { RedirectStandardOutput = true, RedirectStandardError = true };
         start.Environment["PATH"] += ":/usr/sbin:/sbin";
 
         // What the tests of XFS itself set, so that mkfs.xfs makes one of less than 300 MiB: a log of 64 MiB takes long to recover.
@@ -30,9 +71,6 @@ internal static class FileSystemMaker
         process.BeginOutputReadLine();
         string error = process.StandardError.ReadToEnd();
         process.WaitForExit();
-        if (process.ExitCode != 0)
-        {
-            throw new IOException($"{program} {target}: {process.ExitCode}, {error}");
-        }
+        return process.ExitCode == 0 ? null : error;
     }
 }

@@ -3,7 +3,10 @@ namespace FilePipelinesTests;
 /// <summary>A folder of one test's own, gone when the test is over.</summary>
 public sealed class TempFolder : IDisposable
 {
-    public TempFolder() => Path = Directory.CreateTempSubdirectory("pipelines-file-").FullName;
+    /// <summary>What the names of all of them begin with.</summary>
+    public const string Prefix = "pipelines-file-";
+
+    public TempFolder() => Path = Directory.CreateTempSubdirectory(Prefix).FullName;
 
     public string Path { get; }
 
