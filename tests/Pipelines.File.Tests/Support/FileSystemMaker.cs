@@ -27,20 +27,27 @@ internal static class FileSystemMaker
         }
     }
 
-    /// <summary>Unmounts what a run was killed with: its file systems of FUSE are dead, and so are the disks whose files are there.</summary>
+    /// <summary>Unmounts what killed runs have left: their FUSE is dead, and so are the disks whose files are there.</summary>
     private static void UnmountRemains()
     {
         string[][] mounts = [.. File.ReadLines("/proc/self/mounts").Select(static line => line.Split(' '))];
-        foreach (string[] dead in mounts.Where(static mount => mount[2] == "fuse" && mount[1].Contains(TempFolder.Prefix) && IsDead(mount[1])))
+        foreach (string[] fuse in mounts.Where(static mount => mount[2] == "fuse" && mount[1].Contains(TempFolder.Prefix)))
         {
-            string folder = Path.GetDirectoryName(dead[1])! + "/";
-            foreach (string[] mount in mounts.Where(mount => mount[1].StartsWith(folder, StringComparison.Ordinal)).Reverse())
+            if (IsDead(fuse[1]))
             {
-                _ = Run("umount", ["--lazy", mount[1]]);
-                if (mount[0].StartsWith("/dev/loop", StringComparison.Ordinal))
-                {
-                    _ = Run("losetup", ["--detach", mount[0]]);
-                }
+                UnmountBelow(Path.GetDirectoryName(fuse[1])! + "/", mounts);
+            }
+        }
+    }
+
+    private static void UnmountBelow(string folder, string[][] mounts)
+    {
+        foreach (string[] mount in mounts.Where(mount => mount[1].StartsWith(folder, StringComparison.Ordinal)).Reverse())
+        {
+            _ = Run("umount", ["--lazy", mount[1]]);
+            if (mount[0].StartsWith("/dev/loop", StringComparison.Ordinal))
+            {
+                _ = Run("losetup", ["--detach", mount[0]]);
             }
         }
     }
