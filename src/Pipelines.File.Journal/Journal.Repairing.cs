@@ -82,16 +82,15 @@ public sealed partial class Journal
                     JournalFolder.Make(saved = Path.TrimEndingDirectorySeparator(folder) + ".damaged-" + time);
                 }
 
-                cut += Cut(folder, e, saved);
-                if (SegmentFile.In(folder).Length == 0)
-                {
-                    await BeginAtAsync(folder, e.Sequence).ConfigureAwait(false);
-                }
+                cut += await CutAsync(folder, e, saved).ConfigureAwait(false);
             }
         }
     }
 
-    /// <summary>Begins a journal of which nothing is left. A number that a trimmed record had is not used again.</summary>
+    /// <summary>
+    /// Begins a journal of which nothing is left, in place of the segment with that number: it is there all the time, so that a number that
+    /// a trimmed record had is not used again if the repair does not come to its end.
+    /// </summary>
     private static async ValueTask BeginAtAsync(string folder, long first)
     {
         System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
@@ -105,7 +104,7 @@ public sealed partial class Journal
             : new JournalSummary(state.Segments.Count, state.Segments[0].File.First, last.Next, state.Bytes, state.Tail.Length);
 
     /// <summary>Cuts off the damaged segment at the damage, and moves all later ones away. Returns how many bytes that were.</summary>
-    private static long Cut(string folder, InvalidJournalException damage, string saved)
+    private static async ValueTask<long> CutAsync(string folder, InvalidJournalException damage, string saved)
     {
         long cut = 0;
         foreach (SegmentFile segment in SegmentFile.In(folder).Reverse())
@@ -124,6 +123,10 @@ public sealed partial class Journal
                     segment.Path, FileMode.Open, FileAccess.ReadWrite, SegmentFile.Share);
                 RandomAccess.SetLength(handle, kept);
                 FileSync.Flush(handle);
+            }
+            else if (SegmentFile.In(folder) is [_])
+            {
+                await BeginAtAsync(folder, segment.First).ConfigureAwait(false);
             }
             else
             {
