@@ -7,6 +7,9 @@ namespace Pipelines.File;
 /// <param name="Path">The file.</param>
 internal sealed record SegmentFile(long First, string Path)
 {
+    // EFBIG.
+    private const int FileTooLarge = 27;
+
     /// <summary>Segments may be read, written and removed while they are open.</summary>
     internal const FileShare Share = FileShare.ReadWrite | FileShare.Delete;
 
@@ -43,6 +46,22 @@ internal sealed record SegmentFile(long First, string Path)
         }
 
         return length;
+    }
+
+    /// <summary>
+    /// Writes bytes. For a file that may not be that long (EFBIG) <see cref="RandomAccess"/> blames an argument, and names no file.
+    /// </summary>
+    /// <exception cref="IOException">They cannot be written.</exception>
+    internal static void Write(SafeFileHandle handle, ReadOnlySpan<byte> bytes, long position, string path)
+    {
+        try
+        {
+            RandomAccess.Write(handle, bytes, position);
+        }
+        catch (ArgumentOutOfRangeException e)
+        {
+            throw new IOException($"The file may not be that long: '{path}'", e) { HResult = FileTooLarge };
+        }
     }
 
     /// <summary>Puts what the system has of the file on the device. A process that only reads may do so, too (fsync(2)).</summary>

@@ -5,6 +5,8 @@ namespace FilePipelinesTests;
 /// <summary>Errors of the device: nothing is acknowledged after the first, and what was acknowledged before stays.</summary>
 public sealed class JournalErrorTests
 {
+    private const int StatementLength = 24;
+
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     [Theory]
@@ -127,5 +129,30 @@ public sealed class JournalErrorTests
             }
         });
         await journal.DisposeAsync();
+    }
+
+    /// <summary>With segments that grow, and with records that are written once more because nothing proves them.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task OpenAsyncAndAppendAsync_PastTheFileSizeLimit_ThrowIOExceptionThatNamesTheFile(bool isMade)
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        using TempFolder temp = new();
+        string folder = temp.File("journal");
+        if (isMade)
+        {
+            await Journaled.MakeAsync(folder, 200);
+            using FileStream segment = new(Journaled.Segments(folder)[0], FileMode.Open);
+            segment.SetLength(segment.Length - StatementLength);
+        }
+
+        // 64 blocks of 512 bytes; the signal that goes with the limit would end the process (setrlimit(2)).
+        (int status, string output, string error) = await ChildProcess.RunAsync($"trap '' XFSZ; ulimit -f 64; "
+            + $"DOTNET_EnableWriteXorExecute=0 exec {ChildProcess.Command("journal", folder, "1")}");
+        Assert.True(status == 3, output + error);
+        string told = output.Trim().Split('\n')[^1];
+        Assert.StartsWith("failed IOException", told, StringComparison.Ordinal);
+        Assert.Contains(Path.Combine(folder, "00000000000000000000.journal"), told, StringComparison.Ordinal);
     }
 }
