@@ -33,6 +33,16 @@ internal sealed record SegmentFile(long First, string Path)
     internal static SegmentFile? Next(SegmentFile[] segments, SegmentFile segment)
         => Array.Find(segments, other => other.First > segment.First);
 
+    /// <summary>
+    /// The segment before <paramref name="next"/> that a listing has missed between it and <paramref name="last"/>; <see langword="null"/>
+    /// if there is none. A listing is no snapshot: of two segments that begin meanwhile it may have the second alone.
+    /// </summary>
+    internal static SegmentFile? Missed(SegmentFile last, SegmentFile next, long before)
+    {
+        string path = System.IO.Path.Combine(System.IO.Path.GetDirectoryName(next.Path)!, JournalFormat.NameOf(before));
+        return before > last.First && before < next.First && System.IO.File.Exists(path) ? new SegmentFile(before, path) : null;
+    }
+
     internal static SafeFileHandle OpenToRead(string path)
         => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
 
