@@ -106,16 +106,19 @@ public sealed partial class Journal
     /// <summary>Cuts off the damaged segment at the damage, and moves all later ones away. Returns how many bytes that were.</summary>
     private static async ValueTask<long> CutAsync(string folder, InvalidJournalException damage, string saved)
     {
+        // The damaged one first: without those behind it, it may look like the end that a crash leaves, which the next opening cuts.
+        Save(damage.Path!, saved);
         long cut = 0;
         foreach (SegmentFile segment in SegmentFile.In(folder).Reverse())
         {
-            string copy = Path.Combine(saved, Path.GetFileName(segment.Path));
             bool isDamaged = segment.Path == damage.Path;
             long kept = isDamaged && damage.Offset >= JournalFormat.HeaderLength ? damage.Offset : 0;
             long length = new FileInfo(segment.Path).Length;
-            System.IO.File.Copy(segment.Path, copy, overwrite: true);
-            SegmentFile.Sync(copy);
-            FileSync.FlushFolder(saved);
+            if (!isDamaged)
+            {
+                Save(segment.Path, saved);
+            }
+
             cut += length - kept;
             if (kept > 0)
             {
@@ -141,5 +144,13 @@ public sealed partial class Journal
         }
 
         return cut;
+    }
+
+    private static void Save(string path, string saved)
+    {
+        string copy = Path.Combine(saved, Path.GetFileName(path));
+        System.IO.File.Copy(path, copy, overwrite: true);
+        SegmentFile.Sync(copy);
+        FileSync.FlushFolder(saved);
     }
 }

@@ -72,6 +72,27 @@ public sealed class JournalErrorTests
         Assert.Equal(summary.NextSequence, await again.AppendAsync(new byte[1000], _stop));
     }
 
+    /// <summary>What is left must still say that it is damaged: an end that a crash has left is cut by the next opening.</summary>
+    [Fact]
+    public async Task RepairAsync_DiskHasNoRoomForTheDamagedSegment_RemovesNothing()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 16L << 20);
+        string folder = disk.PathOf("journal");
+        JournalOptions options = new() { SegmentSize = 16 * 1024, PreallocateSegments = false };
+        await using (Journal journal = await Journal.OpenAsync(folder, options, _stop))
+        {
+            await journal.AppendAsync(new byte[4 << 20], _stop);
+            await Journaled.AppendAsync(journal, 100);
+        }
+
+        string[] segments = Journaled.Segments(folder);
+        Journaled.Flip(segments[0], 2 << 20);
+        disk.LeaveRoom(2 << 20);
+        await Assert.ThrowsAsync<IOException>(async () => await Journal.RepairAsync(folder, cancellationToken: _stop));
+        Assert.Equal(segments, Journaled.Segments(folder));
+        await Assert.ThrowsAsync<InvalidJournalException>(async () => await Journal.VerifyAsync(folder, cancellationToken: _stop));
+    }
+
     [Fact]
     public async Task AppendAsync_FileSystemBecomesReadOnly_NothingIsAcknowledgedLater()
     {
