@@ -72,6 +72,37 @@ public sealed class JournalErrorTests
         Assert.Equal(summary.NextSequence, await again.AppendAsync(new byte[1000], _stop));
     }
 
+    /// <summary>A sync that is under way when zeros cannot be written succeeds, after a follower has got the error.</summary>
+    [Fact]
+    public async Task AppendAsync_DiskIsFullWhileRecordsAreSynced_AcknowledgesNoneThatAFollowerDoesNotGet()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 16L << 20);
+        await using Journal journal = await Journal.OpenAsync(
+            disk.PathOf("journal"), new JournalOptions { PreallocateSegments = false }, _stop);
+        long followed = 0;
+        Task follow = Task.Run(
+            async () =>
+            {
+                await foreach (JournalBatch batch in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                {
+                    followed = batch.NextSequence;
+                }
+            }, _stop);
+        long acknowledged = -1;
+        while (journal.Error is null)
+        {
+            Task<long>[] appends = [.. Enumerable.Range(0, 8).Select(_ => journal.AppendAsync(new byte[10_000], _stop).AsTask())];
+            foreach (Task<long> append in appends)
+            {
+                await Record.ExceptionAsync(() => append);
+                acknowledged = append.IsCompletedSuccessfully ? await append : acknowledged;
+            }
+        }
+
+        await Assert.ThrowsAsync<IOException>(() => follow);
+        Assert.InRange(followed, acknowledged + 1, journal.NextSequence);
+    }
+
     /// <summary>What is left must still say that it is damaged: an end that a crash has left is cut by the next opening.</summary>
     [Fact]
     public async Task RepairAsync_DiskHasNoRoomForTheDamagedSegment_RemovesNothing()
