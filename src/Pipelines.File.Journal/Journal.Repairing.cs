@@ -82,16 +82,15 @@ public sealed partial class Journal
                     JournalFolder.Make(saved = Path.TrimEndingDirectorySeparator(folder) + ".damaged-" + time);
                 }
 
-                cut += Cut(folder, e, saved);
-                if (SegmentFile.In(folder).Length == 0)
-                {
-                    await BeginAtAsync(folder, e.Sequence).ConfigureAwait(false);
-                }
+                cut += await CutAsync(folder, e, saved).ConfigureAwait(false);
             }
         }
     }
 
-    /// <summary>Begins a journal of which nothing is left. A number that a trimmed record had is not used again.</summary>
+    /// <summary>
+    /// Begins a journal of which nothing is left, in place of the segment with that number: it is there all the time, so that a number that
+    /// a trimmed record had is not used again if the repair does not come to its end.
+    /// </summary>
     private static async ValueTask BeginAtAsync(string folder, long first)
     {
         System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
@@ -105,18 +104,21 @@ public sealed partial class Journal
             : new JournalSummary(state.Segments.Count, state.Segments[0].File.First, last.Next, state.Bytes, state.Tail.Length);
 
     /// <summary>Cuts off the damaged segment at the damage, and moves all later ones away. Returns how many bytes that were.</summary>
-    private static long Cut(string folder, InvalidJournalException damage, string saved)
+    private static async ValueTask<long> CutAsync(string folder, InvalidJournalException damage, string saved)
     {
+        // The damaged one first: without those behind it, it may look like the end that a crash leaves, which the next opening cuts.
+        Save(damage.Path!, saved);
         long cut = 0;
         foreach (SegmentFile segment in SegmentFile.In(folder).Reverse())
         {
-            string copy = Path.Combine(saved, Path.GetFileName(segment.Path));
             bool isDamaged = segment.Path == damage.Path;
             long kept = isDamaged && damage.Offset >= JournalFormat.HeaderLength ? damage.Offset : 0;
             long length = new FileInfo(segment.Path).Length;
-            System.IO.File.Copy(segment.Path, copy, overwrite: true);
-            SegmentFile.Sync(copy);
-            FileSync.FlushFolder(saved);
+            if (!isDamaged)
+            {
+                Save(segment.Path, saved);
+            }
+
             cut += length - kept;
             if (kept > 0)
             {
@@ -124,6 +126,10 @@ public sealed partial class Journal
                     segment.Path, FileMode.Open, FileAccess.ReadWrite, SegmentFile.Share);
                 RandomAccess.SetLength(handle, kept);
                 FileSync.Flush(handle);
+            }
+            else if (SegmentFile.In(folder) is [_])
+            {
+                await BeginAtAsync(folder, segment.First).ConfigureAwait(false);
             }
             else
             {
@@ -138,5 +144,13 @@ public sealed partial class Journal
         }
 
         return cut;
+    }
+
+    private static void Save(string path, string saved)
+    {
+        string copy = Path.Combine(saved, Path.GetFileName(path));
+        System.IO.File.Copy(path, copy, overwrite: true);
+        SegmentFile.Sync(copy);
+        FileSync.FlushFolder(saved);
     }
 }

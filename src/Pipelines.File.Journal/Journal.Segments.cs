@@ -42,13 +42,13 @@ public sealed partial class Journal
         {
             SegmentWriter segment = _active;
             _isAddingZeros = true;
-            _addingZeros = Task.Run(() => AddZeros(segment, length));
+            _addingZeros = Task.Run(() => AddZerosAsync(segment, length));
         }
     }
 
     [SuppressMessage("Design", "CA1031:Do not catch general exception types",
         Justification = "The journal has failed and keeps the error.")]
-    private void AddZeros(SegmentWriter segment, long length)
+    private async Task AddZerosAsync(SegmentWriter segment, long length)
     {
         try
         {
@@ -62,8 +62,22 @@ public sealed partial class Journal
         }
         catch (Exception e)
         {
-            Fail(e);
+            await FailWhenCommittedAsync(e).ConfigureAwait(false);
         }
+    }
+
+    /// <summary>
+    /// Keeps an error that is not of the records that were taken: they are committed first, if they can be, so that readers get them
+    /// before the error. Few are taken meanwhile: there is no room.
+    /// </summary>
+    private async Task FailWhenCommittedAsync(Exception error)
+    {
+        while (Error is null && (_isRolling || _isAddingZeros) && Volatile.Read(ref _committed) < NextSequence)
+        {
+            await Task.Delay(1).ConfigureAwait(false);
+        }
+
+        Fail(error);
     }
 
     /// <summary>
@@ -102,7 +116,7 @@ public sealed partial class Journal
         }
         catch (Exception e)
         {
-            Fail(e);
+            await FailWhenCommittedAsync(e).ConfigureAwait(false);
         }
     }
 

@@ -272,6 +272,11 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         try
         {
             header = SegmentHeader.Read(next);
+            while (SegmentFile.Missed(_segment!, next, header.Before) is { } missed)
+            {
+                next = missed;
+                header = SegmentHeader.Read(next);
+            }
         }
         catch (FileNotFoundException)
         {

@@ -32,7 +32,7 @@ internal static class JournalRecovery
                     throw new IOException($"The segment has become shorter while it was read: '{last.File.Path}'");
                 }
 
-                RandomAccess.Write(handle, buffer.AsSpan(0, read), position);
+                SegmentFile.Write(handle, buffer.AsSpan(0, read), position, last.File.Path);
                 position += read;
             }
         }

@@ -18,6 +18,11 @@ internal sealed record JournalState(
         foreach (SegmentFile file in files)
         {
             SegmentHeader header = SegmentHeader.Read(file);
+            if (segments.Count > 0 && SegmentFile.Missed(segments[^1].File, file, header.Before) is not null)
+            {
+                return await ReadAsync(folder, verifyAll, progress, cancellationToken).ConfigureAwait(false);
+            }
+
             if (segments.Count > 0 && (header.Id != segments[0].Header.Id || header.Before != segments[^1].File.First))
             {
                 throw new InvalidJournalException(

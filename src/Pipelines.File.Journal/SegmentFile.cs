@@ -7,6 +7,9 @@ namespace Pipelines.File;
 /// <param name="Path">The file.</param>
 internal sealed record SegmentFile(long First, string Path)
 {
+    // EFBIG.
+    private const int FileTooLarge = 27;
+
     /// <summary>Segments may be read, written and removed while they are open.</summary>
     internal const FileShare Share = FileShare.ReadWrite | FileShare.Delete;
 
@@ -30,6 +33,16 @@ internal sealed record SegmentFile(long First, string Path)
     internal static SegmentFile? Next(SegmentFile[] segments, SegmentFile segment)
         => Array.Find(segments, other => other.First > segment.First);
 
+    /// <summary>
+    /// The segment before <paramref name="next"/> that a listing has missed between it and <paramref name="last"/>; <see langword="null"/>
+    /// if there is none. A listing is no snapshot: of two segments that begin meanwhile it may have the second alone.
+    /// </summary>
+    internal static SegmentFile? Missed(SegmentFile last, SegmentFile next, long before)
+    {
+        string path = System.IO.Path.Combine(System.IO.Path.GetDirectoryName(next.Path)!, JournalFormat.NameOf(before));
+        return before > last.First && before < next.First && System.IO.File.Exists(path) ? new SegmentFile(before, path) : null;
+    }
+
     internal static SafeFileHandle OpenToRead(string path)
         => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
 
@@ -43,6 +56,22 @@ internal sealed record SegmentFile(long First, string Path)
         }
 
         return length;
+    }
+
+    /// <summary>
+    /// Writes bytes. For a file that may not be that long (EFBIG) <see cref="RandomAccess"/> blames an argument, and names no file.
+    /// </summary>
+    /// <exception cref="IOException">They cannot be written.</exception>
+    internal static void Write(SafeFileHandle handle, ReadOnlySpan<byte> bytes, long position, string path)
+    {
+        try
+        {
+            RandomAccess.Write(handle, bytes, position);
+        }
+        catch (ArgumentOutOfRangeException e)
+        {
+            throw new IOException($"The file may not be that long: '{path}'", e) { HResult = FileTooLarge };
+        }
     }
 
     /// <summary>Puts what the system has of the file on the device. A process that only reads may do so, too (fsync(2)).</summary>

@@ -119,7 +119,7 @@ internal sealed class SegmentWriter
     {
         for (long written = 0; written < length; written += Step)
         {
-            RandomAccess.Write(_handle, s_zeros.AsSpan(0, (int)Math.Min(Step, length - written)), Zeroed + written);
+            SegmentFile.Write(_handle, s_zeros.AsSpan(0, (int)Math.Min(Step, length - written)), Zeroed + written, File.Path);
         }
     }
 

@@ -5,6 +5,8 @@ namespace FilePipelinesTests;
 /// <summary>Errors of the device: nothing is acknowledged after the first, and what was acknowledged before stays.</summary>
 public sealed class JournalErrorTests
 {
+    private const int StatementLength = 24;
+
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     [Theory]
@@ -70,6 +72,58 @@ public sealed class JournalErrorTests
         Assert.Equal(summary.NextSequence, await again.AppendAsync(new byte[1000], _stop));
     }
 
+    /// <summary>A sync that is under way when zeros cannot be written succeeds, after a follower has got the error.</summary>
+    [Fact]
+    public async Task AppendAsync_DiskIsFullWhileRecordsAreSynced_AcknowledgesNoneThatAFollowerDoesNotGet()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 16L << 20);
+        await using Journal journal = await Journal.OpenAsync(
+            disk.PathOf("journal"), new JournalOptions { PreallocateSegments = false }, _stop);
+        long followed = 0;
+        Task follow = Task.Run(
+            async () =>
+            {
+                await foreach (JournalBatch batch in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                {
+                    followed = batch.NextSequence;
+                }
+            }, _stop);
+        long acknowledged = -1;
+        while (journal.Error is null)
+        {
+            Task<long>[] appends = [.. Enumerable.Range(0, 8).Select(_ => journal.AppendAsync(new byte[10_000], _stop).AsTask())];
+            foreach (Task<long> append in appends)
+            {
+                await Record.ExceptionAsync(() => append);
+                acknowledged = append.IsCompletedSuccessfully ? await append : acknowledged;
+            }
+        }
+
+        await Assert.ThrowsAsync<IOException>(() => follow);
+        Assert.InRange(followed, acknowledged + 1, journal.NextSequence);
+    }
+
+    /// <summary>What is left must still say that it is damaged: an end that a crash has left is cut by the next opening.</summary>
+    [Fact]
+    public async Task RepairAsync_DiskHasNoRoomForTheDamagedSegment_RemovesNothing()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 16L << 20);
+        string folder = disk.PathOf("journal");
+        JournalOptions options = new() { SegmentSize = 16 * 1024, PreallocateSegments = false };
+        await using (Journal journal = await Journal.OpenAsync(folder, options, _stop))
+        {
+            await journal.AppendAsync(new byte[4 << 20], _stop);
+            await Journaled.AppendAsync(journal, 100);
+        }
+
+        string[] segments = Journaled.Segments(folder);
+        Journaled.Flip(segments[0], 2 << 20);
+        disk.LeaveRoom(2 << 20);
+        await Assert.ThrowsAsync<IOException>(async () => await Journal.RepairAsync(folder, cancellationToken: _stop));
+        Assert.Equal(segments, Journaled.Segments(folder));
+        await Assert.ThrowsAsync<InvalidJournalException>(async () => await Journal.VerifyAsync(folder, cancellationToken: _stop));
+    }
+
     [Fact]
     public async Task AppendAsync_FileSystemBecomesReadOnly_NothingIsAcknowledgedLater()
     {
@@ -127,5 +181,30 @@ public sealed class JournalErrorTests
             }
         });
         await journal.DisposeAsync();
+    }
+
+    /// <summary>With segments that grow, and with records that are written once more because nothing proves them.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task OpenAsyncAndAppendAsync_PastTheFileSizeLimit_ThrowIOExceptionThatNamesTheFile(bool isMade)
+    {
+        ChildProcess.SkipUnlessLinux("sh");
+        using TempFolder temp = new();
+        string folder = temp.File("journal");
+        if (isMade)
+        {
+            await Journaled.MakeAsync(folder, 200);
+            using FileStream segment = new(Journaled.Segments(folder)[0], FileMode.Open);
+            segment.SetLength(segment.Length - StatementLength);
+        }
+
+        // 64 blocks of 512 bytes; the signal that goes with the limit would end the process (setrlimit(2)).
+        (int status, string output, string error) = await ChildProcess.RunAsync($"trap '' XFSZ; ulimit -f 64; "
+            + $"DOTNET_EnableWriteXorExecute=0 exec {ChildProcess.Command("journal", folder, "1")}");
+        Assert.True(status == 3, output + error);
+        string told = output.Trim().Split('\n')[^1];
+        Assert.StartsWith("failed IOException", told, StringComparison.Ordinal);
+        Assert.Contains(Path.Combine(folder, "00000000000000000000.journal"), told, StringComparison.Ordinal);
     }
 }

@@ -114,6 +114,44 @@ public sealed class JournalRaceTests : IDisposable
         }
     }
 
+    /// <summary>
+    /// A listing is no snapshot: of two segments that begin meanwhile it may have the second alone. Other names make it take long, as many
+    /// segments do.
+    /// </summary>
+    [Fact]
+    public async Task ReadAsync_SegmentsBeginWhileTheFolderIsListed_MissesNone()
+    {
+        const int Others = 30_000;
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        for (int i = 0; i < Others; i++)
+        {
+            await File.WriteAllBytesAsync(Path.Combine(_folder, $"other-{i}"), [], _stop);
+        }
+
+        int count = Rounds.Of(150, 1500);
+        Task appending = Task.Run(
+            async () =>
+            {
+                for (int i = 0; i < count; i++)
+                {
+                    await journal.AppendAsync(new byte[8000], _stop);
+                }
+            }, _stop);
+        JournalReader reader = JournalReader.Open(_folder, TimeSpan.FromMilliseconds(1));
+        long next = 0;
+        await foreach (JournalBatch batch in reader.ReadAsync(follow: true, cancellationToken: _stop))
+        {
+            Assert.Equal(next, batch.FirstSequence);
+            next = batch.NextSequence;
+            if (next == count)
+            {
+                break;
+            }
+        }
+
+        await appending;
+    }
+
     [Fact]
     [Trait("Category", StressTime.Category)]
     public async Task AppendAsync_RecordOf1GiB_ReadsBack()

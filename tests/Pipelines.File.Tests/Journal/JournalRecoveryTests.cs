@@ -250,6 +250,25 @@ public sealed class JournalRecoveryTests : IDisposable
             JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop), FirstOf(segments[0])));
     }
 
+    /// <summary>As when the device is full, or the process is killed.</summary>
+    [Fact]
+    public async Task RepairAsync_NothingIsLeftAndNoSegmentCanBeMade_TheNextRepairGoesOnWithItsNumber()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await journal.TrimBeforeAsync(100, _stop);
+        }
+
+        string first = Journaled.Segments(_folder)[0];
+        Journaled.Flip(first, 20);
+        DirectoryInfo inTheWay = Directory.CreateDirectory(Path.Combine(_folder, "next"));
+        Assert.NotNull(await Record.ExceptionAsync(async () => await Journal.RepairAsync(_folder, cancellationToken: _stop)));
+        inTheWay.Delete();
+        JournalRepair repair = await Journal.RepairAsync(_folder, cancellationToken: _stop);
+        Assert.Equal((FirstOf(first), FirstOf(first)), (repair.Summary.FirstSequence, repair.Summary.NextSequence));
+    }
+
     private static long FirstOf(string segment) => long.Parse(Path.GetFileNameWithoutExtension(segment), CultureInfo.InvariantCulture);
 
     /// <summary>
