@@ -122,6 +122,7 @@ public sealed class JournalRaceTests : IDisposable
     public async Task ReadAsync_SegmentsBeginWhileTheFolderIsListed_MissesNone()
     {
         const int Others = 30_000;
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere 30,000 files take long, and may be listed another way.");
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         for (int i = 0; i < Others; i++)
         {
