@@ -109,7 +109,8 @@ public sealed partial class Journal
         // The damaged one first: without those behind it, it may look like the end that a crash leaves, which the next opening cuts.
         Save(damage.Path!, saved);
         long cut = 0;
-        foreach (SegmentFile segment in SegmentFile.In(folder).Reverse())
+        SegmentFile[] segments = SegmentFile.In(folder);
+        foreach (SegmentFile segment in segments.Reverse())
         {
             bool isDamaged = segment.Path == damage.Path;
             long kept = isDamaged && damage.Offset >= JournalFormat.HeaderLength ? damage.Offset : 0;
@@ -127,7 +128,7 @@ public sealed partial class Journal
                 RandomAccess.SetLength(handle, kept);
                 FileSync.Flush(handle);
             }
-            else if (SegmentFile.In(folder) is [_])
+            else if (segment == segments[0])
             {
                 await BeginAtAsync(folder, segment.First).ConfigureAwait(false);
             }
