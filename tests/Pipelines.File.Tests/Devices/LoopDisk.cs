@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace FilePipelinesTests;
 
 /// <summary>
@@ -8,8 +6,6 @@ namespace FilePipelinesTests;
 /// </summary>
 internal sealed class LoopDisk : IDisposable
 {
-    private static readonly string[] s_toolFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
     private readonly TempFolder _folder = new();
     private readonly List<Action> _undo = [];
 
@@ -19,8 +15,8 @@ internal sealed class LoopDisk : IDisposable
         string imageFolder = Directory.CreateDirectory(_folder.File("image")).FullName;
         if (roomBytes is { } room)
         {
-            Run("mount", "-t", "tmpfs", "-o", $"size={room}", "tmpfs", imageFolder);
-            _undo.Add(() => Run("umount", "--lazy", imageFolder));
+            SystemTool.Run("mount", "-t", "tmpfs", "-o", $"size={room}", "tmpfs", imageFolder);
+            _undo.Add(() => SystemTool.Run("umount", "--lazy", imageFolder));
         }
 
         Image = Path.Combine(imageFolder, "image");
@@ -29,8 +25,8 @@ internal sealed class LoopDisk : IDisposable
             image.SetLength(bytes);
         }
 
-        Device = Run("losetup", "--find", "--show", Image).Trim();
-        _undo.Add(() => Run("losetup", "--detach", Device));
+        Device = SystemTool.Run("losetup", "--find", "--show", Image).Trim();
+        _undo.Add(() => SystemTool.Run("losetup", "--detach", Device));
         Mounted = Directory.CreateDirectory(_folder.File("mounted")).FullName;
     }
 
@@ -75,8 +71,8 @@ internal sealed class LoopDisk : IDisposable
     /// <summary>Mounts the file system anew, so that what the device has is read, and nothing of the page cache.</summary>
     public void Remount(string mountOptions = "defaults")
     {
-        Run("umount", Mounted);
-        Run("mount", "-o", mountOptions, Device, Mounted);
+        SystemTool.Run("umount", Mounted);
+        SystemTool.Run("mount", "-o", mountOptions, Device, Mounted);
     }
 
     /// <summary>Has a file take all room but that many bytes, so that the rest is full soon.</summary>
@@ -98,9 +94,9 @@ internal sealed class LoopDisk : IDisposable
     public void TriggerError() => File.WriteAllText($"/sys/fs/ext4/{Path.GetFileName(Device)}/trigger_fs_error", "1");
 
     /// <summary>Freezes the file system (fsfreeze(8)): every write waits.</summary>
-    public void Freeze() => Run("fsfreeze", "--freeze", Mounted);
+    public void Freeze() => SystemTool.Run("fsfreeze", "--freeze", Mounted);
 
-    public void Thaw() => Run("fsfreeze", "--unfreeze", Mounted);
+    public void Thaw() => SystemTool.Run("fsfreeze", "--unfreeze", Mounted);
 
     public void Dispose()
     {
@@ -131,25 +127,13 @@ internal sealed class LoopDisk : IDisposable
         Assert.SkipUnless(Environment.IsPrivilegedProcess && File.Exists("/dev/loop-control"), "It needs root and loop devices.");
         foreach (string tool in tools)
         {
-            Assert.SkipUnless(Array.Exists(s_toolFolders, folder => File.Exists(Path.Combine(folder, tool))), $"It needs {tool}.");
+            Assert.SkipUnless(SystemTool.Exists(tool), $"It needs {tool}.");
         }
-    }
-
-    private static string Run(string program, params string[] arguments)
-    {
-        ProcessStartInfo start = new(program, arguments) { RedirectStandardOutput = true, RedirectStandardError = true };
-        start.Environment["PATH"] = string.Join(':', s_toolFolders);
-        using Process process = Process.Start(start)!;
-        Task<string> error = process.StandardError.ReadToEndAsync();
-        string output = process.StandardOutput.ReadToEnd();
-        process.WaitForExit();
-        return process.ExitCode == 0 ? output
-            : throw new IOException($"{program} {string.Join(' ', arguments)}: {process.ExitCode}, {error.Result}");
     }
 
     private void Mount(string options)
     {
-        Run("mount", "-o", options, Device, Mounted);
-        _undo.Add(() => Run("umount", "--lazy", Mounted));
+        SystemTool.Run("mount", "-o", options, Device, Mounted);
+        _undo.Add(() => SystemTool.Run("umount", "--lazy", Mounted));
     }
 }

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace FilePipelinesTests;
 
 /// <summary>Makes file systems.</summary>
@@ -16,11 +14,11 @@ internal static class FileSystemMaker
         // mkfs.btrfs(8) looks for the file behind each loop device that is mounted. It fails over one that another test detaches meanwhile,
         // and over one whose file is on a dead file system. It cannot be shown other mounts: a mount namespace of its own would keep the
         // disks of other tests mounted.
-        for (int attempt = 1; Run($"mkfs.{fileSystem}", [.. options, target]) is { } error; attempt++)
+        for (int attempt = 1; TryRun($"mkfs.{fileSystem}", [.. options, target]) is { } error; attempt++)
         {
             if (attempt == MaxAttempts)
             {
-                throw new IOException($"mkfs.{fileSystem} {target}: {error}");
+                throw new IOException(error);
             }
 
             UnmountRemains();
@@ -44,10 +42,10 @@ internal static class FileSystemMaker
     {
         foreach (string[] mount in mounts.Where(mount => mount[1].StartsWith(folder, StringComparison.Ordinal)).Reverse())
         {
-            _ = Run("umount", ["--lazy", mount[1]]);
+            _ = TryRun("umount", "--lazy", mount[1]);
             if (mount[0].StartsWith("/dev/loop", StringComparison.Ordinal))
             {
-                _ = Run("losetup", ["--detach", mount[0]]);
+                _ = TryRun("losetup", "--detach", mount[0]);
             }
         }
     }
@@ -66,18 +64,16 @@ internal static class FileSystemMaker
     }
 
     /// <summary>Returns the error.</summary>
-    private static string? Run(string program, string[] arguments)
+    private static string? TryRun(string program, params string[] arguments)
     {
-        ProcessStartInfo start = new(program, arguments) { RedirectStandardOutput = true, RedirectStandardError = true };
-        start.Environment["PATH"] += ":/usr/sbin:/sbin";
-
-        // What the tests of XFS itself set, so that mkfs.xfs makes one of less than 300 MiB: a log of 64 MiB takes long to recover.
-        start.Environment["TEST_DIR"] = start.Environment["TEST_DEV"] = start.Environment["QA_CHECK_FS"] = "1";
-        using Process process = Process.Start(start)!;
-        process.OutputDataReceived += static (_, _) => { };
-        process.BeginOutputReadLine();
-        string error = process.StandardError.ReadToEnd();
-        process.WaitForExit();
-        return process.ExitCode == 0 ? null : error;
+        try
+        {
+            _ = SystemTool.Run(program, arguments);
+            return null;
+        }
+        catch (IOException e)
+        {
+            return e.Message;
+        }
     }
 }
