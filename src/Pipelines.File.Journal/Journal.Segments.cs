@@ -68,11 +68,16 @@ public sealed partial class Journal
 
     /// <summary>
     /// Keeps an error that is not of the records that were taken: they are committed first, if they can be, so that readers get them
-    /// before the error. Few are taken meanwhile: there is no room.
+    /// before the error. None are taken meanwhile.
     /// </summary>
     private async Task FailWhenCommittedAsync(Exception error)
     {
-        while (Error is null && (_isRolling || _isAddingZeros) && Volatile.Read(ref _committed) < NextSequence)
+        lock (_gate)
+        {
+            _isRolling = true;
+        }
+
+        while (Error is null && Volatile.Read(ref _committed) < NextSequence)
         {
             await Task.Delay(1).ConfigureAwait(false);
         }

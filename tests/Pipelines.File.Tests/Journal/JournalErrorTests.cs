@@ -103,6 +103,43 @@ public sealed class JournalErrorTests
         Assert.InRange(followed, acknowledged + 1, journal.NextSequence);
     }
 
+    /// <summary>An old segment that cannot be removed fails the journal while records of the new one are synced.</summary>
+    [Fact]
+    public async Task AppendAsync_RetentionFailsWhileRecordsAreSynced_AcknowledgesNoneThatAFollowerDoesNotGet()
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 64L << 20);
+        JournalOptions options = new() { PreallocateSegments = false, SegmentSize = 64 * 1024, RetainBytes = 300_000 };
+        for (int round = 0; round < 20; round++)
+        {
+            string folder = disk.PathOf($"journal{round}");
+            await using Journal journal = await Journal.OpenAsync(folder, options, _stop);
+            await journal.AppendAsync(new byte[10], _stop);
+
+            // What something is mounted on cannot be removed (EBUSY).
+            string first = Journaled.Segments(folder)[0];
+            SystemTool.Run("mount", "--bind", first, first);
+            try
+            {
+                long followed = 0;
+                Task follow = Task.Run(
+                    async () =>
+                    {
+                        await foreach (JournalBatch batch in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                        {
+                            followed = batch.NextSequence;
+                        }
+                    }, _stop);
+                long[] acknowledged = await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => AppendUntilErrorAsync(journal)));
+                await Assert.ThrowsAsync<IOException>(() => follow);
+                Assert.InRange(followed, acknowledged.Max() + 1, journal.NextSequence);
+            }
+            finally
+            {
+                SystemTool.Run("umount", "--lazy", first);
+            }
+        }
+    }
+
     /// <summary>What is left must still say that it is damaged: an end that a crash has left is cut by the next opening.</summary>
     [Fact]
     public async Task RepairAsync_DiskHasNoRoomForTheDamagedSegment_RemovesNothing()
@@ -206,5 +243,16 @@ public sealed class JournalErrorTests
         string told = output.Trim().Split('\n')[^1];
         Assert.StartsWith("failed IOException", told, StringComparison.Ordinal);
         Assert.Contains(Path.Combine(folder, "00000000000000000000.journal"), told, StringComparison.Ordinal);
+    }
+
+    private async Task<long> AppendUntilErrorAsync(Journal journal)
+    {
+        byte[] record = new byte[3000];
+        long acknowledged = -1;
+        while (await Record.ExceptionAsync(async () => acknowledged = await journal.AppendAsync(record, _stop)) is null)
+        {
+        }
+
+        return acknowledged;
     }
 }
