@@ -110,7 +110,7 @@ static async Task<int> AppendAsync(string folder)
 static async Task<int> DumpAsync(string folder, long from, bool follow, CancellationToken interrupted)
 {
     PipeWriter output = PipeWriter.Create(Console.OpenStandardOutput());
-    await foreach (JournalBatch batch in JournalReader.Open(folder).ReadAsync(from, follow, interrupted))
+    await foreach (JournalBatch batch in JournalReader.Open(folder).ReadBatchesAsync(from, follow, interrupted))
     {
         foreach (JournalRecord record in batch)
         {

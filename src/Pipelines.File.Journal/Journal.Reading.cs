@@ -29,10 +29,10 @@ public sealed partial class Journal : IJournalSource
     /// A file cannot be read; records were removed before they were read; or a followed journal has failed.
     /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public IAsyncEnumerable<JournalBatch> ReadAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
+    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(from);
-        return JournalCursor.ReadAsync(this, from, follow, cancellationToken);
+        return JournalCursor.ReadBatchesAsync(this, from, follow, cancellationToken);
     }
 
     async ValueTask IJournalSource.WriteOutAsync()

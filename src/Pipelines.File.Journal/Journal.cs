@@ -18,7 +18,7 @@ namespace Pipelines.File;
 ///
 /// await using Journal journal = await Journal.OpenAsync("events");
 /// long sequence = await journal.AppendAsync("an event"u8.ToArray());
-/// await foreach (JournalBatch batch in journal.ReadAsync(sequence))
+/// await foreach (JournalBatch batch in journal.ReadBatchesAsync(sequence))
 /// {
 ///     foreach (JournalRecord record in batch)
 ///     {

@@ -25,7 +25,7 @@ public readonly struct JournalBatch
     /// <summary>The sequence number of the first record.</summary>
     public long FirstSequence { get; }
 
-    /// <summary>The sequence number after the last record: from here on <c>ReadAsync</c> goes on another time.</summary>
+    /// <summary>The sequence number after the last record: from here on <c>ReadBatchesAsync</c> goes on another time.</summary>
     public long NextSequence { get; }
 
     /// <summary>Enumerates the records. You may do this several times.</summary>

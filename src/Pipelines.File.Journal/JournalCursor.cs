@@ -33,16 +33,16 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
 
 
     /// <summary>Reads a journal. Each enumeration has a cursor of its own.</summary>
-    internal static async IAsyncEnumerable<JournalBatch> ReadAsync(
+    internal static async IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
         IJournalSource source, long from, bool follow, [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        await foreach (JournalBatch batch in new JournalCursor(source, from, follow).ReadAsync(cancellationToken).ConfigureAwait(false))
+        await foreach (JournalBatch batch in new JournalCursor(source, from, follow).ReadBatchesAsync(cancellationToken).ConfigureAwait(false))
         {
             yield return batch;
         }
     }
 
-    private async IAsyncEnumerable<JournalBatch> ReadAsync([EnumeratorCancellation] CancellationToken cancellationToken)
+    private async IAsyncEnumerable<JournalBatch> ReadBatchesAsync([EnumeratorCancellation] CancellationToken cancellationToken)
     {
         while (!Begin())
         {

@@ -7,13 +7,13 @@ namespace Pipelines.File;
 /// <remarks>
 /// After a failed sync of the process that writes, it may return records that were never acknowledged and that are on the device only when
 /// the journal was opened again: Linux does not tell the error to a descriptor that is opened later (fsync(2)).
-/// <see cref="Journal.ReadAsync"/> never does.
+/// <see cref="Journal.ReadBatchesAsync"/> never does.
 /// </remarks>
 /// <example>
 /// <code>
 /// using Pipelines.File;
 ///
-/// await foreach (JournalBatch batch in JournalReader.Open("events").ReadAsync(follow: true))
+/// await foreach (JournalBatch batch in JournalReader.Open("events").ReadBatchesAsync(follow: true))
 /// {
 ///     foreach (JournalRecord record in batch)
 ///     {
@@ -60,9 +60,9 @@ public sealed class JournalReader
     /// <exception cref="InvalidJournalException">A record that was on the device is damaged.</exception>
     /// <exception cref="IOException">A file cannot be read, or records were removed before they were read.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public IAsyncEnumerable<JournalBatch> ReadAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
+    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(from);
-        return JournalCursor.ReadAsync(new FolderSource(_folder, _interval), from, follow, cancellationToken);
+        return JournalCursor.ReadBatchesAsync(new FolderSource(_folder, _interval), from, follow, cancellationToken);
     }
 }

@@ -47,7 +47,7 @@ public static class JournalCommands
     internal static async Task<int> ReadAsync(string folder)
     {
         long next = 0;
-        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadAsync(follow: true))
+        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadBatchesAsync(follow: true))
         {
             foreach (JournalRecord record in batch)
             {
@@ -80,7 +80,7 @@ public static class JournalCommands
     internal static async Task<int> CountAsync(string folder)
     {
         int records = 0;
-        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadAsync())
+        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadBatchesAsync())
         {
             records += batch.Count;
         }

@@ -15,7 +15,7 @@ internal sealed class CrashJournal(string folder, ExpectedState state) : ICrashF
     {
         await using Journal journal = await OpenAsync();
         long next = journal.FirstSequence;
-        await foreach (JournalBatch batch in journal.ReadAsync(journal.FirstSequence))
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(journal.FirstSequence))
         {
             foreach (JournalRecord record in batch)
             {

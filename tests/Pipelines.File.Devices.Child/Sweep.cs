@@ -208,7 +208,7 @@ internal static class Sweep
     {
         long next = 0;
         await using Journal journal = await Journal.OpenAsync(Path.Combine(folder, "journal"));
-        await foreach (JournalBatch batch in journal.ReadAsync())
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync())
         {
             foreach (JournalRecord record in batch)
             {

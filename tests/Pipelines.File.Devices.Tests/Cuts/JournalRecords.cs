@@ -35,7 +35,7 @@ internal sealed class JournalRecords(FlushGuarantee guarantee) : Workload
         string path = Path.Combine(folder, "journal");
         Dictionary<long, int> there = [];
         await using Journal journal = await OpenAsync(path, promises);
-        await foreach (JournalBatch batch in journal.ReadAsync(journal.FirstSequence))
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(journal.FirstSequence))
         {
             foreach (JournalRecord record in batch)
             {

@@ -50,7 +50,7 @@ public sealed class JournalErrorTests
             await Assert.ThrowsAsync<IOException>(async () => await journal.AppendAsync(new byte[1], _stop));
             await Assert.ThrowsAsync<IOException>(async () =>
             {
-                await foreach (JournalBatch _ in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                await foreach (JournalBatch _ in journal.ReadBatchesAsync(follow: true, cancellationToken: _stop))
                 {
                 }
             });
@@ -83,7 +83,7 @@ public sealed class JournalErrorTests
         Task follow = Task.Run(
             async () =>
             {
-                await foreach (JournalBatch batch in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                await foreach (JournalBatch batch in journal.ReadBatchesAsync(follow: true, cancellationToken: _stop))
                 {
                     followed = batch.NextSequence;
                 }
@@ -124,7 +124,7 @@ public sealed class JournalErrorTests
                 Task follow = Task.Run(
                     async () =>
                     {
-                        await foreach (JournalBatch batch in journal.ReadAsync(follow: true, cancellationToken: _stop))
+                        await foreach (JournalBatch batch in journal.ReadBatchesAsync(follow: true, cancellationToken: _stop))
                         {
                             followed = batch.NextSequence;
                         }
@@ -194,7 +194,7 @@ public sealed class JournalErrorTests
         disk.Remount();
         await using Journal again = await Journal.OpenAsync(folder, cancellationToken: _stop);
         Assert.True(again.NextSequence > acknowledged);
-        Assert.Equal(again.NextSequence, await Journaled.ReadAsync(again.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(again.NextSequence, await Journaled.ReadAsync(again.ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]
@@ -213,7 +213,7 @@ public sealed class JournalErrorTests
 
         await Assert.ThrowsAnyAsync<IOException>(async () =>
         {
-            await foreach (JournalBatch _ in journal.ReadAsync(follow: true, cancellationToken: _stop))
+            await foreach (JournalBatch _ in journal.ReadBatchesAsync(follow: true, cancellationToken: _stop))
             {
             }
         });

@@ -24,7 +24,7 @@ public sealed class JournalRaceTests : IDisposable
             Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
             long first = journal.NextSequence;
             Task<long>[] readers = [.. Enumerable.Range(0, 3).Select(_ => Task.Run(
-                () => Journaled.ReadAsync(journal.ReadAsync(first, follow: true, _stop), first), _stop))];
+                () => Journaled.ReadAsync(journal.ReadBatchesAsync(first, follow: true, _stop), first), _stop))];
             Task<long>[] appends = [.. Enumerable.Range(0, round % 4)
                 .Select(i => journal.AppendAsync(Journaled.Record(first + i), _stop).AsTask())];
             await journal.DisposeAsync();
@@ -140,7 +140,7 @@ public sealed class JournalRaceTests : IDisposable
             }, _stop);
         JournalReader reader = JournalReader.Open(_folder, TimeSpan.FromMilliseconds(1));
         long next = 0;
-        await foreach (JournalBatch batch in reader.ReadAsync(follow: true, cancellationToken: _stop))
+        await foreach (JournalBatch batch in reader.ReadBatchesAsync(follow: true, cancellationToken: _stop))
         {
             Assert.Equal(next, batch.FirstSequence);
             next = batch.NextSequence;

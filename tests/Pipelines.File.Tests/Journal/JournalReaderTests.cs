@@ -74,7 +74,7 @@ public sealed class JournalReaderTests : IDisposable
         for (int round = 1; round <= 30; round++)
         {
             await Journaled.AppendAsync(journal, 10);
-            Assert.Equal(round * 10, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+            Assert.Equal(round * 10, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
         }
     }
 
@@ -82,7 +82,7 @@ public sealed class JournalReaderTests : IDisposable
     public async Task ReadAsync_TwoEnumerationsOfOneReading_AreIndependent()
     {
         await Journaled.MakeAsync(_folder, 100, s_small);
-        IAsyncEnumerable<JournalBatch> reading = JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop);
+        IAsyncEnumerable<JournalBatch> reading = JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop);
         await using IAsyncEnumerator<JournalBatch> first = reading.GetAsyncEnumerator(_stop);
         Assert.True(await first.MoveNextAsync());
         Assert.Equal(100, await Journaled.ReadAsync(reading));
@@ -95,7 +95,7 @@ public sealed class JournalReaderTests : IDisposable
     public async Task ReadAsync_FollowedJournalIsClosed_EndsAfterTheLastRecord()
     {
         Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
-        Task<long> reader = Journaled.ReadAsync(journal.ReadAsync(follow: true, cancellationToken: _stop));
+        Task<long> reader = Journaled.ReadAsync(journal.ReadBatchesAsync(follow: true, cancellationToken: _stop));
         await Journaled.AppendAsync(journal, 100);
         await journal.DisposeAsync();
         Assert.Equal(100, await reader);
@@ -109,7 +109,7 @@ public sealed class JournalReaderTests : IDisposable
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         using CancellationTokenSource over = CancellationTokenSource.CreateLinkedTokenSource(_stop);
         Task<long> reader = Journaled.ReadAsync(
-            isByFolder ? JournalReader.Open(_folder).ReadAsync(0, true, over.Token) : journal.ReadAsync(0, true, over.Token));
+            isByFolder ? JournalReader.Open(_folder).ReadBatchesAsync(0, true, over.Token) : journal.ReadBatchesAsync(0, true, over.Token));
         await Journaled.AppendAsync(journal, 3);
         await over.CancelAsync();
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => reader);
@@ -205,7 +205,7 @@ public sealed class JournalReaderTests : IDisposable
         {
             await using Journal first = await Journal.OpenAsync(_folder, s_small, _stop);
             await Journaled.AppendAsync(first, 1);
-            IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadAsync(0, true, _stop).GetAsyncEnumerator(_stop);
+            IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadBatchesAsync(0, true, _stop).GetAsyncEnumerator(_stop);
             Assert.True(await batches.MoveNextAsync());
             return batches;
         }
@@ -216,8 +216,8 @@ public sealed class JournalReaderTests : IDisposable
     {
         Assert.Throws<DirectoryNotFoundException>(() => JournalReader.Open(_folder));
         Directory.CreateDirectory(_folder);
-        Assert.Equal(0, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
-        await using IAsyncEnumerator<JournalBatch> reader = JournalReader.Open(_folder).ReadAsync(0, true, _stop).GetAsyncEnumerator(_stop);
+        Assert.Equal(0, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
+        await using IAsyncEnumerator<JournalBatch> reader = JournalReader.Open(_folder).ReadBatchesAsync(0, true, _stop).GetAsyncEnumerator(_stop);
         ValueTask<bool> first = reader.MoveNextAsync();
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         await Journaled.AppendAsync(journal, 1);
@@ -233,7 +233,7 @@ public sealed class JournalReaderTests : IDisposable
         await Journaled.AppendAsync(journal, 200);
         string[] sealedSegments = Journaled.Segments(_folder)[..^1];
         Array.ForEach(sealedSegments, path => File.Copy(path, Path.Combine(copy, Path.GetFileName(path))));
-        long next = await Journaled.ReadAsync(JournalReader.Open(copy).ReadAsync(cancellationToken: _stop));
+        long next = await Journaled.ReadAsync(JournalReader.Open(copy).ReadBatchesAsync(cancellationToken: _stop));
         Assert.Equal(long.Parse(Path.GetFileNameWithoutExtension(Journaled.Segments(_folder)[^1]), CultureInfo.InvariantCulture), next);
         await using Journal restored = await Journal.OpenAsync(copy, s_small, _stop);
         Assert.Equal((next, 0), (restored.NextSequence, restored.CutBytes));
@@ -273,6 +273,6 @@ public sealed class JournalReaderTests : IDisposable
     }
 
     private IAsyncEnumerable<JournalBatch> Read(Journal journal, bool isByFolder, long from, bool follow)
-        => isByFolder ? JournalReader.Open(_folder, TimeSpan.FromMilliseconds(2)).ReadAsync(from, follow, _stop)
-            : journal.ReadAsync(from, follow, _stop);
+        => isByFolder ? JournalReader.Open(_folder, TimeSpan.FromMilliseconds(2)).ReadBatchesAsync(from, follow, _stop)
+            : journal.ReadBatchesAsync(from, follow, _stop);
 }

@@ -28,7 +28,7 @@ public sealed class JournalRecoveryTests : IDisposable
         {
             await File.WriteAllBytesAsync(segment, whole[..length], _stop);
             await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
-            long next = await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop));
+            long next = await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop));
             Assert.Equal(journal.NextSequence, next);
             Assert.InRange(next, Math.Max(before, 0), 6);
             Assert.True(journal.CutBytes < 800, $"{journal.CutBytes} bytes were cut of {length}");
@@ -51,7 +51,7 @@ public sealed class JournalRecoveryTests : IDisposable
         garbage[^1] = 1;
         await File.AppendAllBytesAsync(segment, garbage, _stop);
         Assert.Equal(length, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).TornBytes);
-        Assert.Equal(50, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(50, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
         await using (Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop))
         {
             Assert.Equal((50, length), (journal.NextSequence, journal.CutBytes));
@@ -60,7 +60,7 @@ public sealed class JournalRecoveryTests : IDisposable
 
         await using Journal again = await Journal.OpenAsync(_folder, cancellationToken: _stop);
         Assert.Equal(0, again.CutBytes);
-        Assert.Equal(60, await Journaled.ReadAsync(again.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(60, await Journaled.ReadAsync(again.ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]
@@ -71,7 +71,7 @@ public sealed class JournalRecoveryTests : IDisposable
         await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
         Assert.Equal((50, 0), (journal.NextSequence, journal.CutBytes));
         await Journaled.AppendAsync(journal, 10);
-        Assert.Equal(60, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(60, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     /// <summary>As a crash leaves an earlier segment before it is cut to the length of its records.</summary>
@@ -144,7 +144,7 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal((segments[3], 0), (e.Path, e.Offset));
         Assert.Equal(FirstOf(segments[2]), e.Sequence);
         Assert.Equal(segments.Length - 1, Journaled.Segments(_folder).Length);
-        await Assert.ThrowsAnyAsync<Exception>(() => Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        await Assert.ThrowsAnyAsync<Exception>(() => Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]
@@ -178,9 +178,9 @@ public sealed class JournalRecoveryTests : IDisposable
         Journaled.Flip(segment, HeaderLength + 30);
         await using Journal journal = await Journal.OpenAsync(_folder, s_small with { VerifyAllSegments = false }, _stop);
         InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
-            () => Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+            () => Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
         Assert.Equal((segment, HeaderLength), (e.Path, e.Offset));
-        Assert.Equal(200, await Journaled.ReadAsync(journal.ReadAsync(150, cancellationToken: _stop), 150));
+        Assert.Equal(200, await Journaled.ReadAsync(journal.ReadBatchesAsync(150, cancellationToken: _stop), 150));
     }
 
     [Fact]
@@ -218,7 +218,7 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal(segments[..2], Journaled.Segments(_folder));
         Assert.Equal(segments.Length - 3, Directory.GetFiles(repair.SavedIn!).Length);
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
-        Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Theory]
@@ -247,7 +247,7 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal(FirstOf(segments[0]), again.NextSequence);
         await Journaled.AppendAsync(again, 50);
         Assert.Equal(again.NextSequence, await Journaled.ReadAsync(
-            JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop), FirstOf(segments[0])));
+            JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop), FirstOf(segments[0])));
     }
 
     /// <summary>As when the device is full, or the process is killed.</summary>
@@ -283,7 +283,7 @@ public sealed class JournalRecoveryTests : IDisposable
         InvalidJournalException verified = await Assert.ThrowsAsync<InvalidJournalException>(
             async () => await Journal.VerifyAsync(_folder, cancellationToken: _stop));
         InvalidJournalException read = await Assert.ThrowsAsync<InvalidJournalException>(
-            () => Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+            () => Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
         Assert.All([e, verified, read], one => Assert.Equal((segment, e.Offset, e.Sequence), (one.Path, one.Offset, one.Sequence)));
         Assert.Equal(sequence ?? e.Sequence, e.Sequence);
         Assert.Equal(damaged, await File.ReadAllBytesAsync(segment, _stop));

@@ -23,8 +23,8 @@ public sealed class JournalTests : IDisposable
         Assert.Equal(0, journal.NextSequence);
         await Journaled.AppendAsync(journal, 200);
         Assert.Equal(200, journal.NextSequence);
-        Assert.Equal(200, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
-        Assert.Equal(200, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(200, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
+        Assert.Equal(200, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Theory]
@@ -64,7 +64,7 @@ public sealed class JournalTests : IDisposable
             }
         }
 
-        AssertSame(expected, await ToArraysAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        AssertSame(expected, await ToArraysAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
         Assert.DoesNotContain(Directory.GetFiles(_folder), path => Path.GetFileName(path) == "next");
     }
 
@@ -75,7 +75,7 @@ public sealed class JournalTests : IDisposable
         await using Journal journal = await Journal.OpenAsync(_folder, options, _stop);
         Task<long>[] appends = [.. Enumerable.Range(0, 3000).Select(i => journal.AppendAsync(Journaled.Record(i), _stop).AsTask())];
         Assert.Equal(Enumerable.Range(0, 3000).Select(i => (long)i), await Task.WhenAll(appends));
-        Assert.Equal(3000, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(3000, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]
@@ -100,7 +100,7 @@ public sealed class JournalTests : IDisposable
                 }
             },
             _stop);
-        byte[][] records = await ToArraysAsync(journal.ReadAsync(cancellationToken: _stop));
+        byte[][] records = await ToArraysAsync(journal.ReadBatchesAsync(cancellationToken: _stop));
         Assert.Equal((0, 1), (first, second));
         Assert.Equal("\"hello\""u8.ToArray(), records[0]);
         Assert.Equal(Pattern.Bytes(200_000), records[1]);
@@ -144,10 +144,10 @@ public sealed class JournalTests : IDisposable
                 await journal.AppendAsync(record, _stop);
             }
 
-            AssertSame(records, await ToArraysAsync(journal.ReadAsync(cancellationToken: _stop)));
+            AssertSame(records, await ToArraysAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
         }
 
-        AssertSame(records, await ToArraysAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        AssertSame(records, await ToArraysAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]
@@ -171,7 +171,7 @@ public sealed class JournalTests : IDisposable
             await Journaled.AppendAsync(journal, 20);
         }
 
-        Assert.Equal(200, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(200, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
         JournalSummary summary = await Journal.VerifyAsync(_folder, cancellationToken: _stop);
         Assert.Equal((0, 200, 0), (summary.FirstSequence, summary.NextSequence, summary.TornBytes));
     }
@@ -220,7 +220,7 @@ public sealed class JournalTests : IDisposable
 
         await Journaled.AppendAsync(journal, 1);
         Assert.True(mayAppear > 0);
-        Assert.Equal(202 - never, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop)));
+        Assert.Equal(202 - never, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]
@@ -250,7 +250,7 @@ public sealed class JournalTests : IDisposable
         }
 
         long next = await journal.AppendAsync(new byte[] { 3 }, _stop);
-        byte[][] records = await ToArraysAsync(journal.ReadAsync(cancellationToken: _stop));
+        byte[][] records = await ToArraysAsync(journal.ReadBatchesAsync(cancellationToken: _stop));
         Assert.Equal(next + 1, records.Length);
         Assert.Equal(50, records.Count(record => record[0] == 1));
         Assert.Equal(50 - never, records.Count(record => record[0] == 2));
@@ -266,8 +266,8 @@ public sealed class JournalTests : IDisposable
         await journal.TrimBeforeAsync(150, _stop);
         Assert.InRange(journal.FirstSequence, 1, 150);
         Assert.InRange(Journaled.Segments(_folder).Length, 1, segments - 1);
-        Assert.Equal(300, await Journaled.ReadAsync(journal.ReadAsync(cancellationToken: _stop), journal.FirstSequence));
-        Assert.Equal(300, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadAsync(200, cancellationToken: _stop), 200));
+        Assert.Equal(300, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop), journal.FirstSequence));
+        Assert.Equal(300, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(200, cancellationToken: _stop), 200));
         await journal.TrimBeforeAsync(long.MaxValue, _stop);
         Assert.Single(Journaled.Segments(_folder));
         await Journaled.AppendAsync(journal, 100);
@@ -314,7 +314,7 @@ public sealed class JournalTests : IDisposable
 
         await using Journal again = await Journal.OpenAsync(_folder, options, _stop);
         Assert.Equal(Math.Max(before, 1), again.NextSequence);
-        byte[][] read = await ToArraysAsync(again.ReadAsync(cancellationToken: _stop));
+        byte[][] read = await ToArraysAsync(again.ReadBatchesAsync(cancellationToken: _stop));
         Assert.Equal(again.NextSequence - again.FirstSequence, read.Length);
         Assert.All(read, one => Assert.Equal(record, one));
     }
@@ -331,7 +331,7 @@ public sealed class JournalTests : IDisposable
         await using Journal again = await Journal.OpenAsync(_folder, options, _stop);
         Assert.InRange(Journaled.Segments(_folder).Sum(path => new FileInfo(path).Length), 20_000, 50_000);
         Assert.True(again.FirstSequence > 300);
-        Assert.Equal(500, await Journaled.ReadAsync(again.ReadAsync(cancellationToken: _stop), again.FirstSequence));
+        Assert.Equal(500, await Journaled.ReadAsync(again.ReadBatchesAsync(cancellationToken: _stop), again.FirstSequence));
     }
 
     [Fact]
@@ -364,7 +364,7 @@ public sealed class JournalTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => new JournalOptions { RetainBytes = -1 });
         Assert.Throws<ArgumentOutOfRangeException>(() => new JournalOptions { RetainAge = TimeSpan.FromTicks(-1) });
         await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
-        Assert.Throws<ArgumentOutOfRangeException>(() => journal.ReadAsync(-1, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(() => journal.ReadBatchesAsync(-1, cancellationToken: _stop));
         Assert.Contains("healthy", journal.ToString(), StringComparison.Ordinal);
     }
 

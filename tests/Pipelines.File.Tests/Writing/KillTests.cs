@@ -80,7 +80,7 @@ public sealed class KillTests : IDisposable
     {
         int records = 0;
         await using Journal journal = await Journal.OpenAsync(_folder.File("journal"), cancellationToken: _stop);
-        await foreach (JournalBatch batch in journal.ReadAsync(cancellationToken: _stop))
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(cancellationToken: _stop))
         {
             foreach (JournalRecord record in batch)
             {
