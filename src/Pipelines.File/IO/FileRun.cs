@@ -8,15 +8,18 @@ namespace Pipelines.File.IO;
 /// Reusable: one run at a time.
 /// </summary>
 /// <remarks>
-/// A run has begun when <see cref="OpenedFile.RunAsync"/> returns its task. The code after the await runs on the thread that ends the run,
-/// or, with <see cref="ResumesOnPool"/>, on the application's pool; on the thread that awaits, which may be a caller's, if the run is over
-/// by then. So that code makes no call that may wait.
+/// A run that <see cref="OpenedFile.Run"/> has begun ends with a call of its owner. One that <see cref="OpenedFile.RunAsync"/> has begun is
+/// awaited: the code after the await runs on the thread that ends the run, or, with <see cref="ResumesOnPool"/>, on the application's pool;
+/// on the thread that awaits, which may be a caller's, if the run is over by then. So that code makes no call that may wait.
 /// </remarks>
 internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskSource
 {
     private static readonly Action<object?> s_over = static _ => { };
 
     private OpenedFile? _file;
+
+    // Whom the end of the run is told; null if the run is awaited.
+    private IRequestOwner? _owner;
 
     // Interlocked: null until the run is awaited or over; then the continuation, or s_over.
     private Action<object?>? _continuation;
@@ -42,11 +45,12 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     public abstract WaitKind WaitKind { get; }
 
-    /// <summary>Begins a run by the file, and returns its task, which is awaited once.</summary>
-    internal ValueTask BeginRun(OpenedFile file)
+    /// <summary>Begins a run by the file. Its end is told to the owner or, without one, completes the task, which is awaited once.</summary>
+    internal ValueTask BeginRun(OpenedFile file, IRequestOwner? owner = null)
     {
-        Debug.Assert(_file is null);
+        Debug.Assert(_file is null && _owner is null);
         _file = file;
+        _owner = owner;
         _continuation = null;
         FilePipeMetrics.ReadsHandedOver.Add(WaitKind == WaitKind.Read ? 1 : 0);
         return new ValueTask(this, token: 0);
@@ -57,7 +61,7 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     /// <summary>
     /// Ends the run, when the system does not use the memory any more and the result is recorded. The request belongs to its owner again.
-    /// The continuation runs within this call, or on the pool with <see cref="ResumesOnPool"/>.
+    /// The owner is told, or the continuation runs, within this call, or on the pool with <see cref="ResumesOnPool"/>.
     /// </summary>
     internal void Complete()
     {
@@ -98,7 +102,12 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     {
         // A request that is kept for its next use keeps no file.
         _file = null;
-        if (Interlocked.Exchange(ref _continuation, s_over) is { } continuation)
+        if (_owner is { } owner)
+        {
+            _owner = null;
+            owner.OnEnded((FileRequest)this);
+        }
+        else if (Interlocked.Exchange(ref _continuation, s_over) is { } continuation)
         {
             object? state = _continuationState;
             _continuationState = null;

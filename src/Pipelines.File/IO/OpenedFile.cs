@@ -97,6 +97,16 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     }
 
     /// <summary>
+    /// Has the request performed as <see cref="RunAsync"/> does; its end is told to the owner, maybe within this call. Whoever has called
+    /// this touches nothing that the owner may change.
+    /// </summary>
+    internal virtual void Run(FileRequest request, IRequestOwner owner)
+    {
+        _ = request.BeginRun(this, owner);
+        Start(request);
+    }
+
+    /// <summary>
     /// Starts a run: has another thread perform the request, which completes it exactly once; within this call if the request was canceled,
     /// or cannot wait. Called without a lock.
     /// </summary>
