@@ -61,8 +61,20 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>
     public static bool TryGet(string path, out FileIdentity identity)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
-        bool isThere = FileStatus.OfName(Path.GetFullPath(path), out FileStatus status) == NameMeaning.File;
+        bool isThere = FileStatus.OfName(path, out FileStatus status) == NameMeaning.File;
         identity = isThere ? status.Identity : default;
+        return identity != default;
+    }
+
+    /// <summary>Gets the identity of an open file, whatever its name is by now.</summary>
+    /// <param name="handle">The file.</param>
+    /// <param name="identity">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
+    /// <returns><see langword="false"/> if the system does not report it.</returns>
+    /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
+    /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
+    public static bool TryGet(SafeFileHandle handle, out FileIdentity identity)
+    {
+        identity = FileStatus.TryGet(handle, out FileStatus status) ? status.Identity : default;
         return identity != default;
     }
 

@@ -44,7 +44,7 @@ public sealed class SharedFile : IDisposable
     {
         _file = file;
         Path = path;
-        _ = FileStatus.TryOf(file.Handle, out _version);
+        _ = FileStatus.TryGet(file.Handle, out _version);
         Length = IsVersionKnown ? _version.Length : file.Properties.Length;
     }
 
@@ -110,7 +110,7 @@ public sealed class SharedFile : IDisposable
     /// names are the same (statx(2)). <see langword="false"/> if the system does not tell.
     /// </summary>
     /// <remarks>Two changes within one tick of the file system's clock, some milliseconds, may leave the same times.</remarks>
-    public bool IsCurrent() => IsVersionKnown && FileStatus.OfName(Path, out FileStatus now) == NameMeaning.File && now == _version;
+    public bool IsCurrent() => IsVersionKnown && FileStatus.OfFullName(Path, out FileStatus now) == NameMeaning.File && now == _version;
 
     /// <summary>
     /// Whether both were opened as the same file, unchanged in between; <see langword="false"/> if the system does not tell.

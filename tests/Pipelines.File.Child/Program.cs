@@ -17,6 +17,7 @@ using Pipelines.File.Threading;
 // journal FOLDER PRODUCERS           appends to a journal with several producers, and says what is acknowledged, until it is killed
 // journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
 // journalcount FOLDER                says how many records a journal has
+// lock PATH                          takes the lock of a path, says whether it got it, and keeps it until it is killed
 // read PATH BUFFER                   reads the file and checks the pattern
 // copy [BYTES]                       copies standard input, or its first BYTES, to standard output
 // lines TEXT COUNT                   writes COUNT lines of TEXT and their number to standard output, a flush after each
@@ -55,6 +56,7 @@ try
         "journal" => await JournalCommands.AppendAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "journalread" => await JournalCommands.ReadAsync(args[1]),
         "journalcount" => await JournalCommands.CountAsync(args[1]),
+        "lock" => KeepLock(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
         "lines" => await LinesAsync(
@@ -87,6 +89,18 @@ catch (Exception e) when (e is IOException or UnauthorizedAccessException)
 {
     Console.WriteLine($"failed {e.GetType().Name} {e.Message}");
     return 3;
+}
+
+static int KeepLock(string path)
+{
+    using FileLock? taken = FileLock.TryAcquire(path);
+    Console.WriteLine(taken is null ? "held" : "locked");
+    if (taken is not null)
+    {
+        Thread.Sleep(Timeout.Infinite);
+    }
+
+    return 0;
 }
 
 static FlushGuarantee GuaranteeOf(string[] arguments) => Enum.Parse<FlushGuarantee>(arguments[4]);

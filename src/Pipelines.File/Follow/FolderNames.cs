@@ -28,7 +28,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = 0, IgnoreInaccessible = false };
 
     // Null: it was not looked at yet. Linux has the second time, because rsync(1) and tar(1) set the first one back.
-    private (FileIdentity Identity, DateTime Written, (long, uint) Changed)? _version;
+    private (FileIdentity Identity, DateTime Written, long Changed)? _version;
     private long _changedAt;
     private string[] _names = [];
 
@@ -53,8 +53,8 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal bool Look(bool isSure)
     {
         // The version before the names: the next look sees a change after it.
-        NameMeaning meaning = FileStatus.OfName(path, out FileStatus status);
-        (FileIdentity, DateTime, (long, uint)) version = (status.Identity, status.LastWritten, status.Changed);
+        NameMeaning meaning = FileStatus.OfFullName(path, out FileStatus status);
+        (FileIdentity, DateTime, long) version = (status.Identity, status.LastWritten, status.Changed);
         long begun = time.GetTimestamp();
         if (version != _version)
         {

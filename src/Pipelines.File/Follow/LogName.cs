@@ -35,6 +35,6 @@ internal readonly record struct LogName(string Path, FileIdentity Identity, long
     /// Looks at a file. Returns <see langword="null"/> if there is none. If it may not be looked at, opening it reports the error.
     /// </summary>
     internal static LogName? TryLook(string path, int pattern = -1, string number = "")
-        => FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing ? null
+        => FileStatus.OfFullName(path, out FileStatus status) == NameMeaning.Nothing ? null
             : new LogName(path, status.Identity, status.Length, status.LastWritten, pattern, number);
 }

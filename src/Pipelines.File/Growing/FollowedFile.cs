@@ -254,7 +254,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
         // The name before the length: if the writer has moved on to another file by now, the length is final.
         FileStatus named = default;
-        NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfName(_path, out named);
+        NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfFullName(_path, out named);
         FileStatus? status = FileStatus.Ask(Handle);
         bool isDeleted = status?.IsDeleted == true && _path is not null;
 

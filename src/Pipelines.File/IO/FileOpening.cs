@@ -24,7 +24,7 @@ internal static class FileOpening
         {
             FileStatus before = default;
             bool isMissing = file.Mode == FileMode.CreateNew
-                || (file.MayMake && FileStatus.OfName(file.Path, out before) == NameMeaning.Nothing);
+                || (file.MayMake && FileStatus.OfFullName(file.Path, out before) == NameMeaning.Nothing);
             OpenedFile opened = OperatingSystem.IsWindows() ? OverlappedOpening.Open(file) : OpenUnix(file, isMissing);
 
             // Another process may have made or removed the file in between, so the identity decides: the file is new unless it is the one

@@ -44,7 +44,7 @@ internal readonly partial struct FileProperties
     /// </summary>
     /// <exception cref="ObjectDisposedException">The file is closed, and opening did not ask for its identity.</exception>
     internal FileIdentity IdentityOf(SafeFileHandle handle)
-        => Identity != default ? Identity : FileStatus.TryOf(handle, out FileStatus status) ? status.Identity : default;
+        => Identity != default ? Identity : FileStatus.TryGet(handle, out FileStatus status) ? status.Identity : default;
 
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not report the length.</exception>

@@ -17,6 +17,7 @@ internal static class Libc
     internal const int EFBIG = 27;
     internal const int ESPIPE = 29;
     internal const int EROFS = 30;
+    internal const int EAGAINOfMacOS = 35;
     internal const int ENOTSUPOfMacOS = 45;
     internal const int EPIPE = 32;
     internal const int ENOSYS = 38;
@@ -68,6 +69,8 @@ internal static class Libc
     /// <summary>macOS, fcntl(2): writes the file to the device, and empties the device's cache.</summary>
     internal const int F_FULLFSYNC = 51;
     internal const int F_SETFL = 4;
+    internal const int LOCK_EX = 2;
+    internal const int LOCK_NB = 4;
     internal const int LOCK_UN = 8;
 
     /// <summary>The number of bytes that a pipe takes without blocking if poll(2) reports it as writable (pipe(7)).</summary>
@@ -158,6 +161,10 @@ internal static class Libc
     /// <summary>open(2). The number depends on the architecture.</summary>
     internal static int O_DIRECTORY => OperatingSystem.IsMacOS() ? 0x100000
         : RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x4000 : 0x10000;
+
+    /// <summary>open(2). The number depends on the architecture. Linux only.</summary>
+    internal static int O_NOFOLLOW
+        => RuntimeInformation.ProcessArchitecture is Architecture.Arm64 or Architecture.Arm or Architecture.Ppc64le ? 0x8000 : 0x20000;
 
     internal static int O_TMPFILE => 0x400000 | O_DIRECTORY;
 

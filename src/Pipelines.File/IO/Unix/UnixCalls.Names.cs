@@ -13,6 +13,18 @@ internal unsafe partial class UnixCalls
     internal virtual long MakeNew(string path, int flags, uint mode)
         => Answer(LibcCalls.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
+    /// <summary>
+    /// open(2) with O_CREAT and O_NOFOLLOW: opens a file, or makes one, and returns its descriptor. ELOOP if it is a link. Linux only.
+    /// </summary>
+    internal virtual long OpenOrMake(string path)
+        => Answer(LibcCalls.Open(path, Libc.O_CREAT | Libc.O_NOFOLLOW | Libc.O_RDWR | Libc.O_CLOEXEC, 0x1B6));
+
+    /// <summary>flock(2) with LOCK_EX and LOCK_NB, made again after EINTR.</summary>
+    internal long LockAlone(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.Lock(file, Libc.LOCK_EX | Libc.LOCK_NB));
+
+    /// <summary>flock(2).</summary>
+    internal virtual long Lock(SafeFileHandle file, int operation) => Answer(LibcCalls.FLock((int)file.DangerousGetHandle(), operation));
+
     /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
     /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
     internal virtual long LinkNameless(SafeFileHandle file, string path)

@@ -1,7 +1,9 @@
-namespace Pipelines.File.IO;
+using Pipelines.File.IO;
+
+namespace Pipelines.File;
 
 // What Windows tells of a file.
-internal readonly partial record struct FileStatus
+public readonly partial record struct FileStatus
 {
     // GetFileInformationByHandleEx: FileStandardInfo, FileIdInfo; GetFileInformationByHandle if the file system lacks FileIdInfo.
     private static unsafe bool TryOfWindows(SafeFileHandle file, out FileStatus status)
@@ -33,6 +35,8 @@ internal readonly partial record struct FileStatus
         {
             Identity = identity,
             Length = standard.Length,
+            IsRegular = standard.IsFolder == 0,
+            IsFolder = standard.IsFolder != 0,
             IsDeleted = standard.IsDeletePending != 0 || standard.Links == 0,
         };
         return true;

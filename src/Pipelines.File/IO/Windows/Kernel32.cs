@@ -51,6 +51,7 @@ internal static unsafe partial class Kernel32
         [FieldOffset(8)] internal long Length;
         [FieldOffset(16)] internal uint Links;
         [FieldOffset(20)] internal byte IsDeletePending;
+        [FieldOffset(21)] internal byte IsFolder;
     }
 
     /// <summary>FILE_ID_INFO.</summary>

@@ -1,47 +1,54 @@
-namespace Pipelines.File.IO;
+using Pipelines.File.IO;
 
-/// <summary>What a path means now.</summary>
-internal enum NameMeaning
+namespace Pipelines.File;
+
+/// <summary>
+/// What the system tells of a file: its identity, its length, when it was changed. Getting it may wait for the device or a server.
+/// </summary>
+/// <remarks>Linux: statx(2). Windows: GetFileInformationByHandleEx. Elsewhere only the length of an open file is known.</remarks>
+public readonly partial record struct FileStatus
 {
-    /// <summary>A file.</summary>
-    File,
-
-    /// <summary>No file, or on Windows one whose delete is pending.</summary>
-    Nothing,
-
-    /// <summary>Unknown: the permission is lacking, or a server does not answer.</summary>
-    Unknown,
-}
-
-/// <summary>The identity, the current length and the last write of a file. Getting them may wait for the device or a server.</summary>
-internal readonly partial record struct FileStatus
-{
-    private const uint Wanted = Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME | Libc.STATX_MTIME
+    private const uint Wanted = Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME | Libc.STATX_MTIME
         | Libc.STATX_CTIME;
 
     private static readonly long s_firstSecond = (DateTime.MinValue - DateTime.UnixEpoch).Ticks / TimeSpan.TicksPerSecond;
     private static readonly long s_lastSecond = (DateTime.MaxValue - DateTime.UnixEpoch).Ticks / TimeSpan.TicksPerSecond;
 
     /// <summary>The identity; <see langword="default"/> if the system does not report it.</summary>
-    internal FileIdentity Identity { get; private init; }
+    public FileIdentity Identity { get; private init; }
 
-    /// <summary>The length, bytes.</summary>
-    internal long Length { get; private init; }
+    /// <summary>The length, in bytes; 0 if unknown.</summary>
+    public long Length { get; private init; }
 
     /// <summary>When the file was last written to, UTC; <see langword="default"/> if the system does not report it.</summary>
-    internal DateTime LastWritten { get; private init; }
+    public DateTime LastWritten { get; private init; }
 
-    /// <summary>When it was changed last, which nobody can set; <see langword="default"/> if the system does not report it.</summary>
-    internal (long Seconds, uint Nanoseconds) Changed { get; private init; }
+    /// <summary>
+    /// When the file or its attributes were changed last, which nobody can set: in nanoseconds since 1970 (stx_ctime of statx(2)); 0 if the
+    /// system does not report it, as on Windows.
+    /// </summary>
+    public long Changed { get; private init; }
+
+    /// <summary>Whether it is a regular file: no folder, FIFO, socket or device.</summary>
+    public bool IsRegular { get; private init; }
+
+    /// <summary>Whether it is a folder.</summary>
+    public bool IsFolder { get; private init; }
 
     /// <summary>Windows: whether the file has no name any more, or its delete is pending.</summary>
     internal bool IsDeleted { get; private init; }
 
-    /// <summary>Gets the status of an open file. Returns <see langword="false"/> if the system does not report it.</summary>
-    /// <exception cref="ObjectDisposedException">The file is closed.</exception>
-    internal static bool TryOf(SafeFileHandle file, out FileStatus status)
+    /// <summary>Gets the status of an open file.</summary>
+    /// <param name="handle">The file.</param>
+    /// <param name="status">The status; <see langword="default"/> if the method returns <see langword="false"/>.</param>
+    /// <returns><see langword="false"/> if the system does not report it.</returns>
+    /// <exception cref="ArgumentNullException"><paramref name="handle"/> is <see langword="null"/>.</exception>
+    /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
+    public static bool TryGet(SafeFileHandle handle, out FileStatus status)
     {
-        if (TryGet(file, Wanted, out Libc.FileStatus told))
+        ArgumentNullException.ThrowIfNull(handle);
+        ObjectDisposedException.ThrowIf(handle.IsClosed, handle);
+        if (TryGet(handle, Wanted, out Libc.FileStatus told))
         {
             status = Of(told);
             return true;
@@ -49,12 +56,12 @@ internal readonly partial record struct FileStatus
 
         if (OperatingSystem.IsWindows())
         {
-            return TryOfWindows(file, out status);
+            return TryOfWindows(handle, out status);
         }
 
         try
         {
-            status = new FileStatus { Length = RandomAccess.GetLength(file) };
+            status = new FileStatus { Length = RandomAccess.GetLength(handle), IsRegular = true };
             return true;
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
@@ -71,7 +78,7 @@ internal readonly partial record struct FileStatus
     {
         try
         {
-            return TryOf(file, out FileStatus status) ? status : null;
+            return TryGet(file, out FileStatus status) ? status : null;
         }
         catch (ObjectDisposedException)
         {
@@ -79,8 +86,20 @@ internal readonly partial record struct FileStatus
         }
     }
 
-    /// <summary>Gets what the path means; symbolic links are followed.</summary>
-    internal static NameMeaning OfName(string fullPath, out FileStatus status)
+    /// <summary>Gets what a path means now. Symbolic links are followed.</summary>
+    /// <param name="path">The path, absolute or relative to the current directory.</param>
+    /// <param name="status">
+    /// The status, as far as it is known; <see langword="default"/> for <see cref="NameMeaning.Nothing"/>.
+    /// </param>
+    /// <exception cref="ArgumentException"><paramref name="path"/> is empty or <see langword="null"/>.</exception>
+    public static NameMeaning OfName(string path, out FileStatus status)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(path);
+        return OfFullName(Path.GetFullPath(path), out status);
+    }
+
+    /// <summary><see cref="OfName"/> of a full path.</summary>
+    internal static NameMeaning OfFullName(string fullPath, out FileStatus status)
         => OperatingSystem.IsLinux() ? OfNameLinux(fullPath, out status)
             : OperatingSystem.IsWindows() ? OfNameWindows(fullPath, out status)
             : OfNameAnywhere(fullPath, out status);
@@ -159,6 +178,8 @@ internal readonly partial record struct FileStatus
         // A file system may have times that a DateTime cannot have.
         LastWritten = DateTime.UnixEpoch.AddSeconds(Math.Clamp(told.WriteSeconds, s_firstSecond, s_lastSecond))
             .AddTicks(told.WriteNanoseconds / TimeSpan.NanosecondsPerTick),
-        Changed = (told.ChangeSeconds, told.ChangeNanoseconds),
+        Changed = unchecked((told.ChangeSeconds * 1_000_000_000) + told.ChangeNanoseconds),
+        IsRegular = (told.Mode & Libc.S_IFMT) == Libc.S_IFREG,
+        IsFolder = (told.Mode & Libc.S_IFMT) == Libc.S_IFDIR,
     };
 }
