@@ -18,4 +18,7 @@ internal static partial class ServingLog
     [LoggerMessage(3, LogLevel.Warning, "An upload came through request decompression. An upload that was cut off would be saved as if it "
         + "were whole: set the runtime's switch {Switch} to true.", EventName = "LenientDecompression")]
     internal static partial void LogLenientDecompression(this ILogger logger, string @switch);
+
+    [LoggerMessage(4, LogLevel.Information, "An upload was refused with status {Status}: {Kind}.", EventName = "UploadRefused")]
+    internal static partial void LogUploadRefused(this ILogger logger, int status, string kind);
 }

@@ -286,9 +286,9 @@ internal sealed class StoredUpload : IDisposable
         if (IsSaved && path == State.SavingTo)
         {
             // The process was killed after the file had its name, and maybe before that was on the device.
-            await SyncFolderAsync(path, isDurable).ConfigureAwait(false);
+            SyncFolder(path, isDurable);
             FileInfo file = new(path);
-            string tag = options.EntityTag?.Invoke(file) ?? UploadPrecondition.TagOf(file.LastWriteTimeUtc, file.Length);
+            string tag = options.EntityTag?.Invoke(file) ?? UploadPrecondition.TagOf(FileTimes.WrittenOf(file), file.Length);
             return _saved = new SavedFile(State.Length!.Value, hash, tag, replaced: false);
         }
 
@@ -300,7 +300,7 @@ internal sealed class StoredUpload : IDisposable
             async old =>
             {
                 await MoveAsync(path, old, options, isDurable).ConfigureAwait(false);
-                await SyncFolderAsync(path, isDurable).ConfigureAwait(false);
+                SyncFolder(path, isDurable);
             },
             cancellationToken).ConfigureAwait(false);
     }
@@ -513,7 +513,7 @@ internal sealed class StoredUpload : IDisposable
                     await SaveStateAsync(State with { Identity = copy.Identity.ToString() }).ConfigureAwait(false);
                 }
 
-                System.IO.File.SetLastWriteTimeUtc(writer.Handle, System.IO.File.GetLastWriteTimeUtc(Handle));
+                System.IO.File.SetLastWriteTimeUtc(writer.Handle, FileTimes.WrittenOf(Handle));
                 if (isDurable)
                 {
                     FileSync.Flush(writer.Handle);
@@ -522,6 +522,14 @@ internal sealed class StoredUpload : IDisposable
                 await writer.CompleteAsync().ConfigureAwait(false);
                 IsSaved = true;
             }
+        }
+    }
+
+    private static void SyncFolder(string path, bool isDurable)
+    {
+        if (isDurable)
+        {
+            FileSync.FlushFolder(Path.GetDirectoryName(path)!);
         }
     }
 
@@ -534,24 +542,6 @@ internal sealed class StoredUpload : IDisposable
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             // The next look removes it.
-        }
-    }
-
-    /// <summary>Syncs the folder of a file that was renamed: a durable writer does that for a file that it makes there.</summary>
-    private async Task SyncFolderAsync(string path, bool isDurable)
-    {
-        if (isDurable)
-        {
-            string name = Path.Combine(Path.GetDirectoryName(path)!, ".pipelines-file-" + Id[16..]);
-            FilePipeWriter writer = await FilePipeWriter.OpenAsync(
-                name, new FilePipeWriterOptions { Mode = FileMode.Create, FlushGuarantee = FlushGuarantee.Durable }).ConfigureAwait(false);
-            await using (writer.ConfigureAwait(false))
-            {
-                writer.Write("."u8);
-                await writer.CompleteAsync().ConfigureAwait(false);
-            }
-
-            System.IO.File.Delete(name);
         }
     }
 }

@@ -375,7 +375,7 @@ internal sealed class UploadStore : IDisposable
     }
 
     // A file that is not there is old, too.
-    private bool IsOld(string path) => System.IO.File.GetLastWriteTimeUtc(path) < Now - Options.Expiration;
+    private bool IsOld(string path) => FileTimes.WrittenOf(path) < Now - Options.Expiration;
 
     private IEnumerable<string> Ids(string suffix)
         => Directory.EnumerateFiles(Folder, "*" + suffix).Select(path => Path.GetFileNameWithoutExtension(path)).Where(IsId);

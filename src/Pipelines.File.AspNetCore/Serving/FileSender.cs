@@ -51,22 +51,26 @@ internal sealed class FileSender : IDisposable
     {
         IFeatureCollection features = context.Features;
         IHttpResponseBodyFeature? inner = features.Get<IHttpResponseBodyFeature>();
-        if (inner is FileSendingFeature || Begin(context, inner) is not { } sending)
+        FileSendingFeature? sending = inner is FileSendingFeature ? null : Begin(context, inner);
+        if (sending is not null)
         {
-            await next(context).ConfigureAwait(false);
-            return;
+            features.Set<IHttpResponseBodyFeature>(sending);
         }
 
-        features.Set<IHttpResponseBodyFeature>(sending);
         try
         {
             await next(context).ConfigureAwait(false);
+        }
+        catch (Exception e) when (UploadRefusal.Of(context, e) is { } refusal)
+        {
+            _logger.LogUploadRefused(refusal.Status, refusal.Kind);
+            await refusal.AnswerAsync(context).ConfigureAwait(false);
         }
         finally
         {
             // Middleware that has wrapped the body after this one puts back what it found. If it does not, its feature stays, as it would
             // without this middleware.
-            if (features.Get<IHttpResponseBodyFeature>() == sending)
+            if (sending is not null && features.Get<IHttpResponseBodyFeature>() == sending)
             {
                 features.Set(inner);
             }

@@ -132,7 +132,7 @@ public static class FilePipelinesHttpRequestExtensions
             {
                 // After the response, the server reads a body that nobody has read, up to its limit. If it has no limit, the connection
                 // ends.
-                if (HttpProtocol.IsHttp11(request.Protocol) && limit is { MaxRequestBodySize: null })
+                if (limit is { MaxRequestBodySize: null })
                 {
                     EndConnection(request.HttpContext);
                 }
@@ -249,11 +249,13 @@ public static class FilePipelinesHttpRequestExtensions
 
     /// <summary>
     /// Ends the connection after the response; otherwise the server would read the rest of the body, as fast as it comes, up to its limit.
-    /// The client has <see cref="s_abortDelay"/> to receive the response before that.
+    /// The client has <see cref="s_abortDelay"/> to receive the response before that. From HTTP/2 on others have requests on the
+    /// connection, and the server itself resets the one stream (RFC 9113, 8.1).
     /// </summary>
     internal static void EndConnection(HttpContext context)
     {
-        if (context.Features.Get<IConnectionLifetimeFeature>() is not { } connection)
+        if (!HttpProtocol.IsHttp11(context.Request.Protocol)
+            || context.Features.Get<IConnectionLifetimeFeature>() is not { } connection)
         {
             return;
         }

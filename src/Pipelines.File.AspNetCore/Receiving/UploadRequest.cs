@@ -82,7 +82,15 @@ internal sealed class UploadRequest(HttpContext? context)
     internal void Broke(Exception reason, UploadStage stage)
     {
         IsCounted |= stage == UploadStage.Reading;
-        _metrics.UploadBroke(KindOf(reason, stage, context?.RequestAborted.IsCancellationRequested == true));
+        string kind = KindOf(reason, stage, context?.RequestAborted.IsCancellationRequested == true);
+        _metrics.UploadBroke(kind);
+        if (context is not null && kind is not ("broken_off" or "canceled" or "read_before")
+            && UploadRefusal.StatusOf(reason) is { } status)
+        {
+            // What the application throws may be for its own eyes.
+            bool isOurs = reason is BadHttpRequestException && stage is not (UploadStage.Inspecting or UploadStage.Replacing);
+            context.Items[typeof(UploadRefusal)] = new UploadRefusal(reason, status, kind, isOurs ? reason.Message : null);
+        }
     }
 
     /// <summary>Logs what an inspection has thrown, which is not the client's fault.</summary>

@@ -15,7 +15,7 @@ internal readonly struct UploadPrecondition
     {
         _match = Parse(options.IfMatch, HeaderNames.IfMatch);
         _noneMatch = Parse(options.IfNoneMatch, HeaderNames.IfNoneMatch);
-        _tagOf = options.EntityTag ?? (static file => TagOf(file.LastWriteTimeUtc, file.Length));
+        _tagOf = options.EntityTag ?? (static file => TagOf(FileTimes.WrittenOf(file), file.Length));
     }
 
     /// <summary>

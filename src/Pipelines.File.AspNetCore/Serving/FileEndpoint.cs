@@ -45,7 +45,7 @@ internal sealed class FileEndpoint
         {
             ContentTypeProvider = _types,
             DefaultContentType = options.DefaultContentType,
-            FileProvider = files,
+            FileProvider = new HeldTimes(files),
             HttpsCompression = options.HttpsCompression,
             OnPrepareResponse = Prepare,
             OnPrepareResponseAsync = options.OnPrepareResponseAsync,
@@ -60,9 +60,48 @@ internal sealed class FileEndpoint
     }
 
     internal Task InvokeAsync(HttpContext context)
-        => IsForWholeFile(context.Request) && _served.TryGetValue(PathOf(context), out ServedFile? served)
+    {
+        if (!IsPlain(PathOf(context)))
+        {
+            context.Response.StatusCode = StatusCodes.Status404NotFound;
+            return Task.CompletedTask;
+        }
+
+        return IsForWholeFile(context.Request) && _served.TryGetValue(PathOf(context), out ServedFile? served)
             && _sender.Begin(context, context.Features.Get<IHttpResponseBodyFeature>()) is { } sending && served.File.TryUse()
             ? SendAsync(context, sending, served) : PassAsync(context);
+    }
+
+    /// <summary>
+    /// Whether the path is the one way to write it: what routing takes for another path than the file system does would reach a file past
+    /// the endpoint that it belongs to.
+    /// </summary>
+    private static bool IsPlain(ReadOnlySpan<char> path)
+    {
+        if (path.IsEmpty)
+        {
+            return true;
+        }
+
+        foreach (Range range in path.SplitAny('/', OperatingSystem.IsWindows() ? '\\' : '/'))
+        {
+            ReadOnlySpan<char> name = path[range];
+            if (name is "" or "." or ".." || (OperatingSystem.IsWindows() && IsAlias(name)))
+            {
+                return false;
+            }
+        }
+
+        return true;
+    }
+
+    // Windows drops dots and spaces at the end of a name, has short names (PRIVAT~1), and streams behind a colon.
+    private static bool IsAlias(ReadOnlySpan<char> name)
+    {
+        int tilde = name.LastIndexOf('~');
+        return name[^1] is '.' or ' ' || name.Contains(':')
+            || (tilde >= 0 && tilde < name.Length - 1 && char.IsAsciiDigit(name[tilde + 1]));
+    }
 
     private static string PathOf(HttpContext context) => context.Request.RouteValues[PathParameter] as string ?? "";
 
@@ -160,7 +199,7 @@ internal sealed class FileEndpoint
         {
             // The headers must be those of the file that is open: it may be newer than what the middleware has seen, or where a link leads.
             if (file.Shared.Length == info.Length
-                && System.IO.File.GetLastWriteTimeUtc(file.Shared.Handle) == info.LastModified.UtcDateTime
+                && FileTimes.WrittenOf(file.Shared.Handle) == info.LastModified.UtcDateTime
                 && !(_served.TryGetValue(path, out ServedFile? before) && before.File == file))
             {
                 if (_served.Count >= PathsPerFile * (long)files.MaxFiles)

@@ -55,7 +55,7 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
     {
         try
         {
-            return System.IO.File.GetLastWriteTimeUtc(handle);
+            return FileTimes.WrittenOf(handle);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
@@ -100,7 +100,7 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
                 return old;
             }
 
-            DateTime replaced = UploadPrecondition.ToSecond(old.LastWriteTimeUtc);
+            DateTime replaced = UploadPrecondition.ToSecond(FileTimes.WrittenOf(old));
             DateTime now = DateTime.UtcNow;
             if (replaced < written)
             {

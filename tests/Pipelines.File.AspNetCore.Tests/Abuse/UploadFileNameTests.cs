@@ -1,0 +1,79 @@
+using System.Net;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+using Pipelines.File.AspNetCore;
+
+namespace FileSendingTests.Abuse;
+
+/// <summary>What is planted under a name, or beside it, before an upload takes the name.</summary>
+public sealed class UploadFileNameTests : IAsyncDisposable
+{
+    private readonly string _root = Directory.CreateTempSubdirectory("planted-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public ValueTask DisposeAsync()
+    {
+        Directory.Delete(_root, recursive: true);
+        return ValueTask.CompletedTask;
+    }
+
+    [Theory]
+    [InlineData("@300000000000")]
+    [InlineData("@-60000000000")]
+    public async Task Name_OfAFileWhoseTimeNobodyCanHold_IsTaken(string time)
+    {
+        string folder = OddTimes.NewFolder();
+        try
+        {
+            string path = Path.Combine(folder, "a.txt");
+            await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app =>
+            {
+                app.MapPut("/save", (HttpRequest request) => request.SaveBodyAsync(path, new SaveBodyOptions
+                {
+                    IfMatch = request.Headers.IfMatch,
+                }));
+            });
+            using HttpClient client = server.CreateClient(HttpVersion.Version11);
+            foreach (bool isConditional in new[] { false, true })
+            {
+                await File.WriteAllTextAsync(path, "old", _stop);
+                OddTimes.Set(path, time);
+                using HttpRequestMessage request = new(HttpMethod.Put, "save") { Content = new StringContent("new") };
+                if (isConditional)
+                {
+                    request.Headers.TryAddWithoutValidation("If-Match", "*");
+                }
+
+                using HttpResponseMessage response = await client.SendAsync(request, _stop);
+                Assert.Equal((HttpStatusCode.OK, "new"), (response.StatusCode, await File.ReadAllTextAsync(path, _stop)));
+            }
+        }
+        finally
+        {
+            Directory.Delete(folder, recursive: true);
+        }
+    }
+
+    [Fact]
+    public async Task DurableUpload_MakesNoFileOfANameThatTheClientKnows()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Not every user of Windows may make symbolic links.");
+        string victim = Path.Combine(_root, "victim");
+        await File.WriteAllTextAsync(victim, "precious", _stop);
+        await using Resumable.TusServer server = await Resumable.TusServer.StartAsync(new ResumableUploadOptions
+        {
+            Folder = Path.Combine(_root, "unfinished"),
+            Durable = true,
+            OnCompletedAsync = async (upload, stop) => await upload.SaveAsync(Path.Combine(_root, "saved"), cancellationToken: stop),
+        });
+        Uri upload = await server.CreateAsync(3);
+        string planted = Path.Combine(_root, ".pipelines-file-" + upload.Segments[^1][16..]);
+        File.CreateSymbolicLink(planted, victim);
+
+        Assert.Equal(204, (await server.PatchAsync(upload, 0, "abc"u8.ToArray())).Status);
+
+        Assert.Equal("abc", await File.ReadAllTextAsync(Path.Combine(_root, "saved"), _stop));
+        Assert.Equal("precious", await File.ReadAllTextAsync(victim, _stop));
+        Assert.NotNull(new FileInfo(planted).LinkTarget);
+    }
+}
