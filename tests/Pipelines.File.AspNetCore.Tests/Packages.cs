@@ -11,6 +11,6 @@ internal static class Packages
     internal static IReadOnlyList<Assembly> All { get; } =
     [
         typeof(FilePipeReader).Assembly, typeof(FilePipelinesOptions).Assembly, typeof(PooledMemoryStream).Assembly,
-        typeof(Journal).Assembly, typeof(TestPipeReader).Assembly,
+        typeof(Journal).Assembly, typeof(LogFollower).Assembly, typeof(TestPipeReader).Assembly,
     ];
 }

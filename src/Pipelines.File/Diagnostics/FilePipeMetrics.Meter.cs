@@ -37,11 +37,6 @@ internal static partial class FilePipeMetrics
                 PoolAllocated);
             Counter("pipelines.file.pool.released", "By",
                 "Memory that the pool left to the garbage collector: over its limit, idle, or because memory was short", PoolReleased);
-            Counter("pipelines.file.follow.lines", "{line}", "Lines that followers have returned", FollowedLines);
-            Counter("pipelines.file.follow.rotations", "{file}", "Files that followers have left for the next one", FollowedRotations);
-            Counter("pipelines.file.follow.gaps", "{gap}", "How often lines may have been missed", FollowedGaps);
-            Level("pipelines.file.follow.files", "{file}", "Files that followers have open");
-            Level("pipelines.file.follow.behind", "By", "Bytes of logs that were written and not returned yet");
             Meter.CreateObservableCounter("pipelines.file.fallbacks", ObserveFallbacks, "{call}",
                 "System calls that a file or system does not support, and what they answered");
             Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}",

@@ -20,9 +20,6 @@ internal static partial class FilePipeMetrics
     internal static readonly Count Syncs = new();
     internal static readonly Count PoolAllocated = new();
     internal static readonly Count PoolReleased = new();
-    internal static readonly Count FollowedLines = new();
-    internal static readonly Count FollowedRotations = new();
-    internal static readonly Count FollowedGaps = new();
 
     // What other rooms tell of themselves: levels by instrument, and the calls that have ended by kind.
     private static readonly ConcurrentDictionary<string, Func<long>> s_levels = new();

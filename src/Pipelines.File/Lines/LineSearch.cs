@@ -58,13 +58,6 @@ internal static class LineSearch
         => count == 0 || length == 0 ? length : FindLineFeedFromEnd(handle, length - 1, count);
 
     /// <summary>
-    /// Returns the offset of the last lines that have a line end. Bytes after the last line feed are the beginning of a line, which does
-    /// not count.
-    /// </summary>
-    internal static long FindLastWholeLines(SafeFileHandle handle, long length, long count)
-        => FindLineFeedFromEnd(handle, length, unchecked(count + 1));
-
-    /// <summary>
     /// Returns the offset after the <paramref name="count"/>th line feed, counted backwards from <paramref name="end"/>; 0 if there are
     /// fewer.
     /// </summary>

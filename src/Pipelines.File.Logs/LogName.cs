@@ -1,6 +1,4 @@
-using Pipelines.File.IO;
-
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>A file of a log, as it was found by its name.</summary>
 /// <param name="Path">Its full path.</param>
@@ -35,6 +33,6 @@ internal readonly record struct LogName(string Path, FileIdentity Identity, long
     /// Looks at a file. Returns <see langword="null"/> if there is none. If it may not be looked at, opening it reports the error.
     /// </summary>
     internal static LogName? TryLook(string path, int pattern = -1, string number = "")
-        => FileStatus.OfFullName(path, out FileStatus status) == NameMeaning.Nothing ? null
+        => FileStatus.OfName(path, out FileStatus status) == NameMeaning.Nothing ? null
             : new LogName(path, status.Identity, status.Length, status.LastWritten, pattern, number);
 }

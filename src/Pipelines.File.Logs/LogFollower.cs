@@ -1,5 +1,3 @@
-using Pipelines.File.Follow;
-
 namespace Pipelines.File;
 
 /// <summary>
@@ -20,7 +18,7 @@ public sealed class LogFollower
 
     private readonly string[] _paths;
     private readonly LogFollowerOptions _options;
-    private readonly LogFollowerCounts _counts = new();
+    private readonly LogFollowerCounts _counts = new(LogFollowerMetrics.All);
     private volatile LogSet? _set;
 
     /// <summary>Creates a follower of one log, or of all logs of a pattern. It opens nothing yet.</summary>

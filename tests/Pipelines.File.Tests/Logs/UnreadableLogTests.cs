@@ -1,6 +1,5 @@
 using System.Diagnostics;
 using Pipelines.File;
-using Pipelines.File.Follow;
 using Pipelines.File.IO;
 
 namespace FilePipelinesTests;

@@ -1,4 +1,4 @@
-using Pipelines.File.Follow;
+using Pipelines.File;
 
 namespace FilePipelinesTests;
 

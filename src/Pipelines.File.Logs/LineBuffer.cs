@@ -1,4 +1,4 @@
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>When a batch of lines is full, and for how long its first line waits for more.</summary>
 internal readonly record struct BatchLimits(int Lines, int Bytes, TimeSpan Delay);

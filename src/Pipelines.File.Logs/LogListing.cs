@@ -1,4 +1,4 @@
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>The files of a log at one moment: the one that has its name, and the rotated ones.</summary>
 /// <param name="Named">The file that has the log's name, or <see langword="null"/>.</param>

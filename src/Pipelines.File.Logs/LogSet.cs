@@ -1,11 +1,8 @@
-using System.Collections.Concurrent;
 using System.Collections.Frozen;
 using System.IO.Enumeration;
-using System.Runtime.ExceptionServices;
 using System.Threading.Channels;
-using Pipelines.File.Diagnostics;
 
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>
 /// The logs of one enumeration: the tails that read them, and the search for their files, which lists each folder once for all of them. A
@@ -22,9 +19,6 @@ internal sealed class LogSet : IAsyncDisposable
     private const int RetryIntervals = 20;
 
     private static readonly TimeSpan s_leastRetry = TimeSpan.FromSeconds(5);
-
-    // All enumerations of the process, for the levels of the meter.
-    private static readonly ConcurrentDictionary<LogSet, byte> s_sets = new();
 
     private readonly IReadOnlyList<string> _paths;
     private readonly LogFollowerOptions _options;
@@ -51,12 +45,6 @@ internal sealed class LogSet : IAsyncDisposable
     // Since when a log or a pattern cannot be read, as a timestamp.
     private readonly Dictionary<string, long> _failingSince = [];
 
-    static LogSet()
-    {
-        FilePipeMetrics.Observe("pipelines.file.follow.files", static () => s_sets.Keys.Sum(static set => set.Files));
-        FilePipeMetrics.Observe("pipelines.file.follow.behind", static () => s_sets.Keys.Sum(static set => set.BytesBehind));
-    }
-
     /// <param name="paths">Full paths; the last part may be a pattern.</param>
     /// <param name="options">How to follow.</param>
     /// <param name="counts">Counts what happens.</param>
@@ -69,7 +57,7 @@ internal sealed class LogSet : IAsyncDisposable
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
             : options.Checkpoints is Dictionary<string, FileCheckpoint> live ? new Dictionary<string, FileCheckpoint>(live, live.Comparer)
             : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
-        s_sets[this] = 0;
+        LogFollowerMetrics.Add(this);
     }
 
     /// <summary>How many files are open.</summary>
@@ -124,7 +112,7 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>Ends the search and the tails, which close their files.</summary>
     public async ValueTask DisposeAsync()
     {
-        s_sets.TryRemove(this, out _);
+        LogFollowerMetrics.Remove(this);
 
         // Ends a wait that the idle timeout has left behind.
         _ready.Writer.TryComplete();

@@ -1,7 +1,4 @@
-using Pipelines.File.IO;
-using Pipelines.File.Lines;
-
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>
 /// An opened file of a log. Its handle keeps the file, whatever happens to its names. <see cref="LogNames"/> opens it, and its tail closes
@@ -9,14 +6,16 @@ namespace Pipelines.File.Follow;
 /// </summary>
 internal sealed class LogFile : IDisposable
 {
-    private LogFile(SafeFileHandle handle, LogName name)
+    private readonly SharedFile _file;
+
+    private LogFile(SharedFile file, LogName name)
     {
-        Handle = handle;
+        _file = file;
         Name = name;
         Identity = name.Identity;
     }
 
-    internal SafeFileHandle Handle { get; }
+    internal SafeFileHandle Handle => _file.Handle;
 
     /// <summary>The name that it was opened by.</summary>
     internal LogName Name { get; }
@@ -55,14 +54,14 @@ internal sealed class LogFile : IDisposable
     internal bool IsGone { get; set; }
 
     /// <summary>The length of the file, compressed as it is, bytes; 0 if it is closed or cannot be asked.</summary>
-    internal long Length => FileStatus.Ask(Handle)?.Length ?? 0;
+    internal long Length => TryAsk(out FileStatus status) ? status.Length : 0;
 
     /// <summary>
     /// Whether a listing means this file. Its identity is asked for again: the first write to a file of an overlay's lower layer changes
     /// it.
     /// </summary>
     internal bool IsIt(LogName name)
-        => name.Identity == Name.Identity || (name.Identity != default && name.Identity == FileStatus.Ask(Handle)?.Identity);
+        => name.Identity == Name.Identity || (name.Identity != default && TryAsk(out FileStatus status) && name.Identity == status.Identity);
 
     /// <summary>Opens a file.</summary>
     /// <exception cref="FileNotFoundException">
@@ -73,19 +72,14 @@ internal sealed class LogFile : IDisposable
     /// <exception cref="NotSupportedException">It is no regular file.</exception>
     internal static LogFile Open(LogName name)
     {
-        SafeFileHandle handle = LineSearch.Open(name.Path, FileShare.ReadWrite | FileShare.Delete, FileOptions.None);
-        try
+        LogFile file = new(SharedFile.Open(name.Path), name);
+        if (!file.TryAsk(out FileStatus status) || status.Identity == name.Identity)
         {
-            _ = LineSearch.LengthOf(handle, name.Path);
-            return FileStatus.Ask(handle) is not { } status || status.Identity == name.Identity
-                ? new LogFile(handle, name)
-                : throw new FileNotFoundException("The file was renamed.", name.Path);
+            return file;
         }
-        catch
-        {
-            handle.Dispose();
-            throw;
-        }
+
+        file.Dispose();
+        throw new FileNotFoundException("The file was renamed.", name.Path);
     }
 
     /// <summary>
@@ -173,5 +167,18 @@ internal sealed class LogFile : IDisposable
         return LogContent.Read(Handle, offset - wanted, last[..wanted]);
     }
 
-    public void Dispose() => Handle.Dispose();
+    public void Dispose() => _file.Dispose();
+
+    private bool TryAsk(out FileStatus status)
+    {
+        try
+        {
+            return FileStatus.TryGet(Handle, out status);
+        }
+        catch (ObjectDisposedException)
+        {
+            status = default;
+            return false;
+        }
+    }
 }

@@ -1,5 +1,4 @@
 using System.Text.Json.Serialization;
-using Pipelines.File.IO;
 
 namespace Pipelines.File;
 
@@ -28,8 +27,8 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
     public long Offset
     {
         get;
-        init => (field, ContentHash) = (Option.NotNegative(value), 0);
-    } = Option.NotNegative(Offset, nameof(Offset));
+        init => (field, ContentHash) = (NotNegative(value), 0);
+    } = NotNegative(Offset);
 
     /// <summary>
     /// A hash of the line before <see cref="Offset"/>, of at least 64 and at most 1,024 bytes, by which a <see cref="LogFollower"/>
@@ -66,7 +65,7 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
 
         // Number parsing ignores NULs after the digits, and a crash can leave NULs at the end of a file.
         bool isParsed = separator >= 0 && separator < end && !text.Contains('\0');
-        isParsed &= FileIdentity.TryParse(isParsed ? text[..separator] : default, out FileIdentity identity);
+        isParsed &= FileIdentity.TryParse(isParsed ? text[..separator].ToString() : null, out FileIdentity identity);
         isParsed &= long.TryParse(
             isParsed ? text[(separator + 1)..end] : default, NumberStyles.None, CultureInfo.InvariantCulture, out long offset);
         isParsed &= end == text.Length || (text.Length == end + HashSeparator.Length + HashDigits && ulong.TryParse(
@@ -84,4 +83,10 @@ public readonly record struct FileCheckpoint(FileIdentity Identity, long Offset)
         => this == default ? throw new InvalidOperationException("The checkpoint is not set: no line was used yet.")
             : ContentHash == 0 ? string.Create(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}")
             : string.Create(CultureInfo.InvariantCulture, $"{Identity}{Separator}{Offset}{HashSeparator}{ContentHash:x16}");
+
+    private static long NotNegative(long offset)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(offset, nameof(Offset));
+        return offset;
+    }
 }

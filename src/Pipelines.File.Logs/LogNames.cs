@@ -1,6 +1,4 @@
-using Pipelines.File.Lines;
-
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>
 /// Judges the names of one log: which files had its name, and in which order. This is the only place that does. The follower's search gives
@@ -326,7 +324,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             opened[^1].Beginning = isCopied ? opened[^1].ReadBeginning() : null;
             if (isStart && !isLate && options.LastLines is { } count)
             {
-                opened[^1].Offset = LineSearch.FindLastWholeLines(opened[^1].Handle, opened[^1].Length, count);
+                opened[^1].Offset = LogContent.FindLastLines(opened[^1].Handle, opened[^1].Length, count);
             }
         }
 

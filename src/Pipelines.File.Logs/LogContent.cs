@@ -1,7 +1,7 @@
 using System.Buffers.Binary;
 using System.IO.Compression;
 
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>What a file holds in front of an offset, by which it is recognized. The methods wait for the device.</summary>
 internal static class LogContent
@@ -72,6 +72,29 @@ internal static class LogContent
         }
 
         return length;
+    }
+
+    /// <summary>
+    /// Returns the offset of the last lines that have a line end; 0 if there are fewer. Bytes after the last line feed are the beginning of
+    /// a line, which does not count.
+    /// </summary>
+    internal static long FindLastLines(SafeFileHandle file, long end, long count)
+    {
+        byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
+        for (; end > 0 && count >= 0; end = count >= 0 ? Math.Max(0, end - BlockSize) : end)
+        {
+            long start = Math.Max(0, end - BlockSize);
+            Span<byte> rest = block.AsSpan(0, Read(file, start, block.AsSpan(0, (int)(end - start))));
+            while (count >= 0 && rest.LastIndexOf((byte)'\n') is int index and >= 0)
+            {
+                count--;
+                end = count < 0 ? start + index + 1 : end;
+                rest = rest[..index];
+            }
+        }
+
+        ArrayPool<byte>.Shared.Return(block);
+        return end;
     }
 
     /// <summary>Reads a stream up to an offset.</summary>

@@ -1,7 +1,6 @@
 using System.IO.Enumeration;
-using Pipelines.File.IO;
 
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>
 /// The names of the files in a folder, listed again only when the folder has changed. Used by one caller at a time. Looking waits for the
@@ -53,7 +52,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal bool Look(bool isSure)
     {
         // The version before the names: the next look sees a change after it.
-        NameMeaning meaning = FileStatus.OfFullName(path, out FileStatus status);
+        NameMeaning meaning = FileStatus.OfName(path, out FileStatus status);
         (FileIdentity, DateTime, long) version = (status.Identity, status.LastWritten, status.Changed);
         long begun = time.GetTimestamp();
         if (version != _version)

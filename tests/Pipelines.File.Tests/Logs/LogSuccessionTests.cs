@@ -1,6 +1,5 @@
 using System.IO.Compression;
 using Pipelines.File;
-using Pipelines.File.Follow;
 
 namespace FilePipelinesTests;
 

@@ -1,7 +1,6 @@
 using System.IO.Compression;
 using System.Text;
 using Pipelines.File;
-using Pipelines.File.Follow;
 
 namespace FilePipelinesTests;
 

@@ -1,6 +1,4 @@
-using Pipelines.File.Threading;
-
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>
 /// Reads the files of one log, one after the other, and makes batches of their lines. One loop does this, which runs as long as there are
@@ -19,7 +17,7 @@ internal sealed class LogTail : IDisposable
     private readonly LogSet _set;
 
     // Set when the caller does not use the batch any more. Interlocked: whether the loop waits for that.
-    private readonly Signal<bool> _returned = new();
+    private readonly Signal _returned = new();
     private bool _isGiven;
 
     private readonly CancellationToken _stop;
@@ -82,7 +80,7 @@ internal sealed class LogTail : IDisposable
         if (Interlocked.Exchange(ref _isGiven, false))
         {
             _buffer.OnReturned();
-            _returned.Set(true);
+            _returned.Set();
         }
     }
 
@@ -163,7 +161,7 @@ internal sealed class LogTail : IDisposable
     }
 
     /// <summary>Gives the lines to the caller, and waits until it does not use them any more.</summary>
-    private ValueTask<bool> GiveAsync()
+    private ValueTask GiveAsync()
     {
         Interlocked.Exchange(ref _isGiven, true);
         _set.Give(this);

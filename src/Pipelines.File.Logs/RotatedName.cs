@@ -1,4 +1,4 @@
-namespace Pipelines.File.Follow;
+namespace Pipelines.File;
 
 /// <summary>
 /// The names that one log gets when it is rotated, by one pattern of <see cref="LogFollowerOptions.RotatedNames"/>.
