@@ -61,7 +61,8 @@ internal sealed class LogFile : IDisposable
     /// it.
     /// </summary>
     internal bool IsIt(LogName name)
-        => name.Identity == Name.Identity || (name.Identity != default && TryAsk(out FileStatus status) && name.Identity == status.Identity);
+        => name.Identity == Name.Identity
+            || (name.Identity != default && TryAsk(out FileStatus status) && name.Identity == status.Identity);
 
     /// <summary>Opens a file.</summary>
     /// <exception cref="FileNotFoundException">
