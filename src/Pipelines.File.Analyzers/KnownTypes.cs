@@ -50,12 +50,12 @@ internal static class KnownTypes
             or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
             ?? node.SyntaxTree.GetRoot();
 
-    /// <summary>Whether a call is the library's ReadLinesAsync, or a LINQ method on it that returns some of its lines.</summary>
+    /// <summary>Whether a call is the library's ReadLineSequencesAsync, or a LINQ method on it that returns some of its lines.</summary>
     internal static bool IsReadLines(ExpressionSyntax expression, SemanticModel model, CancellationToken cancellationToken)
         => Unwrap(expression) is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call
             && (access.Name.Identifier.Text is "Where" or "Skip" or "SkipWhile" or "Take" or "TakeWhile"
                 ? IsReadLines(access.Expression, model, cancellationToken)
-                : access.Name.Identifier.Text == "ReadLinesAsync" && IsOwn(call, model, cancellationToken));
+                : access.Name.Identifier.Text == "ReadLineSequencesAsync" && IsOwn(call, model, cancellationToken));
 
     private static bool IsOwn(InvocationExpressionSyntax call, SemanticModel model, CancellationToken cancellationToken)
         => model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol method

@@ -7,8 +7,8 @@ using Microsoft.CodeAnalysis.Diagnostics;
 namespace Pipelines.File.Analyzers;
 
 /// <summary>
-/// Finds lines of ReadLinesAsync that are stored in something that outlives the step of the loop: a collection, a field, a local outside
-/// the loop, a return value.
+/// Finds lines of ReadLineSequencesAsync that are stored in something that outlives the step of the loop: a collection, a field, a local
+/// outside the loop, a return value.
 /// </summary>
 internal static class LineStoredRule
 {

@@ -18,13 +18,13 @@ public static class Rules
         "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the "
         + "end to make the new file appear.");
 
-    /// <summary>A line of ReadLinesAsync is stored beyond the step of the loop.</summary>
+    /// <summary>A line of ReadLineSequencesAsync is stored beyond the step of the loop.</summary>
     public static readonly DiagnosticDescriptor LineStored = Rule(
         "PF0002",
-        "A line of ReadLinesAsync is stored",
-        "A line of ReadLinesAsync is valid until the next step of the loop: store a copy",
+        "A line of ReadLineSequencesAsync is stored",
+        "A line of ReadLineSequencesAsync is valid until the next step of the loop: store a copy",
         "The line refers to the reader's buffer, which the next step of the loop uses again. Store line.ToArray() or "
-        + "Encoding.UTF8.GetString(line), or read with ReadTextLinesAsync.");
+        + "Encoding.UTF8.GetString(line), or read with ReadLinesAsync.");
 
     /// <summary>A buffer is used after AdvanceTo.</summary>
     public static readonly DiagnosticDescriptor BufferUsedBehindAdvance = Rule(

@@ -29,7 +29,8 @@ public sealed partial class Journal : IJournalSource
     /// A file cannot be read; records were removed before they were read; or a followed journal has failed.
     /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
+    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
+        long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(from);
         return JournalCursor.ReadBatchesAsync(this, from, follow, cancellationToken);

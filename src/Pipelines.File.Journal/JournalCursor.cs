@@ -36,7 +36,8 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     internal static async IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
         IJournalSource source, long from, bool follow, [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        await foreach (JournalBatch batch in new JournalCursor(source, from, follow).ReadBatchesAsync(cancellationToken).ConfigureAwait(false))
+        await foreach (JournalBatch batch
+            in new JournalCursor(source, from, follow).ReadBatchesAsync(cancellationToken).ConfigureAwait(false))
         {
             yield return batch;
         }

@@ -60,7 +60,8 @@ public sealed class JournalReader
     /// <exception cref="InvalidJournalException">A record that was on the device is damaged.</exception>
     /// <exception cref="IOException">A file cannot be read, or records were removed before they were read.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
-    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(long from = 0, bool follow = false, CancellationToken cancellationToken = default)
+    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
+        long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(from);
         return JournalCursor.ReadBatchesAsync(new FolderSource(_folder, _interval), from, follow, cancellationToken);

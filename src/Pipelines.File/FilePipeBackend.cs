@@ -7,16 +7,16 @@ namespace Pipelines.File;
 public enum FilePipeBackend
 {
     /// <summary>
-    /// The best back end of this system: <see cref="ThreadPool"/> on 64-bit Linux, <see cref="Overlapped"/> on Windows for files and named
-    /// pipes that are opened by path, and otherwise <see cref="Portable"/>. This is the default.
+    /// The best back end of this system: <see cref="UnixThreads"/> on 64-bit Linux, <see cref="Overlapped"/> on Windows for files and
+    /// named pipes that are opened by path, and otherwise <see cref="Portable"/>. This is the default.
     /// </summary>
     Auto,
 
     /// <summary>
     /// 64-bit Linux: a read is first tried on the caller's thread without waiting (preadv2(2) with RWF_NOWAIT). Only a call that has to
-    /// wait is made by another thread.
+    /// wait is made by another thread, which belongs to a pool of the library's own: the threads of .NET's pool are not used for it.
     /// </summary>
-    ThreadPool,
+    UnixThreads,
 
     /// <summary>
     /// Windows: overlapped I/O. A handle that you pass must have been opened for overlapped I/O

@@ -62,7 +62,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// The file offset, in bytes, of the first byte that is not consumed yet. In a file that cannot seek it counts from 0.
     /// </summary>
     /// <remarks>
-    /// A loop over <c>ReadLinesAsync</c> or <c>ReadLineBatchesAsync</c> advances it once for each read, not for each line.
+    /// A loop over <c>ReadLineSequencesAsync</c> or <c>ReadLineBatchesAsync</c> advances it once for each read, not for each line.
     /// </remarks>
     public long Position => _buffer.Position;
 

@@ -44,35 +44,40 @@ public sealed class AnalyzerTests
         => Assert.Empty(await Compiled.DiagnoseAsync(statements));
 
     [Theory]
-    [InlineData("List<ReadOnlySequence<byte>> lines = await reader.ReadLinesAsync().ToListAsync();", "PF0002 ToListAsync")]
+    [InlineData("List<ReadOnlySequence<byte>> lines = await reader.ReadLineSequencesAsync().ToListAsync();", "PF0002 ToListAsync")]
     [InlineData("List<ReadOnlySequence<byte>> lines = [];\n"
-        + "await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync().ConfigureAwait(false))\n{\n    lines.Add(line);\n}",
+        + "await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync().ConfigureAwait(false))\n"
+        + "{\n    lines.Add(line);\n}",
         "PF0002 line")]
-    [InlineData("ReadOnlySequence<byte> last = default;\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    last = line;\n}",
+    [InlineData("ReadOnlySequence<byte> last = default;\nawait foreach (var line in reader.ReadLineSequencesAsync())\n"
+        + "{\n    last = line;\n}",
         "PF0002 line")]
     [InlineData("var lines = System.Threading.Channels.Channel.CreateUnbounded<ReadOnlySequence<byte>>();\n"
-        + "await foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Writer.TryWrite(line);\n}", "PF0002 line")]
+        + "await foreach (var line in reader.ReadLineSequencesAsync())\n{\n    lines.Writer.TryWrite(line);\n}", "PF0002 line")]
     [InlineData("var lines = System.Threading.Channels.Channel.CreateUnbounded<ReadOnlySequence<byte>>();\n"
-        + "await foreach (var line in reader.ReadLinesAsync())\n{\n    await lines.Writer.WriteAsync(line);\n}", "PF0002 line")]
+        + "await foreach (var line in reader.ReadLineSequencesAsync())\n{\n    await lines.Writer.WriteAsync(line);\n}", "PF0002 line")]
     [InlineData("List<ReadOnlySequence<byte>> lines = [];\n"
-        + "await foreach (var line in reader.ReadLinesAsync().Where(line => !line.IsEmpty))\n{\n    lines.Add(line.Slice(1));\n}",
+        + "await foreach (var line in reader.ReadLineSequencesAsync().Where(line => !line.IsEmpty))\n{\n    lines.Add(line.Slice(1));\n}",
         "PF0002 line")]
-    [InlineData("ReadOnlySequence<byte> header = await reader.ReadLinesAsync(leaveOpen: true).Skip(1).FirstAsync();", "PF0002 FirstAsync")]
+    [InlineData("ReadOnlySequence<byte> header = await reader.ReadLineSequencesAsync(leaveOpen: true).Skip(1).FirstAsync();",
+        "PF0002 FirstAsync")]
     [InlineData("await FindAsync();\nasync Task<ReadOnlySequence<byte>> FindAsync()\n{\n"
-        + "    await foreach (var line in reader.ReadLinesAsync())\n    {\n        return line;\n    }\n\n    return default;\n}",
+        + "    await foreach (var line in reader.ReadLineSequencesAsync())\n    {\n        return line;\n    }\n\n    return default;\n}",
         "PF0002 line")]
     public async Task LineStored_InWhatOutlivesTheStep_IsReported(string statements, string expected)
         => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
 
     [Theory]
-    [InlineData("List<byte[]> lines = [];\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Add(line.ToArray());\n"
+    [InlineData("List<byte[]> lines = [];\nawait foreach (var line in reader.ReadLineSequencesAsync())\n{\n    lines.Add(line.ToArray());\n"
         + "    ReadOnlySequence<byte> same = line;\n    same = line;\n}")]
-    [InlineData("int count = await reader.ReadLinesAsync().CountAsync();")]
-    [InlineData("await foreach (var line in reader.ReadLinesAsync())\n{\n    List<ReadOnlySequence<byte>> lines = [];\n"
+    [InlineData("int count = await reader.ReadLineSequencesAsync().CountAsync();")]
+    [InlineData("await foreach (var line in reader.ReadLineSequencesAsync())\n{\n    List<ReadOnlySequence<byte>> lines = [];\n"
         + "    lines.Add(line);\n    ReadOnlySequence<byte>[] same = new ReadOnlySequence<byte>[1];\n    same[0] = line;\n"
         + "    Func<ReadOnlySequence<byte>> get = () => { return line; };\n}")]
-    [InlineData("await foreach (var line in reader.ReadLinesAsync())\n{\n    Console.WriteLine(new Entry { Line = line }.Line.Length);\n}")]
-    [InlineData("HashSet<string> lines = [];\nawait foreach (var line in reader.ReadLinesAsync())\n{\n    lines.Add(line.ToString());\n}")]
+    [InlineData("await foreach (var line in reader.ReadLineSequencesAsync())\n{\n"
+        + "    Console.WriteLine(new Entry { Line = line }.Line.Length);\n}")]
+    [InlineData("HashSet<string> lines = [];\nawait foreach (var line in reader.ReadLineSequencesAsync())\n"
+        + "{\n    lines.Add(line.ToString());\n}")]
     public async Task LineStored_Copied_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
 
     [Theory]

@@ -165,7 +165,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         {
             Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
             Microsoft.Win32.SafeHandles.SafeFileHandle handle = System.IO.File.OpenHandle(path);
-            File = new SharedFile(FileOpening.Choose(FilePipeBackend.ThreadPool, handle, path, calls: this), path);
+            File = new SharedFile(FileOpening.Choose(FilePipeBackend.UnixThreads, handle, path, calls: this), path);
         }
 
         internal SharedFile File { get; }

@@ -281,7 +281,7 @@ public sealed class UploadTests : IAsyncLifetime
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
         Assert.Equal("2", await PutAsync(client, "save/old", [2, 3]));
         Assert.Equal(secret, File.GetUnixFileMode(PathOf("old")));
-        _options = new SaveBodyOptions { UnixFileMode = secret };
+        _options = new SaveBodyOptions { UnixCreateMode = secret };
         Assert.Equal("2", await PutAsync(client, "save/new", [2, 3]));
         Assert.Equal(secret, File.GetUnixFileMode(PathOf("new")));
     }
@@ -363,7 +363,7 @@ public sealed class UploadTests : IAsyncLifetime
     [Fact]
     public async Task SaveBodyAsync_NoPermissionBits_Throws()
     {
-        _options = new SaveBodyOptions { UnixFileMode = (UnixFileMode)0x1000 };
+        _options = new SaveBodyOptions { UnixCreateMode = (UnixFileMode)0x1000 };
         using HttpClient client = _server.CreateClient(HttpVersion.Version11);
         Assert.StartsWith(nameof(ArgumentOutOfRangeException), await PutAsync(client, "save/f.bin", [1]), StringComparison.Ordinal);
         AssertFiles();

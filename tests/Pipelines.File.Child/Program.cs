@@ -483,7 +483,7 @@ static async Task<int> LeaveAsync(string fifo)
 static async Task<int> FollowAsync(string path)
 {
     FilePipeReaderOptions options = new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) };
-    await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path, options).ReadLinesAsync())
+    await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path, options).ReadLineSequencesAsync())
     {
         Console.WriteLine(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, line));
     }

@@ -5,7 +5,7 @@ internal static class Origins
 {
     private static readonly string[] s_own =
     [
-        "FilePipe", "PooledMemoryStream", "Pipelines.File", "samples/", "ReadRecordBatchesAsync", "ReadTextLinesAsync",
+        "FilePipe", "PooledMemoryStream", "Pipelines.File", "samples/", "ReadRecordBatchesAsync", "ReadLinesAsync",
         "ForEachPartitionAsync", "SaveBodyAsync",
     ];
     private static readonly string[] s_others =

@@ -13,12 +13,12 @@ internal static class LineWays
 
     internal static IReadOnlyList<ParseWay> All { get; } =
     [
-        new FileStreamByHand(), ParseWays.ReadLineBatchesAsync, ParseWays.ReadLinesAsync, new Text(), ParseWays.StreamReader,
+        new FileStreamByHand(), ParseWays.ReadLineBatchesAsync, ParseWays.ReadLineSequencesAsync, new Text(), ParseWays.StreamReader,
         new FileReadLines(), new Partitions(), new Mapping(), new ParallelReadLines(),
     ];
 
     /// <summary>Those that give bytes, on one processor.</summary>
-    internal static IReadOnlyList<ParseWay> Bytes { get; } = [All[0], ParseWays.ReadLineBatchesAsync, ParseWays.ReadLinesAsync];
+    internal static IReadOnlyList<ParseWay> Bytes { get; } = [All[0], ParseWays.ReadLineBatchesAsync, ParseWays.ReadLineSequencesAsync];
 
     /// <summary>Those that give strings, on one processor; the first is the baseline.</summary>
     internal static IReadOnlyList<ParseWay> Strings { get; } = [ParseWays.StreamReader, new FileReadLines(), new Text()];
@@ -48,12 +48,12 @@ internal static class LineWays
         }
     }
 
-    private sealed class Text() : ParseWay("ReadTextLinesAsync")
+    private sealed class Text() : ParseWay("ReadLinesAsync")
     {
         internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
         {
             TParser parser = default;
-            await foreach (string line in FilePipeReader.Create(file.Path).ReadTextLinesAsync())
+            await foreach (string line in FilePipeReader.Create(file.Path).ReadLinesAsync())
             {
                 parser.Take(line);
             }

@@ -31,7 +31,7 @@ internal static partial class ParseWays
         static path =>
             global::Pipelines.File.FilePipeReader.Create(path, new FilePipeReaderOptions { PauseReadAheadThreshold = ReadAhead }));
 
-    internal static ParseWay ReadLinesAsync { get; } = new ReadLinesParse();
+    internal static ParseWay ReadLineSequencesAsync { get; } = new ReadLinesParse();
 
     internal static ParseWay ReadLineBatchesAsync { get; } = new ReadLineBatchesParse();
 
@@ -48,7 +48,8 @@ internal static partial class ParseWays
     {
         List<ParseWay> ways =
         [
-            StreamReader, FileStreamLoop, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead, ReadLinesAsync,
+            StreamReader, FileStreamLoop, PipeReaderCreate, PipeReaderCreateLarge, FilePipeReader, FilePipeReaderAhead,
+            ReadLineSequencesAsync,
             ReadLineBatchesAsync, InMemory,
         ];
         AddPeers(ways);
@@ -113,13 +114,13 @@ internal static partial class ParseWays
     }
 
     /// <summary>The lines one by one, as this library gives them, in place of a loop of one's own.</summary>
-    private sealed class ReadLinesParse() : ParseWay("FilePipeReader.ReadLinesAsync")
+    private sealed class ReadLinesParse() : ParseWay("FilePipeReader.ReadLineSequencesAsync")
     {
         internal override async ValueTask<long> ParseAsync<TParser>(TextFile file)
         {
             TParser parser = default;
             byte[] scratch = [];
-            await foreach (ReadOnlySequence<byte> line in global::Pipelines.File.FilePipeReader.Create(file.Path).ReadLinesAsync())
+            await foreach (ReadOnlySequence<byte> line in global::Pipelines.File.FilePipeReader.Create(file.Path).ReadLineSequencesAsync())
             {
                 if (line.IsSingleSegment)
                 {

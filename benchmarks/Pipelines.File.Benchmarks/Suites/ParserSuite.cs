@@ -27,7 +27,7 @@ public abstract partial class ParserSuite : Suite
     public ValueTask<long> FilePipeReaderAhead() => Run(ParseWays.FilePipeReaderAhead);
 
     [Benchmark]
-    public ValueTask<long> ReadLinesAsync() => Run(ParseWays.ReadLinesAsync);
+    public ValueTask<long> ReadLineSequencesAsync() => Run(ParseWays.ReadLineSequencesAsync);
 
     [Benchmark]
     public ValueTask<long> InMemory() => Run(ParseWays.InMemory);

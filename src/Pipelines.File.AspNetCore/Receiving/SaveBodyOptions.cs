@@ -48,7 +48,7 @@ public sealed class SaveBodyOptions
     /// The Unix permissions of a file that replaces no other, reduced by the umask; <see langword="null"/>, the default, means 0666. A file
     /// that replaces another one has the permissions of that file from the first byte on.
     /// </summary>
-    public UnixFileMode? UnixFileMode { get; init; }
+    public UnixFileMode? UnixCreateMode { get; init; }
 
     /// <summary>
     /// The value of the request header If-Match, or <see langword="null"/>, the default. The existing file must have one of these entity
@@ -108,9 +108,9 @@ public sealed class SaveBodyOptions
     internal void Validate()
     {
         ArgumentOutOfRangeException.ThrowIfNegative(MaxLength ?? 0, nameof(MaxLength));
-        if (UnixFileMode is { } mode && (mode & ~(UnixFileMode)0xFFF) != 0)
+        if (UnixCreateMode is { } mode && (mode & ~(UnixFileMode)0xFFF) != 0)
         {
-            throw new ArgumentOutOfRangeException(nameof(UnixFileMode), mode, "The value has bits that are not permissions.");
+            throw new ArgumentOutOfRangeException(nameof(UnixCreateMode), mode, "The value has bits that are not permissions.");
         }
     }
 }

@@ -28,7 +28,7 @@ internal sealed class UploadedFile
             Mode = UploadName.Replaces(options, precondition) ? FileMode.Create : FileMode.CreateNew,
             FlushGuarantee = options.Durable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind,
             ReplacesLinks = true,
-            UnixCreateMode = options.UnixFileMode,
+            UnixCreateMode = options.UnixCreateMode,
             Caching = options.Caching,
         };
         Writer = SpareDescriptors.Open(path, path => FilePipeWriter.Create(path, writing));

@@ -35,7 +35,7 @@ public sealed class CompletedUpload : ResumableUpload
     /// </param>
     /// <param name="options">
     /// <see cref="SaveBodyOptions.Overwrite"/>, <see cref="SaveBodyOptions.Durable"/> (also if the endpoint is),
-    /// <see cref="SaveBodyOptions.UnixFileMode"/> (not reduced by the umask), <see cref="SaveBodyOptions.IfMatch"/>,
+    /// <see cref="SaveBodyOptions.UnixCreateMode"/> (not reduced by the umask), <see cref="SaveBodyOptions.IfMatch"/>,
     /// <see cref="SaveBodyOptions.IfNoneMatch"/>, <see cref="SaveBodyOptions.EntityTag"/> and <see cref="SaveBodyOptions.BeforeReplace"/>
     /// are used. The others are about the receiving, which is over.
     /// </param>

@@ -419,7 +419,7 @@ internal sealed class StoredUpload : IDisposable
             FilePipeWriter.Create(path, new FilePipeWriterOptions { Replace = true, ReplacesLinks = true }).Abort();
         }
 
-        UnixFileMode? mode = old is { LinkTarget: null } && !OperatingSystem.IsWindows() ? old.UnixFileMode : options.UnixFileMode;
+        UnixFileMode? mode = old is { LinkTarget: null } && !OperatingSystem.IsWindows() ? old.UnixFileMode : options.UnixCreateMode;
         if (mode is { } permissions && !OperatingSystem.IsWindows())
         {
             System.IO.File.SetUnixFileMode(Handle, permissions);

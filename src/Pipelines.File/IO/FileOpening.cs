@@ -168,7 +168,7 @@ internal static class FileOpening
     /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>
     internal static void ThrowIfNotSupported(FilePipeBackend requested)
     {
-        if ((requested == FilePipeBackend.ThreadPool && !IsLinux)
+        if ((requested == FilePipeBackend.UnixThreads && !IsLinux)
             || (requested == FilePipeBackend.Overlapped && !OperatingSystem.IsWindows()))
         {
             throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");

@@ -4,7 +4,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Adds <c>PipeReader.Create(path)</c> and <c>PipeWriter.Create(path)</c> to System.IO.Pipelines, and the reading of lines to every
-/// <see cref="PipeReader"/>: <c>ReadLineBatchesAsync</c>, <c>ReadLinesAsync</c> and <c>ReadTextLinesAsync</c>.
+/// <see cref="PipeReader"/>: <c>ReadLinesAsync</c>, <c>ReadLineBatchesAsync</c> and <c>ReadLineSequencesAsync</c>.
 /// </summary>
 [SuppressMessage("Naming", "CA1708:Identifiers should differ by more than case", Justification = "Extension blocks have no names.")]
 public static class FilePipeExtensions
@@ -41,8 +41,8 @@ public static class FilePipeExtensions
         /// lack the line end.
         /// </summary>
         /// <remarks>
-        /// <para>Do not call <c>ReadLinesAsync().ToListAsync()</c>: it compiles, but the lines in the list show the bytes of other lines.
-        /// <c>ReadTextLinesAsync()</c> returns lines that you may keep.</para>
+        /// <para>Do not call <c>ReadLineSequencesAsync().ToListAsync()</c>: it compiles, but the lines in the list show the bytes of other
+        /// lines. <c>ReadLinesAsync()</c> returns lines that you may keep.</para>
         /// <para>Every line is one span (<c>line.FirstSpan</c>); a line that crosses two segments of the reader's buffer is copied. Nothing
         /// is decoded: a byte-order mark is part of the first line, and a CR that no LF follows is part of its line.</para>
         /// <para>The end of the loop completes the reader, also after <c>break</c> and an exception, unless <paramref name="leaveOpen"/> is
@@ -74,7 +74,7 @@ public static class FilePipeExtensions
         /// <exception cref="InvalidOperationException">
         /// Thrown by the loop: it is the second enumeration, or the reader is completed.
         /// </exception>
-        public IAsyncEnumerable<ReadOnlySequence<byte>> ReadLinesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false,
+        public IAsyncEnumerable<ReadOnlySequence<byte>> ReadLineSequencesAsync(int maxLength = DefaultMaxLength, bool leaveOpen = false,
             CancellationToken cancellationToken = default)
         {
             return new PipeReaderLines(Batches(reader, maxLength, leaveOpen, cancellationToken));
@@ -130,7 +130,7 @@ public static class FilePipeExtensions
 
         /// <summary>
         /// Reads the lines of the pipe as strings, for one <c>await foreach</c>. You may keep the strings:
-        /// <c>await reader.ReadTextLinesAsync().ToListAsync()</c>. A line ends with LF or CR LF, which are not part of it; the last line
+        /// <c>await reader.ReadLinesAsync().ToListAsync()</c>. A line ends with LF or CR LF, which are not part of it; the last line
         /// may lack the line end.
         /// </summary>
         /// <remarks>
@@ -167,7 +167,7 @@ public static class FilePipeExtensions
         /// <exception cref="InvalidOperationException">
         /// Thrown by the loop: it is the second enumeration, or the reader is completed.
         /// </exception>
-        public IAsyncEnumerable<string> ReadTextLinesAsync(
+        public IAsyncEnumerable<string> ReadLinesAsync(
             Encoding? encoding = null, int maxLength = DefaultMaxLength, bool leaveOpen = false,
                 CancellationToken cancellationToken = default)
         {

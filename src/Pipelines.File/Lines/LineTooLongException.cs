@@ -1,7 +1,8 @@
 namespace Pipelines.File;
 
 /// <summary>
-/// A line is longer than the maxLength that was passed to <c>ReadLinesAsync</c>, <c>ReadLineBatchesAsync</c> or <c>ReadTextLinesAsync</c>.
+/// A line is longer than the maxLength that was passed to <c>ReadLinesAsync</c>, <c>ReadLineBatchesAsync</c> or
+/// <c>ReadLineSequencesAsync</c>.
 /// </summary>
 /// <remarks>
 /// The content of the file is the cause, not the reading of it. So this is not an <see cref="IOException"/>, and trying again does not

@@ -82,7 +82,7 @@ public sealed partial class LeftoverTests : UploadsInAFolder
         ResumableUploadOptions options = new()
         {
             Folder = Folder,
-            OnCompletedAsync = async (upload, stop) => await upload.SaveAsync(Saved, new() { UnixFileMode = ReadOnly }, stop),
+            OnCompletedAsync = async (upload, stop) => await upload.SaveAsync(Saved, new() { UnixCreateMode = ReadOnly }, stop),
         };
         string id = UploadStore.NewId();
         using UploadStore store = new(options, _time);

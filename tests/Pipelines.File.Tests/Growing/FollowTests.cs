@@ -434,7 +434,7 @@ public sealed class FollowTests : IDisposable
         Task reading = Task.Run(
             async () =>
             {
-                await foreach (ReadOnlySequence<byte> line in file.Follow().ReadLinesAsync(cancellationToken: _stop))
+                await foreach (ReadOnlySequence<byte> line in file.Follow().ReadLineSequencesAsync(cancellationToken: _stop))
                 {
                     lock (lines)
                     {

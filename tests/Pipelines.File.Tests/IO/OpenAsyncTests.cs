@@ -37,7 +37,7 @@ public sealed class OpenAsyncTests : IDisposable
         await SameAsync(_folder.File("missing"));
         await SameAsync(_folder.File("missing/f"));
         await SameAsync(_folder.Path);
-        await SameAsync(file, new() { Backend = OperatingSystem.IsWindows() ? FilePipeBackend.ThreadPool : FilePipeBackend.Overlapped });
+        await SameAsync(file, new() { Backend = OperatingSystem.IsWindows() ? FilePipeBackend.UnixThreads : FilePipeBackend.Overlapped });
         await SameAsync("");
         Exception exists = Assert.ThrowsAny<IOException>(() => FilePipeWriter.Create(file, new() { Mode = FileMode.CreateNew }));
         IOException thrown = await Assert.ThrowsAnyAsync<IOException>(

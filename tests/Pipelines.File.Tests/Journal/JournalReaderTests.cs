@@ -217,7 +217,8 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Throws<DirectoryNotFoundException>(() => JournalReader.Open(_folder));
         Directory.CreateDirectory(_folder);
         Assert.Equal(0, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
-        await using IAsyncEnumerator<JournalBatch> reader = JournalReader.Open(_folder).ReadBatchesAsync(0, true, _stop).GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<JournalBatch> reader = JournalReader.Open(_folder)
+            .ReadBatchesAsync(0, true, _stop).GetAsyncEnumerator(_stop);
         ValueTask<bool> first = reader.MoveNextAsync();
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         await Journaled.AppendAsync(journal, 1);

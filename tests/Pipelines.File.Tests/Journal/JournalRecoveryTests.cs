@@ -144,7 +144,8 @@ public sealed class JournalRecoveryTests : IDisposable
         Assert.Equal((segments[3], 0), (e.Path, e.Offset));
         Assert.Equal(FirstOf(segments[2]), e.Sequence);
         Assert.Equal(segments.Length - 1, Journaled.Segments(_folder).Length);
-        await Assert.ThrowsAnyAsync<Exception>(() => Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
+        await Assert.ThrowsAnyAsync<Exception>(
+            () => Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
     }
 
     [Fact]

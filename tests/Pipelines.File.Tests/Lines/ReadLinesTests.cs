@@ -27,7 +27,7 @@ public sealed class ReadLinesTests : IDisposable
     [InlineData("a\n", "a")]
     [InlineData("a\r\nlonger\nb", "a", "longer", "b")]
     [InlineData("a\rb\r\n\r\n\nc\r", "a\rb", "", "", "c\r")]
-    public async Task ReadLinesAsync_CutAnywhere_GivesTheSameLines(string text, params string[] lines)
+    public async Task ReadLineSequencesAsync_CutAnywhere_GivesTheSameLines(string text, params string[] lines)
     {
         string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
         for (int size = 1; size <= text.Length + 1; size++)
@@ -45,7 +45,7 @@ public sealed class ReadLinesTests : IDisposable
     [InlineData(40)]
     [InlineData(150)]
     [InlineData(5000)]
-    public async Task ReadLinesAsync_ManyLines_GivesEveryOne(int maxLength)
+    public async Task ReadLineSequencesAsync_ManyLines_GivesEveryOne(int maxLength)
     {
         // More of them than the table holds, and of every length around that of a block.
         Random random = new(maxLength);
@@ -78,7 +78,7 @@ public sealed class ReadLinesTests : IDisposable
     [InlineData("12345\r\n12345\r", 2)]
     [InlineData("123456", 1)]
     [InlineData("\n\n12345\n12345\r\n1234567890", 5)]
-    public async Task ReadLinesAsync_LongerThanAllowed_ThrowsAfterTheLinesBefore(string text, int number)
+    public async Task ReadLineSequencesAsync_LongerThanAllowed_ThrowsAfterTheLinesBefore(string text, int number)
     {
         string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
         for (int size = 1; size <= text.Length + 1; size++)
@@ -86,7 +86,7 @@ public sealed class ReadLinesTests : IDisposable
             foreach (PipeReader reader in LineWays.ReadersOf(path, size))
             {
                 int lines = 0;
-                await using IAsyncEnumerator<ReadOnlySequence<byte>> enumerator = reader.ReadLinesAsync(
+                await using IAsyncEnumerator<ReadOnlySequence<byte>> enumerator = reader.ReadLineSequencesAsync(
                     maxLength: 5, cancellationToken: _stop).GetAsyncEnumerator(_stop);
                 LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
                 {
@@ -107,7 +107,7 @@ public sealed class ReadLinesTests : IDisposable
     [Theory]
     [InlineData(1000, true)]
     [InlineData(1001, false)]
-    public async Task ReadLinesAsync_LineOfManyReads_MayHaveTheGreatestLengthAndNoMore(int length, bool isAllowed)
+    public async Task ReadLineSequencesAsync_LineOfManyReads_MayHaveTheGreatestLengthAndNoMore(int length, bool isAllowed)
     {
         Pipe pipe = new();
         Task<List<string>> lines = LinesAsync(pipe.Reader, maxLength: 1000);
@@ -131,11 +131,11 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_Line_IsTheBytesOfTheFileWithoutACopy()
+    public async Task ReadLineSequencesAsync_Line_IsTheBytesOfTheFileWithoutACopy()
     {
         ReadOnlySequence<byte> text = new("first\r\nsecond\n"u8.ToArray());
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = PipeReader.Create(text).ReadLinesAsync(cancellationToken: _stop)
-            .GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = PipeReader.Create(text)
+            .ReadLineSequencesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         Assert.True(lines.Current.FirstSpan.Overlaps(text.FirstSpan, out int offset) && offset == 0);
         Assert.True(await lines.MoveNextAsync());
@@ -146,12 +146,12 @@ public sealed class ReadLinesTests : IDisposable
     [Theory]
     [InlineData(false)]
     [InlineData(true)]
-    public async Task ReadLinesAsync_LoopIsLeft_CompletesTheReader(bool throws)
+    public async Task ReadLineSequencesAsync_LoopIsLeft_CompletesTheReader(bool throws)
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n"u8.ToArray()));
         try
         {
-            await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+            await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync(cancellationToken: _stop))
             {
                 if (throws)
                 {
@@ -177,14 +177,14 @@ public sealed class ReadLinesTests : IDisposable
     [InlineData("exception")]
     [InlineData("long line")]
     [InlineData("long last line")]
-    public async Task ReadLinesAsync_LoopIsLeft_GivesItsMemoryBack(string how)
+    public async Task ReadLineSequencesAsync_LoopIsLeft_GivesItsMemoryBack(string how)
     {
         byte[] text = [.. "a\nb\n1234567890"u8, .. how == "long line" ? "\n"u8 : []];
         CheckedPool pool = new();
         try
         {
             await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(_folder.File("f", text), new() { Pool = pool })
-                .ReadLinesAsync(maxLength: 5, cancellationToken: _stop))
+                .ReadLineSequencesAsync(maxLength: 5, cancellationToken: _stop))
             {
                 Assert.NotEqual(0, pool.Rented);
                 if (how == "break")
@@ -207,13 +207,13 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_ReaderIsCompletedInTheLoop_IsLeftWithoutAnError()
+    public async Task ReadLineSequencesAsync_ReaderIsCompletedInTheLoop_IsLeftWithoutAnError()
     {
         byte[] bytes = "a\nb\n"u8.ToArray();
         foreach (PipeReader reader in new[] { FilePipeReader.Create(_folder.File("f", bytes)), new TestPipeReader(bytes),
             PipeReader.Create(new MemoryStream(bytes)) })
         {
-            await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+            await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync(cancellationToken: _stop))
             {
                 await reader.CompleteAsync();
                 break;
@@ -222,7 +222,7 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_ToTheEnd_ConsumesEverythingAndCompletesTheReader()
+    public async Task ReadLineSequencesAsync_ToTheEnd_ConsumesEverythingAndCompletesTheReader()
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\nc"u8.ToArray()), new() { Offset = 2 });
         Assert.Equal(["b", "c"], await LinesAsync(reader));
@@ -231,7 +231,7 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_LeaveOpen_GoesOnBehindTheLine()
+    public async Task ReadLineSequencesAsync_LeaveOpen_GoesOnBehindTheLine()
     {
         string text = string.Concat(Enumerable.Range(0, 400).Select(i => $"{i}{(i % 2 == 0 ? "\r\n" : "\n")}")) + "last";
         string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
@@ -243,7 +243,8 @@ public sealed class ReadLinesTests : IDisposable
                 {
                     int lines = 0;
                     long position = 0;
-                    await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop))
+                    await foreach (ReadOnlySequence<byte> line
+                            in reader.ReadLineSequencesAsync(leaveOpen: true, cancellationToken: _stop))
                     {
                         position += line.Length + (lines == 400 ? 0 : lines % 2 == 0 ? 2 : 1);
                         if (++lines == wanted)
@@ -255,7 +256,8 @@ public sealed class ReadLinesTests : IDisposable
                     // Lines again, and then bytes.
                     if (wanted < 300)
                     {
-                        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop))
+                        await foreach (ReadOnlySequence<byte> line
+                            in reader.ReadLineSequencesAsync(leaveOpen: true, cancellationToken: _stop))
                         {
                             Assert.Equal(wanted.ToString(System.Globalization.CultureInfo.InvariantCulture),
                                 Encoding.Latin1.GetString(line));
@@ -272,7 +274,7 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_LeaveOpenAfterALineThatIsTooLong_GoesOnAtThatLine()
+    public async Task ReadLineSequencesAsync_LeaveOpenAfterALineThatIsTooLong_GoesOnAtThatLine()
     {
         string path = _folder.File("f", "ab\n123456789\nc\n"u8.ToArray());
         for (int size = 1; size <= 16; size++)
@@ -281,7 +283,7 @@ public sealed class ReadLinesTests : IDisposable
             {
                 await Assert.ThrowsAsync<LineTooLongException>(async () =>
                 {
-                    await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(maxLength: 3, leaveOpen: true, _stop))
+                    await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync(maxLength: 3, leaveOpen: true, _stop))
                     {
                         Assert.Equal(2, line.Length);
                     }
@@ -292,10 +294,10 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_LinesThatComePieceByPiece_AreGivenAsSoonAsTheyAreWhole()
+    public async Task ReadLineSequencesAsync_LinesThatComePieceByPiece_AreGivenAsSoonAsTheyAreWhole()
     {
         Pipe pipe = new();
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop)
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLineSequencesAsync(cancellationToken: _stop)
             .GetAsyncEnumerator(_stop);
         Task<bool> next = lines.MoveNextAsync().AsTask();
         foreach (string piece in new[] { "a", "b\r" })
@@ -326,7 +328,7 @@ public sealed class ReadLinesTests : IDisposable
     [InlineData(true, false)]
     [InlineData(false, true)]
     [InlineData(true, true)]
-    public async Task ReadLinesAsync_TokenIsCanceledWhileItWaits_ThrowsAndLosesNothing(bool asArgument, bool withCancellation)
+    public async Task ReadLineSequencesAsync_TokenIsCanceledWhileItWaits_ThrowsAndLosesNothing(bool asArgument, bool withCancellation)
     {
         foreach (bool isFirst in new[] { true, false })
         {
@@ -339,7 +341,7 @@ public sealed class ReadLinesTests : IDisposable
                 async () =>
                 {
                     await foreach (ReadOnlySequence<byte> line in pipe.Reader
-                        .ReadLinesAsync(leaveOpen: true, cancellationToken: asArgument ? first.Token : CancellationToken.None)
+                        .ReadLineSequencesAsync(leaveOpen: true, cancellationToken: asArgument ? first.Token : CancellationToken.None)
                         .WithCancellation(withCancellation ? second.Token : CancellationToken.None))
                     {
                         Interlocked.Increment(ref lines);
@@ -356,14 +358,14 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_TokenIsCanceledAmongBufferedLines_Throws()
+    public async Task ReadLineSequencesAsync_TokenIsCanceledAmongBufferedLines_Throws()
     {
         using CancellationTokenSource cancellation = new();
         PipeReader reader = PipeReader.Create(new ReadOnlySequence<byte>(Enumerable.Repeat((byte)'\n', 100_000).ToArray()));
         int lines = 0;
         await Assert.ThrowsAnyAsync<OperationCanceledException>(async () =>
         {
-            await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: cancellation.Token))
+            await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync(cancellationToken: cancellation.Token))
             {
                 lines++;
                 await cancellation.CancelAsync();
@@ -373,12 +375,12 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_CancelPendingRead_ThrowsAndLosesNothing()
+    public async Task ReadLineSequencesAsync_CancelPendingRead_ThrowsAndLosesNothing()
     {
         Pipe pipe = new();
         await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(leaveOpen: true, cancellationToken: _stop)
-            .GetAsyncEnumerator(_stop);
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader
+            .ReadLineSequencesAsync(leaveOpen: true, cancellationToken: _stop).GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         Task<bool> next = lines.MoveNextAsync().AsTask();
         pipe.Reader.CancelPendingRead();
@@ -392,11 +394,11 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_ReadFails_ThrowsWhatItThrows()
+    public async Task ReadLineSequencesAsync_ReadFails_ThrowsWhatItThrows()
     {
         Pipe pipe = new();
         await pipe.Writer.WriteAsync("a\nb"u8.ToArray(), _stop);
-        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLinesAsync(cancellationToken: _stop)
+        await using IAsyncEnumerator<ReadOnlySequence<byte>> lines = pipe.Reader.ReadLineSequencesAsync(cancellationToken: _stop)
             .GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         await pipe.Writer.CompleteAsync(new IOException("of the disk"));
@@ -404,10 +406,10 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadLinesAsync_EnumeratedTwice_Throws()
+    public async Task ReadLineSequencesAsync_EnumeratedTwice_Throws()
     {
         IAsyncEnumerable<ReadOnlySequence<byte>> lines = PipeReader.Create(ReadOnlySequence<byte>.Empty)
-            .ReadLinesAsync(cancellationToken: _stop);
+            .ReadLineSequencesAsync(cancellationToken: _stop);
         await foreach (ReadOnlySequence<byte> line in lines.WithCancellation(_stop))
         {
             Assert.Fail("There is no line.");
@@ -417,15 +419,15 @@ public sealed class ReadLinesTests : IDisposable
     }
 
     [Fact]
-    public void ReadLinesAsync_BadArgument_Throws()
+    public void ReadLineSequencesAsync_BadArgument_Throws()
     {
-        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLinesAsync(cancellationToken: _stop));
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLineSequencesAsync(cancellationToken: _stop));
         Assert.Throws<ArgumentOutOfRangeException>(
-            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(maxLength: -1, cancellationToken: _stop));
+            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLineSequencesAsync(maxLength: -1, cancellationToken: _stop));
     }
 
     [Fact]
-    public void ReadLinesAsync_WithoutWaiting_AllocatesNothingForALine()
+    public void ReadLineSequencesAsync_WithoutWaiting_AllocatesNothingForALine()
     {
         string path = _folder.File(
             "f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
@@ -447,7 +449,7 @@ public sealed class ReadLinesTests : IDisposable
         {
             int lines = 0;
             await foreach (ReadOnlySequence<byte> line
-                in FilePipeReader.Create(path).ReadLinesAsync(cancellationToken: TestContext.Current.CancellationToken))
+                in FilePipeReader.Create(path).ReadLineSequencesAsync(cancellationToken: TestContext.Current.CancellationToken))
             {
                 lines++;
             }
@@ -459,7 +461,7 @@ public sealed class ReadLinesTests : IDisposable
     private async Task<List<string>> LinesAsync(PipeReader reader, int maxLength = int.MaxValue)
     {
         List<string> lines = [];
-        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(maxLength, cancellationToken: _stop))
+        await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync(maxLength, cancellationToken: _stop))
         {
             lines.Add(Encoding.Latin1.GetString(line));
         }

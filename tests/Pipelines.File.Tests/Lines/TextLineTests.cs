@@ -20,7 +20,7 @@ public sealed class TextLineTests : IDisposable
     [Theory]
     [InlineData(true)]
     [InlineData(false)]
-    public async Task ReadTextLinesAsync_CutAnywhere_GivesTheLinesWithoutTheMark(bool isMarked)
+    public async Task ReadLinesAsync_CutAnywhere_GivesTheLinesWithoutTheMark(bool isMarked)
     {
         Encoding encoding = Encoding.UTF8;
         byte[] mark = isMarked ? encoding.GetPreamble() : [];
@@ -39,7 +39,7 @@ public sealed class TextLineTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadTextLinesAsync_BatchesOfShortLinesOfLongOnesAndOfOtherCharacters_GivesTheLines()
+    public async Task ReadLinesAsync_BatchesOfShortLinesOfLongOnesAndOfOtherCharacters_GivesTheLines()
     {
         // Each kind fills some batches: a batch of short ASCII lines is decoded at once, and the others are not.
         string[][] kinds =
@@ -58,7 +58,7 @@ public sealed class TextLineTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadTextLinesAsync_NoEncoding_IsUtf8()
+    public async Task ReadLinesAsync_NoEncoding_IsUtf8()
     {
         string path = _folder.File("f", [.. "\u00e9\n"u8, 0xff, .. "\n"u8]);
         Assert.Equal(["\u00e9", "\ufffd"], await ReadAsync(FilePipeReader.Create(path), null));
@@ -69,14 +69,14 @@ public sealed class TextLineTests : IDisposable
     [Theory]
     [InlineData("us-ascii")]
     [InlineData("iso-8859-1")]
-    public async Task ReadTextLinesAsync_StrictEncodingWithoutAMark_GivesTheLines(string name)
+    public async Task ReadLinesAsync_StrictEncodingWithoutAMark_GivesTheLines(string name)
     {
         Encoding strict = Encoding.GetEncoding(name, EncoderFallback.ExceptionFallback, DecoderFallback.ExceptionFallback);
         Assert.Equal(["a", "b"], await ReadAsync(FilePipeReader.Create(_folder.File("f", "a\r\nb"u8.ToArray())), strict));
     }
 
     [Fact]
-    public async Task ReadTextLinesAsync_MarkInTheMiddleOfAFile_IsText()
+    public async Task ReadLinesAsync_MarkInTheMiddleOfAFile_IsText()
     {
         string path = _folder.File("f", "a\n\ufeffb\n"u8.ToArray());
         Assert.Equal(["\ufeffb"], await ReadAsync(FilePipeReader.Create(path, new() { Offset = 2 }), null));
@@ -86,7 +86,7 @@ public sealed class TextLineTests : IDisposable
     [Theory]
     [InlineData("utf-8")]
     [InlineData("iso-8859-1")]
-    public async Task ReadTextLinesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack(string name)
+    public async Task ReadLinesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack(string name)
     {
         Encoding encoding = Encoding.GetEncoding(name);
         foreach (string end in new[] { "", "\n" })
@@ -97,7 +97,7 @@ public sealed class TextLineTests : IDisposable
             List<string> lines = [];
             LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
             {
-                await foreach (string line in reader.ReadTextLinesAsync(encoding, maxLength: 8, cancellationToken: _stop))
+                await foreach (string line in reader.ReadLinesAsync(encoding, maxLength: 8, cancellationToken: _stop))
                 {
                     lines.Add(line);
                 }
@@ -111,11 +111,11 @@ public sealed class TextLineTests : IDisposable
     [Theory]
     [InlineData("utf-8")]
     [InlineData("iso-8859-1")]
-    public async Task ReadTextLinesAsync_LeaveOpen_GoesOnBehindTheLine(string name)
+    public async Task ReadLinesAsync_LeaveOpen_GoesOnBehindTheLine(string name)
     {
         Encoding encoding = Encoding.GetEncoding(name);
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", encoding.GetBytes("a\r\nb\nc")));
-        await foreach (string line in reader.ReadTextLinesAsync(encoding, leaveOpen: true, cancellationToken: _stop))
+        await foreach (string line in reader.ReadLinesAsync(encoding, leaveOpen: true, cancellationToken: _stop))
         {
             Assert.Equal("a", line);
             break;
@@ -127,23 +127,23 @@ public sealed class TextLineTests : IDisposable
     }
 
     [Fact]
-    public void ReadTextLinesAsync_BadArgument_Throws()
+    public void ReadLinesAsync_BadArgument_Throws()
     {
-        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadTextLinesAsync(cancellationToken: _stop));
+        Assert.Throws<ArgumentNullException>(() => ((PipeReader)null!).ReadLinesAsync(cancellationToken: _stop));
         foreach (Encoding encoding in new[] { Encoding.Unicode, Encoding.BigEndianUnicode, Encoding.UTF32 })
         {
             Assert.Throws<NotSupportedException>(
-                () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(encoding, cancellationToken: _stop));
+                () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(encoding, cancellationToken: _stop));
         }
 
         Assert.Throws<ArgumentOutOfRangeException>(
-            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadTextLinesAsync(maxLength: -1, cancellationToken: _stop));
+            () => PipeReader.Create(ReadOnlySequence<byte>.Empty).ReadLinesAsync(maxLength: -1, cancellationToken: _stop));
     }
 
     private async Task<List<string>> ReadAsync(PipeReader reader, Encoding? encoding)
     {
         List<string> lines = [];
-        await foreach (string line in reader.ReadTextLinesAsync(encoding, cancellationToken: _stop))
+        await foreach (string line in reader.ReadLinesAsync(encoding, cancellationToken: _stop))
         {
             lines.Add(line);
         }

@@ -144,7 +144,7 @@ public sealed class RudeCallerTests : IDisposable
             },
         };
         string path = _folder.File("f", Pattern.Bytes(1000));
-        using SharedFile file = new(FileOpening.Choose(FilePipeBackend.ThreadPool, File.OpenHandle(path), path, calls: calls), path);
+        using SharedFile file = new(FileOpening.Choose(FilePipeBackend.UnixThreads, File.OpenHandle(path), path, calls: calls), path);
         ValueTask<int> rude = file.ReadAsync(new Pipe().Writer, 0, 1000);
         Task<Exception?> early = Task.Run(() => Record.Exception(() => rude.GetAwaiter().GetResult()), _stop);
         await Task.WhenAny(early, Task.Delay(20, _stop));

@@ -22,7 +22,7 @@ public sealed partial class StressTests : IDisposable
 
     private static readonly FilePipeBackend s_backend = OperatingSystem.IsWindows()
         ? FilePipeBackend.Overlapped
-        : FilePipeBackend.ThreadPool;
+        : FilePipeBackend.UnixThreads;
 
     private readonly TempFolder _folder = new();
     private readonly CheckedPool _pool = new();

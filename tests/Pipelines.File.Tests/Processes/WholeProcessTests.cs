@@ -431,7 +431,7 @@ public sealed class WholeProcessTests : IDisposable
         string path = Fifo.Make(_folder);
         using FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
         FilePipeReader reader = FilePipeReader.Create(path);
-        Assert.Equal(FilePipeBackend.ThreadPool, reader.Backend);
+        Assert.Equal(FilePipeBackend.UnixThreads, reader.Backend);
         for (int round = 0; round < 20; round++)
         {
             Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();

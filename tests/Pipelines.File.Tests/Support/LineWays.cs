@@ -46,7 +46,8 @@ internal static class LineWays
         PipeReader reader, int count = int.MaxValue, bool leaveOpen = false, int maxLength = int.MaxValue)
     {
         List<string> lines = [];
-        await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(maxLength, leaveOpen, TestContext.Current.CancellationToken))
+        await foreach (ReadOnlySequence<byte> line
+            in reader.ReadLineSequencesAsync(maxLength, leaveOpen, TestContext.Current.CancellationToken))
         {
             lines.Add(Encoding.Latin1.GetString(line));
             if (lines.Count == count)
@@ -127,7 +128,7 @@ internal static class LineWays
     {
         List<string> lines = [];
         await foreach (string line
-            in reader.ReadTextLinesAsync(Encoding.Latin1, maxLength, leaveOpen, TestContext.Current.CancellationToken))
+            in reader.ReadLinesAsync(Encoding.Latin1, maxLength, leaveOpen, TestContext.Current.CancellationToken))
         {
             lines.Add(line);
             if (lines.Count == count)

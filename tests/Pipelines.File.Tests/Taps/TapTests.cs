@@ -119,7 +119,7 @@ public sealed class TapTests : IDisposable
                 received.Write(File.ReadAllBytes(Path.Combine(_folder.Path, "copy")));
                 break;
             case "Lines":
-                await foreach (ReadOnlySequence<byte> line in reader.ReadLinesAsync(cancellationToken: _stop))
+                await foreach (ReadOnlySequence<byte> line in reader.ReadLineSequencesAsync(cancellationToken: _stop))
                 {
                     received.Write(line.ToArray());
                 }
@@ -301,7 +301,7 @@ public sealed class TapTests : IDisposable
     {
         int seen = 0;
         PipeReader reader = new TestPipeReader("1\n2\n"u8.ToArray()).Tap(bytes => seen += bytes.Length);
-        await foreach (ReadOnlySequence<byte> _ in reader.ReadLinesAsync(cancellationToken: _stop))
+        await foreach (ReadOnlySequence<byte> _ in reader.ReadLineSequencesAsync(cancellationToken: _stop))
         {
             await reader.CompleteAsync();
             break;

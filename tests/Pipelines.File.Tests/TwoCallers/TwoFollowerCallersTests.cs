@@ -10,7 +10,7 @@ namespace FilePipelinesTests.TwoCallers;
 public sealed class TwoFollowerCallersTests
 {
     public static MatrixTheoryData<FollowedCall, FilePipeBackend, bool> Situations { get; } = new(
-        Enum.GetValues<FollowedCall>(), [FilePipeBackend.ThreadPool, FilePipeBackend.Overlapped], [false, true]);
+        Enum.GetValues<FollowedCall>(), [FilePipeBackend.UnixThreads, FilePipeBackend.Overlapped], [false, true]);
 
     [Theory]
     [MemberData(nameof(Situations))]

@@ -94,7 +94,7 @@ public sealed class AppendTests : IDisposable
             _stop)));
 
         int[] lines = new int[Writers];
-        await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path).ReadLinesAsync(cancellationToken: _stop))
+        await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path).ReadLineSequencesAsync(cancellationToken: _stop))
         {
             byte[] letters = line.ToArray();
             Assert.True(letters.Length == 0 || letters.AsSpan().Count(letters[0]) == letters.Length, "A line is in pieces.");

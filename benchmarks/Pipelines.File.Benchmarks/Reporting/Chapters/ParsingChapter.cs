@@ -29,7 +29,7 @@ internal sealed class ParsingChapter(ReportScale scale)
     internal override IEnumerable<Headline> Headlines =>
     [
         Headline.OfGrids("headline-lines", "Lines of 10 to 1,000 B, as bytes", ParseWays.ReadLineBatchesAsync.Name, [Find("lines-bytes")!]),
-        Headline.OfGrids("headline-text", "Lines of 10 to 1,000 B, as strings", "ReadTextLinesAsync", [Find("lines-text")!]),
+        Headline.OfGrids("headline-text", "Lines of 10 to 1,000 B, as strings", "ReadLinesAsync", [Find("lines-text")!]),
         Headline.OfGrids("headline-counts", "Counting lines", "FilePipeReader, batch.Count", [Find("counts")!]),
         Headline.OfGrids("headline-searches", "Lines that contain a word, counted", "FilePipeReader, batches, IndexOf",
             [Find("searches")!]),

@@ -42,7 +42,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         _knownEnd = properties.CanSeek && properties.Length > 0 ? properties.Length : long.MaxValue;
     }
 
-    internal override FilePipeBackend Kind => FilePipeBackend.ThreadPool;
+    internal override FilePipeBackend Kind => FilePipeBackend.UnixThreads;
 
     private protected override UnixCalls Calls => _calls;
 
