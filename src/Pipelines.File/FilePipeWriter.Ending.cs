@@ -12,20 +12,24 @@ public sealed partial class FilePipeWriter
     /// <see cref="CompleteAsync"/>.
     /// </summary>
     /// <remarks>
-    /// With <see cref="FilePipeWriterOptions.Pool"/> it may need a further thread of the application's pool, which runs the code of yours.
-    /// Memory of <see cref="GetMemory"/> that you have not advanced over goes back to <see cref="FilePipeWriterOptions.Pool"/>. Do not use
-    /// it any more.
+    /// <para>It belongs to the writer's one caller, as every call but <see cref="Abort"/> and <see cref="CancelPendingFlush"/> does: while
+    /// another thread is in a call of the writer, it throws and changes nothing.</para>
+    /// <para>Do not use memory of <see cref="GetMemory"/> afterwards. Memory that you have not advanced over, not even by 0 bytes, goes to
+    /// no other user of <see cref="FilePipeWriterOptions.Pool"/>, because somebody may still write there: it is unpinned, and left to the
+    /// garbage collector. The writer cannot know who has kept memory that was advanced over, nor who is about to get some on another
+    /// thread at this very moment; only <see cref="Abort"/> is safe then.</para>
     /// </remarks>
     /// <param name="exception">
     /// If it is not <see langword="null"/>, bytes that were not flushed are dropped. Flushed bytes are written all the same; only
     /// <see cref="Abort"/> drops them, too.
     /// </param>
+    /// <exception cref="InvalidOperationException">Another thread is in a call of the writer. Nothing has changed.</exception>
     /// <exception cref="IOException">A write has failed, now or earlier. The file is closed.</exception>
     /// <exception cref="OperationCanceledException"><see cref="Abort"/> was called in the meantime.</exception>
     public override void Complete(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, mayWait: true);
-        _loop.WaitForReleaseAsync().Wait();
+        _loop.WaitForRelease();
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -50,7 +54,7 @@ public sealed partial class FilePipeWriter
     /// </remarks>
     public void Abort()
     {
-        PendingResult<FlushResult>? flushes;
+        List<PendingResult<FlushResult>> flushes;
         FileRequest? running;
         bool wakes;
         lock (_loop)
@@ -73,7 +77,7 @@ public sealed partial class FilePipeWriter
 
         try
         {
-            FlushWaiters.CompleteNow(flushes, default, flushes is null ? null : WriteLoop.AbortedException());
+            FlushWaiters.CompleteNow(flushes, default, WriteLoop.AbortedException());
         }
         catch (Exception)
         {
@@ -83,7 +87,7 @@ public sealed partial class FilePipeWriter
 
     /// <summary>
     /// Completes the writer if it is not completed. With <see cref="FilePipeWriterOptions.Replace"/> it calls <see cref="Abort"/> first, so
-    /// only <see cref="CompleteAsync"/> makes the file appear.
+    /// only <see cref="CompleteAsync"/> makes the file appear; so it does not throw while another thread is in a call.
     /// </summary>
     /// <inheritdoc cref="Complete"/>
     public void Dispose()
@@ -123,6 +127,7 @@ public sealed partial class FilePipeWriter
     private bool BeginComplete(Exception? exception, bool mayWait)
     {
         bool wakes;
+        Here here;
         lock (_loop)
         {
             if (IsCompleted)
@@ -130,27 +135,21 @@ public sealed partial class FilePipeWriter
                 return _loop.IsAborted;
             }
 
-            // Before the check for a running call: a call that begins later takes nothing.
-            _queue.Complete();
-            bool isUnderWay = _calls.IsAnyUnderWay();
-            if (exception is null && _file.IsUnfinished && isUnderWay)
-            {
-                // The content is incomplete, and only complete content gets the name.
-                _loop.FailLocked(new InvalidOperationException("The writer was completed while a write or a copy into it was running, "
-                    + "so its file is not whole and did not get its name. Await the write first."));
-            }
-            else if (exception is null)
+            EnterCall();
+            if (exception is null)
             {
                 _loop.HandOverLocked();
             }
 
-            _loop.FinishLocked(isGivenUp: exception is not null, keepsRoom: isUnderWay);
+            _loop.FinishLocked(isGivenUp: exception is not null);
+            LeaveCall();
             bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
                 && _loop.MayWriteHereLocked();
-            wakes = _loop.TryWakeLocked(mayWait ? Here.All : isShort ? Here.Writes : Here.None);
+            here = mayWait ? Here.All : isShort ? Here.Writes : Here.None;
+            wakes = _loop.TryWakeLocked();
         }
 
-        _loop.WakeIf(wakes);
+        _loop.WakeIf(wakes, here);
         return false;
     }
 

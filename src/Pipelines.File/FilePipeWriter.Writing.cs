@@ -23,7 +23,7 @@ public sealed partial class FilePipeWriter
     /// <param name="cancellationToken">Ends the wait; the remarks say which bytes are written then.</param>
     public override ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
     {
-        _calls.Enter();
+        EnterCall();
         if (source.Length > MaxUnpacedWrite)
         {
             return WriteLongAsync(source, cancellationToken);
@@ -35,14 +35,32 @@ public sealed partial class FilePipeWriter
         }
         finally
         {
-            _calls.Leave();
+            LeaveCall();
         }
     }
 
-    /// <inheritdoc cref="CallsUnderWay.BeginCopy"/>
-    internal void BeginCopy() => _calls.BeginCopy();
+    /// <summary>
+    /// Copies the rest of the reader as one call: nobody else's bytes come between. A <see cref="FlushGuarantee.Durable"/> writer is synced
+    /// once, at the end.
+    /// </summary>
+    async Task ICopyDestination.CopyFromAsync(PipeReader source, CancellationToken cancellationToken)
+    {
+        ValueTask<FlushResult> last = default;
+        EnterCall();
+        try
+        {
+            if (await PipeCopy.CopyStepsAsync(source, new WithinTheCall(this), cancellationToken).ConfigureAwait(false))
+            {
+                last = FlushCoreAsync(_options.OfFlush, cancellationToken);
+            }
+        }
+        finally
+        {
+            LeaveCall();
+        }
 
-    internal void EndCopy() => _calls.EndCopy();
+        _ = PipeCopy.TakesMore(await last.ConfigureAwait(false));
+    }
 
     /// <summary>
     /// Reads the stream to its end, straight into the writer's memory, and flushes after each read. A <see cref="FlushGuarantee.Durable"/>
@@ -52,7 +70,7 @@ public sealed partial class FilePipeWriter
     {
         ArgumentNullException.ThrowIfNull(source);
         ValueTask<FlushResult> last;
-        _calls.Enter();
+        EnterCall();
         try
         {
             while (true)
@@ -66,7 +84,7 @@ public sealed partial class FilePipeWriter
                 finally
                 {
                     // Also for 0 bytes: it ends the use of the memory.
-                    _ = AdvanceRoom(read);
+                    AdvanceRoom(read);
                 }
 
                 if (read == 0)
@@ -80,7 +98,7 @@ public sealed partial class FilePipeWriter
         }
         finally
         {
-            _calls.Leave();
+            LeaveCall();
         }
 
         _ = PipeCopy.TakesMore(await last.ConfigureAwait(false));
@@ -112,7 +130,7 @@ public sealed partial class FilePipeWriter
         }
         finally
         {
-            _calls.Leave();
+            LeaveCall();
         }
 
         return await last.ConfigureAwait(false);
@@ -125,15 +143,27 @@ public sealed partial class FilePipeWriter
             Span<byte> room = GetRoom(0).Span;
             int length = Math.Min(room.Length, left.Length);
             left[..length].CopyTo(room);
-            if (!AdvanceRoom(length))
-            {
-                // The writer was completed and these bytes are lost. The flush that ends the write would not report it.
-                ThrowIfCompleted();
-            }
-
+            AdvanceRoom(length);
             left = left[length..];
         }
 
-        return FlushCoreAsync(guarantee, cancellationToken, isWritten: !source.IsEmpty);
+        return FlushCoreAsync(guarantee, cancellationToken);
+    }
+
+    /// <summary>The writer within a call of its own.</summary>
+    private sealed class WithinTheCall(FilePipeWriter writer) : PipeWriter
+    {
+        public override Memory<byte> GetMemory(int sizeHint = 0) => writer.GetRoom(sizeHint);
+
+        public override Span<byte> GetSpan(int sizeHint = 0) => writer.GetRoom(sizeHint).Span;
+
+        public override void Advance(int bytes) => writer.AdvanceRoom(bytes);
+
+        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
+            => writer.FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken);
+
+        public override void CancelPendingFlush() => throw new NotSupportedException();
+
+        public override void Complete(Exception? exception = null) => throw new NotSupportedException();
     }
 }

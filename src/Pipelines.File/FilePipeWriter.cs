@@ -1,6 +1,7 @@
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
+using Pipelines.File.Reading;
 using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
@@ -12,14 +13,14 @@ namespace Pipelines.File;
 /// <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> allows.
 /// </summary>
 /// <remarks>
-/// <para>One caller uses it at a time; a second call at the same time throws <see cref="InvalidOperationException"/> and changes nothing.
-/// Several flushes may be pending. Any thread may call <see cref="CancelPendingFlush"/>, <see cref="Complete"/> and
-/// <see cref="Abort"/>.</para>
+/// <para>One caller uses it at a time; a second call at the same time, <see cref="Complete"/> and Dispose included, throws
+/// <see cref="InvalidOperationException"/> and changes nothing. Several flushes may be pending. Any thread may call
+/// <see cref="CancelPendingFlush"/>, <see cref="Abort"/> and <see cref="Position"/> at any moment.</para>
 /// <para>If a write fails, the pending flushes, every later flush and <see cref="CompleteAsync"/> throw its error, with the path. Nothing
 /// is written after the failed byte, so the file holds an unbroken prefix. Canceling a flush ends only the wait: its bytes are written
 /// exactly once.</para>
 /// </remarks>
-public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisposable
+public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisposable, ICopyDestination
 {
     private static readonly Action<object?, CancellationToken> s_onTokenCanceled =
         static (state, token) => ((FilePipeWriter)state!).OnTokenCanceled(token);
@@ -34,7 +35,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     // The writer's lock.
     private readonly WriteLoop _loop;
 
-    private CallsUnderWay _calls;
+    // Interlocked: 1 while a call that takes or flushes bytes is running, else 0.
+    private int _isInCall;
 
     // The one task that all flushes after a failure return, so that each throws the error without the stack traces of earlier calls.
     // Not guarded: if two calls create one each, both are right.
@@ -49,7 +51,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         _file = file;
         _queue = new WriteQueue(file.Opened, options);
         _loop = new WriteLoop(file, _queue, _flushes, options, writes ?? FastWrites.Shared);
-        _loop.Begin();
     }
 
     /// <summary>
@@ -100,7 +101,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <exception cref="InvalidOperationException">The writer is completed, or another thread is in a call of the writer.</exception>
     public override Memory<byte> GetMemory(int sizeHint = 0)
     {
-        _calls.ThrowIfAny();
+        ThrowIfInCall();
         return GetRoom(sizeHint);
     }
 
@@ -118,10 +119,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <exception cref="InvalidOperationException">Another thread is in a call of the writer. Nothing has changed.</exception>
     public override void Advance(int bytes)
     {
-        _calls.ThrowIfAny();
-
-        // If the writer was completed meanwhile, the next call throws, as with the BCL's writer.
-        _ = AdvanceRoom(bytes);
+        ThrowIfInCall();
+        AdvanceRoom(bytes);
     }
 
     /// <summary>
@@ -134,7 +133,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <exception cref="IOException">A write has failed, in this flush or an earlier one.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> was called.</exception>
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        => FlushAsExactlyAsync(_options.OfFlush, cancellationToken);
+        => FlushAsync(FlushGuarantee.WriteBehind, cancellationToken);
 
     /// <summary>
     /// Flushes as <see cref="FlushAsync(CancellationToken)"/> does, with the stronger of two guarantees: <paramref name="guarantee"/> and
@@ -151,7 +150,15 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             throw new ArgumentOutOfRangeException(nameof(guarantee), guarantee, "Not a FlushGuarantee.");
         }
 
-        return FlushAsExactlyAsync(guarantee > _options.OfFlush ? guarantee : _options.OfFlush, cancellationToken);
+        EnterCall();
+        try
+        {
+            return FlushCoreAsync(guarantee > _options.OfFlush ? guarantee : _options.OfFlush, cancellationToken);
+        }
+        finally
+        {
+            LeaveCall();
+        }
     }
 
     /// <summary>
@@ -161,40 +168,18 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     public override void CancelPendingFlush()
     {
         FlushResult result = new(isCanceled: true, isCompleted: false);
-        PendingResult<FlushResult>? canceled;
+        List<PendingResult<FlushResult>> canceled;
         lock (_loop)
         {
             canceled = _flushes.TakeAll();
-            _cancelRequested = canceled is null;
+            _cancelRequested = canceled.Count == 0;
         }
 
         FlushWaiters.CompleteNow(canceled, result, null);
     }
 
-    /// <summary>
-    /// Flushes with this guarantee, even if the option's is stronger. For the steps of a copy, which flushes with the option's guarantee
-    /// once, at the end.
-    /// </summary>
-    internal ValueTask<FlushResult> FlushAsExactlyAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
-    {
-        _calls.Enter();
-        try
-        {
-            return FlushCoreAsync(guarantee, cancellationToken);
-        }
-        finally
-        {
-            _calls.Leave();
-        }
-    }
-
-    /// <param name="guarantee">What holds when it completes.</param>
-    /// <param name="cancellationToken">Ends the wait.</param>
-    /// <param name="isWritten">
-    /// Whether the flush ends a write whose bytes are taken. If Complete, called by another thread, has handed them over meanwhile, the
-    /// flush does not throw for that.
-    /// </param>
-    private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken, bool isWritten = false)
+    /// <summary>Flushes with this guarantee, even if the option's is stronger. Called within a call.</summary>
+    private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult>? pending = null;
         FileSegment? freed = null;
@@ -204,17 +189,8 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool isInline = false;
         lock (_loop)
         {
-            if (isWritten && _loop.IsAborted)
-            {
-                throw WriteLoop.AbortedException();
-            }
-
-            if (!isWritten || _queue.Advanced > _queue.Flushed)
-            {
-                ThrowIfCompleted();
-                _loop.HandOverLocked();
-            }
-
+            ThrowIfCompleted();
+            _loop.HandOverLocked();
             error = _loop.Error;
             if (error is not null)
             {
@@ -225,25 +201,20 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
             {
                 isCanceled = _cancelRequested;
                 _cancelRequested = false;
-                if (!isCanceled && !cancellationToken.IsCancellationRequested && !IsReachedLocked(guarantee, out long target))
+                FlushTarget target = TargetLocked(guarantee);
+                if (!isCanceled && !cancellationToken.IsCancellationRequested && !target.IsReached(_queue.Written, _loop.Synced))
                 {
-                    if (_loop.HasEndedLocked)
-                    {
-                        ThrowIfCompleted();
-                    }
-
-                    isInline = guarantee != FlushGuarantee.Durable && target == _queue.Flushed && _flushes.Count == 0
+                    isInline = target == new FlushTarget(_queue.Flushed, Synced: false) && _flushes.Count == 0
                         && _loop.MayWriteHereLocked();
-                    pending = isInline ? null
-                        : _flushes.Add(target, waitsForSync: guarantee == FlushGuarantee.Durable, cancellationToken);
+                    pending = isInline ? null : _flushes.Add(target, cancellationToken);
                 }
 
-                wakes = _loop.TryWakeLocked(isInline ? Here.Writes : Here.None);
+                wakes = _loop.TryWakeLocked();
             }
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.WakeIf(wakes);
+        _loop.WakeIf(wakes, isInline ? Here.Writes : Here.None);
         if (isInline)
         {
             return EndInline();
@@ -284,21 +255,16 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     private Memory<byte> GetRoom(int sizeHint)
         => _queue.TryGetRoom(sizeHint, out Memory<byte> room) ? room : MakeRoom(sizeHint);
 
-    /// <summary>
-    /// Advances over bytes. Returns <see langword="false"/> if Complete or Abort, called by another thread, has released the memory.
-    /// </summary>
-    private bool AdvanceRoom(int bytes)
+    private void AdvanceRoom(int bytes)
     {
-        bool isTaken = _queue.TryAdvance(bytes, out int room);
-        if (!isTaken && !IsCompleted)
+        // If the writer was completed meanwhile, the next call throws, as with the BCL's writer.
+        if (!_queue.TryAdvance(bytes, out int room) && !IsCompleted)
         {
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
                 ? "Advance takes the number of bytes that you have written into the memory of GetMemory or GetSpan; it cannot go back."
                 : $"Advance was called with more bytes than the {room} that are left of the last GetMemory or GetSpan. "
                     + "Call GetMemory or GetSpan again before you write more.");
         }
-
-        return isTaken;
     }
 
     /// <summary>Appends a segment, because the memory at hand is too small, or throws, because the writer is completed.</summary>
@@ -309,18 +275,21 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         ThrowIfCompleted();
         FileSegment segment = _queue.Rent(sizeHint);
         FileSegment? freed;
-        Memory<byte> room;
-        bool isAppended;
         lock (_loop)
         {
-            isAppended = _queue.TryAppendLocked(segment, sizeHint, out room, out freed);
+            _queue.AppendLocked(segment, sizeHint, out freed);
         }
 
         _ = SegmentPool.Shared.Return(freed);
 
         // If the writer was completed meanwhile, possibly by the code of a caller's pool, its end releases the segment.
+        if (_queue.TryGetRoom(sizeHint, out Memory<byte> room))
+        {
+            return room;
+        }
+
         ThrowIfCompleted();
-        return isAppended ? room : throw new InvalidOperationException("The memory pool returned less than is needed.");
+        throw new InvalidOperationException("The memory pool returned less than is needed.");
     }
 
     private Task<FlushResult> Failed(Exception error) => _failedFlush ??= Task.FromException<FlushResult>(error);
@@ -328,7 +297,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     private void OnTokenCanceled(CancellationToken token)
     {
         OperationCanceledException error = new(token);
-        PendingResult<FlushResult>? canceled;
+        List<PendingResult<FlushResult>> canceled;
         lock (_loop)
         {
             canceled = _flushes.TakeCanceled(token);
@@ -337,22 +306,40 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         FlushWaiters.CompleteNow(canceled, default, error);
     }
 
-    /// <summary>
-    /// Whether the guarantee holds for all flushed bytes. If not, <paramref name="target"/> is the number of bytes that have to be written
-    /// (<see cref="FlushGuarantee.Durable"/>: synced) before the flush completes.
-    /// </summary>
-    private bool IsReachedLocked(FlushGuarantee guarantee, out long target)
-    {
-        target = _queue.Flushed;
-        if (guarantee == FlushGuarantee.WriteBehind && _options.PauseWriterThreshold is long pause and > 0)
-        {
-            bool isReached = target - _queue.Written < pause;
-            target -= isReached ? 0 : _options.EffectiveResumeThreshold;
-            return isReached;
-        }
+    /// <summary>What has to be true of the bytes before a flush completes.</summary>
+    private FlushTarget TargetLocked(FlushGuarantee guarantee)
+        => guarantee != FlushGuarantee.WriteBehind || _options.PauseWriterThreshold == 0
+            ? new FlushTarget(_queue.Flushed, guarantee == FlushGuarantee.Durable)
+            : _queue.Flushed - _queue.Written < _options.PauseWriterThreshold ? default
+            : new FlushTarget(_queue.Flushed - _options.EffectiveResumeThreshold, Synced: false);
 
-        return (guarantee == FlushGuarantee.Durable ? _loop.Synced : _queue.Written) >= target;
+    /// <summary>
+    /// Begins a call that takes or flushes bytes, so that a second one throws and changes nothing. It is a full fence: the caller's later
+    /// reads are not moved before it.
+    /// </summary>
+    /// <exception cref="InvalidOperationException">Another call is running. Do not call <see cref="LeaveCall"/> then.</exception>
+    private void EnterCall()
+    {
+        if (Interlocked.Exchange(ref _isInCall, 1) != 0)
+        {
+            throw Overlapping();
+        }
     }
+
+    private void LeaveCall() => Volatile.Write(ref _isInCall, 0);
+
+    /// <summary>Throws if a call is running. For calls that are too short to be marked as running.</summary>
+    private void ThrowIfInCall()
+    {
+        if (Volatile.Read(in _isInCall) != 0)
+        {
+            throw Overlapping();
+        }
+    }
+
+    private static InvalidOperationException Overlapping()
+        => new("Another call of this writer is under way. Only one caller may use a writer at a time: await each WriteAsync, "
+            + "or let threads take turns, for example with a SemaphoreSlim. To give up from another thread, call Abort.");
 
     private void ThrowIfCompleted()
     {

@@ -297,11 +297,7 @@ static async Task<int> ReadAsync(string path, int bufferSize, FileCaching cachin
 static int CompleteUnderLock(string folder, bool hasCallersPool)
 {
     ThreadPool.SetMinThreads(8, 8);
-    if (!hasCallersPool)
-    {
-        ThreadPool.SetMaxThreads(8, 8);
-    }
-
+    ThreadPool.SetMaxThreads(8, 8);
     Lock gate = new();
     using CountdownEvent left = new(9);
     FilePipeWriter writer = FilePipeWriter.Create(

@@ -45,15 +45,21 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
 
     public abstract WaitKind WaitKind { get; }
 
-    /// <summary>Begins a run by the file. Its end is told to the owner or, without one, completes the task, which is awaited once.</summary>
-    internal ValueTask BeginRun(OpenedFile file, IRequestOwner? owner = null)
+    /// <summary>Begins a run by the file, and returns its task, which is awaited once.</summary>
+    internal ValueTask BeginRun(OpenedFile file)
+    {
+        BeginRun(file, owner: null);
+        return new ValueTask(this, token: 0);
+    }
+
+    /// <summary>Begins a run by the file, whose end is told to the owner.</summary>
+    internal void BeginRun(OpenedFile file, IRequestOwner? owner)
     {
         Debug.Assert(_file is null && _owner is null);
         _file = file;
         _owner = owner;
         _continuation = null;
         FilePipeMetrics.ReadsHandedOver.Add(WaitKind == WaitKind.Read ? 1 : 0);
-        return new ValueTask(this, token: 0);
     }
 
     /// <summary>Has a waiting thread perform the request.</summary>
@@ -65,7 +71,11 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
     /// </summary>
     internal void Complete()
     {
-        if (ResumesOnPool)
+        if (ResumesOnPool && _owner is { } owner)
+        {
+            owner.Resume((FileRequest)this);
+        }
+        else if (ResumesOnPool)
         {
             ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
         }
@@ -98,7 +108,9 @@ internal abstract class FileRun : IWaitingCall, IThreadPoolWorkItem, IValueTaskS
         }
     }
 
-    private void End()
+    /// <summary>Tells the end of the run: called once by <see cref="Complete"/>, or by what <see cref="IRequestOwner.Resume"/> has
+    /// chosen.</summary>
+    internal void End()
     {
         // A request that is kept for its next use keeps no file.
         _file = null;

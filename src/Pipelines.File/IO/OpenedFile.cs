@@ -102,7 +102,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual void Run(FileRequest request, IRequestOwner owner)
     {
-        _ = request.BeginRun(this, owner);
+        request.BeginRun(this, owner);
         Start(request);
     }
 

@@ -129,6 +129,22 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
         _pin.Dispose();
     }
 
+    /// <summary>
+    /// Unpins memory of a caller's pool that stays with whoever has it. Runs the caller's code, and returns what it throws.
+    /// </summary>
+    internal Exception? TryUnpin()
+    {
+        try
+        {
+            _pin.Dispose();
+            return null;
+        }
+        catch (Exception e)
+        {
+            return e;
+        }
+    }
+
     /// <summary>Fills the memory with a pattern that <see cref="CheckPoison"/> looks for.</summary>
     internal void Poison() => _pinned.AsSpan(_start, PooledSize).Fill(PoisonByte);
 

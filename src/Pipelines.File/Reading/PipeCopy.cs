@@ -1,5 +1,12 @@
 namespace Pipelines.File.Reading;
 
+/// <summary>A destination that makes a copy its own call.</summary>
+internal interface ICopyDestination
+{
+    /// <summary>Copies the rest of the reader: see <see cref="PipeCopy.CopyStepsAsync"/>.</summary>
+    Task CopyFromAsync(PipeReader source, CancellationToken cancellationToken);
+}
+
 /// <summary>Copies a reader to a <see cref="PipeWriter"/>, and loses and repeats nothing if a step is canceled or fails.</summary>
 internal static class PipeCopy
 {
@@ -9,58 +16,46 @@ internal static class PipeCopy
     /// <summary>The maximum memory that a destination is asked for at once, bytes.</summary>
     private const int MaxHint = 64 * 1024;
 
-    /// <summary>
-    /// Copies the rest of the reader, with a flush after each step. A <see cref="FilePipeWriter"/> is flushed with its guarantee once, at
-    /// the end: one sync instead of one for each step.
-    /// </summary>
+    /// <summary>Copies the rest of the reader, with a flush after each step.</summary>
     /// <exception cref="OperationCanceledException">A read or a flush was canceled. What the destination has is consumed.</exception>
-    internal static async Task CopyAsync(PipeReader reader, PipeWriter destination, CancellationToken cancellationToken)
+    internal static Task CopyAsync(PipeReader reader, PipeWriter destination, CancellationToken cancellationToken)
+        => destination is ICopyDestination own ? own.CopyFromAsync(reader, cancellationToken)
+            : CopyStepsAsync(reader, destination, cancellationToken);
+
+    /// <summary>Makes the steps of a copy. Returns whether there was any.</summary>
+    internal static async Task<bool> CopyStepsAsync(PipeReader reader, PipeWriter destination, CancellationToken cancellationToken)
     {
-        FilePipeWriter? file = destination as FilePipeWriter;
         bool goesOn;
-        bool isFlushDue = false;
+        bool isAny = false;
         bool hasEnded = false;
-        file?.BeginCopy();
-        try
+        ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+        do
         {
-            ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-            do
+            // An end is reported once, and the steps before the last one leave bytes behind.
+            hasEnded |= read.IsCompleted;
+            bool isEnd = hasEnded && read.Buffer.Length <= MaxStep;
+            int copied = CopyStep(reader, read, destination);
+            goesOn = copied > 0 || !isEnd;
+            if (copied > 0)
             {
-                // An end is reported once, and the steps before the last one leave bytes behind.
-                hasEnded |= read.IsCompleted;
-                bool isEnd = hasEnded && read.Buffer.Length <= MaxStep;
-                int copied = CopyStep(reader, read, destination);
-                goesOn = copied > 0 || !isEnd;
-                if (copied > 0)
-                {
-                    isFlushDue = file is not null;
-                    goesOn = TakesMore(file is null ? await destination.FlushAsync(cancellationToken).ConfigureAwait(false)
-                        : await file.FlushAsExactlyAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
-                }
-
-                if (goesOn && isEnd)
-                {
-                    // A cancellation that came during the flush is reported. But the file is not asked for its end again: a terminal would
-                    // wait for another one (Ctrl-D).
-                    cancellationToken.ThrowIfCancellationRequested();
-                    goesOn = reader.TryRead(out read);
-                }
-                else if (goesOn)
-                {
-                    read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-                }
+                isAny = true;
+                goesOn = TakesMore(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
             }
-            while (goesOn);
 
-            if (isFlushDue)
+            if (goesOn && isEnd)
             {
-                _ = TakesMore(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
+                // A cancellation that came during the flush is reported. But the file is not asked for its end again: a terminal would
+                // wait for another one (Ctrl-D).
+                cancellationToken.ThrowIfCancellationRequested();
+                goesOn = reader.TryRead(out read);
+            }
+            else if (goesOn)
+            {
+                read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
             }
         }
-        finally
-        {
-            file?.EndCopy();
-        }
+        while (goesOn);
+        return isAny;
     }
 
     /// <summary>

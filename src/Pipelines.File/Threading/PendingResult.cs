@@ -17,8 +17,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// <summary>The value of <see cref="_untaken"/> when the result is being taken, or was.</summary>
     private const int Taken = int.MinValue;
 
-    // The next object in a list of its owner, guarded by the owner's lock, or of the unused ones.
-    internal PendingResult<TResult>? Next;
+    // The next one of the unused objects.
+    private PendingResult<TResult>? _next;
 
     // The unused objects, and their number. Guarded by s_gate.
     private static readonly Lock s_gate = new();
@@ -46,12 +46,6 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
     internal CancellationToken CancellationToken { get; private set; }
 
-    /// <summary>A writer: the byte count that completes this wait. Guarded by the writer's lock.</summary>
-    internal long Target { get; set; }
-
-    /// <summary>Whether <see cref="Target"/> counts bytes on the device, and not bytes written. Guarded by the writer's lock.</summary>
-    internal bool WaitsForSync { get; set; }
-
     internal ValueTask<TResult> Task => new(this, _core.Version);
 
     internal static PendingResult<TResult> Rent(CancellationToken cancellationToken)
@@ -60,12 +54,12 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
         lock (s_gate)
         {
             pending = s_free;
-            s_free = pending?.Next;
+            s_free = pending?._next;
             s_freeCount -= pending is null ? 0 : 1;
         }
 
         pending ??= new PendingResult<TResult>();
-        pending.Next = null;
+        pending._next = null;
         pending.CancellationToken = cancellationToken;
         return pending;
     }
@@ -176,10 +170,10 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             Volatile.Write(ref _untaken, _core.Version);
             lock (s_gate)
             {
-                Debug.Assert(Next is null);
+                Debug.Assert(_next is null);
                 if (s_freeCount < MaxFree)
                 {
-                    (Next, s_free) = (s_free, this);
+                    (_next, s_free) = (s_free, this);
                     s_freeCount++;
                 }
             }

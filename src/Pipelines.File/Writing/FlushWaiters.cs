@@ -3,24 +3,22 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.Writing;
 
 /// <summary>
-/// The pending flushes of one writer, oldest first, linked by <see cref="PendingResult{TResult}.Next"/>. The writer's lock guards all of
-/// it. Whoever takes flushes out, under that lock, completes them afterwards without it.
+/// The pending flushes of one writer, oldest first. The writer's lock guards all of it. Whoever takes flushes out, under that lock,
+/// completes them afterwards without it.
 /// </summary>
 internal sealed class FlushWaiters
 {
-    private PendingResult<FlushResult>? _first;
-    private PendingResult<FlushResult>? _last;
-    private int _count;
+    private readonly List<(PendingResult<FlushResult> Flush, FlushTarget Target)> _all = [];
 
     /// <summary>The number of pending flushes. A racy hint, readable without the lock.</summary>
-    internal int Count => Volatile.Read(ref _count);
+    internal int Count => _all.Count;
 
     /// <summary>Whether a flush waits for a sync of no more than the first <paramref name="written"/> bytes.</summary>
     internal bool WantsSync(long written)
     {
-        for (PendingResult<FlushResult>? flush = _first; flush is not null; flush = flush.Next)
+        foreach ((_, FlushTarget target) in _all)
         {
-            if (flush.WaitsForSync && flush.Target <= written)
+            if (target.Synced && target.Bytes <= written)
             {
                 return true;
             }
@@ -29,38 +27,30 @@ internal sealed class FlushWaiters
         return false;
     }
 
-    /// <summary>
-    /// Adds a flush that waits until <paramref name="target"/> bytes are written or, with <paramref name="waitsForSync"/>, on the device.
-    /// </summary>
-    internal PendingResult<FlushResult> Add(long target, bool waitsForSync, CancellationToken cancellationToken)
+    internal PendingResult<FlushResult> Add(FlushTarget target, CancellationToken cancellationToken)
     {
         PendingResult<FlushResult> flush = PendingResult<FlushResult>.Rent(cancellationToken);
-        Debug.Assert(flush.Next is null && (_first is null) == (_last is null) && (_count == 0) == (_first is null));
-        flush.Target = target;
-        flush.WaitsForSync = waitsForSync;
-        Append(ref _first, ref _last, flush);
-        _count++;
+        _all.Add((flush, target));
         return flush;
     }
 
-    /// <summary>Takes out the flushes that have reached their target; all of them after a failure.</summary>
-    internal PendingResult<FlushResult>? TakeReached(long written, long synced, bool hasFailed)
-        => TakeWhere((written, synced, hasFailed),
-            static (flush, reached) => reached.hasFailed || flush.Target <= (flush.WaitsForSync ? reached.synced : reached.written));
+    /// <summary>Moves the flushes that have reached their target to <paramref name="taken"/>.</summary>
+    internal void TakeReached(long written, long synced, List<PendingResult<FlushResult>> taken)
+        => Take((written, synced), static (_, target, reached) => target.IsReached(reached.written, reached.synced), taken);
 
-    internal PendingResult<FlushResult>? TakeCanceled(CancellationToken token)
-        => TakeWhere(token, static (flush, token) => flush.CancellationToken == token);
+    internal List<PendingResult<FlushResult>> TakeCanceled(CancellationToken token)
+        => Take(token, static (flush, _, token) => flush.CancellationToken == token, []);
 
-    internal PendingResult<FlushResult>? TakeAll() => TakeWhere(true, static (_, _) => true);
+    internal List<PendingResult<FlushResult>> TakeAll() => Take(true, static (_, _, _) => true, []);
 
     /// <summary>
     /// Completes flushes that were taken out. Called on a thread of the application. If an awaiter throws instead of queueing its
     /// continuation, the others are completed all the same; then the first of these exceptions is thrown.
     /// </summary>
-    internal static void CompleteNow(PendingResult<FlushResult>? flushes, FlushResult result, Exception? error)
+    internal static void CompleteNow(List<PendingResult<FlushResult>> flushes, FlushResult result, Exception? error)
     {
         ExceptionDispatchInfo? thrown = null;
-        while (TakeFirst(ref flushes) is { } flush)
+        foreach (PendingResult<FlushResult> flush in flushes)
         {
             try
             {
@@ -75,66 +65,23 @@ internal sealed class FlushWaiters
         thrown?.Throw();
     }
 
-    /// <summary>Completes flushes that were taken out, by work items. Called on a thread of the library.</summary>
-    internal static void CompleteOnPool(PendingResult<FlushResult>? flushes, FlushResult result, Exception? error)
+    private List<PendingResult<FlushResult>> Take<TState>(
+        TState state, Func<PendingResult<FlushResult>, FlushTarget, TState, bool> isWanted, List<PendingResult<FlushResult>> taken)
     {
-        while (TakeFirst(ref flushes) is { } flush)
+        int left = 0;
+        for (int i = 0; i < _all.Count; i++)
         {
-            flush.CompleteOnPool(result, error);
-        }
-    }
-
-    /// <summary>
-    /// Unlinks the first flush of a list. Its link must be free before it is completed, because the object may then wait for another flush
-    /// at once.
-    /// </summary>
-    private static PendingResult<FlushResult>? TakeFirst(ref PendingResult<FlushResult>? flushes)
-    {
-        PendingResult<FlushResult>? first = flushes;
-        if (first is not null)
-        {
-            flushes = first.Next;
-            first.Next = null;
-        }
-
-        return first;
-    }
-
-    private static void Append(ref PendingResult<FlushResult>? first, ref PendingResult<FlushResult>? last,
-        PendingResult<FlushResult> flush)
-    {
-        if (last is null)
-        {
-            first = flush;
-        }
-        else
-        {
-            last.Next = flush;
-        }
-
-        last = flush;
-    }
-
-    private PendingResult<FlushResult>? TakeWhere<TState>(TState state, Func<PendingResult<FlushResult>, TState, bool> isWanted)
-    {
-        PendingResult<FlushResult>? all = _first;
-        PendingResult<FlushResult>? taken = null;
-        PendingResult<FlushResult>? lastTaken = null;
-        _first = _last = null;
-        while (TakeFirst(ref all) is { } flush)
-        {
-            if (isWanted(flush, state))
+            if (isWanted(_all[i].Flush, _all[i].Target, state))
             {
-                Append(ref taken, ref lastTaken, flush);
-                _count--;
+                taken.Add(_all[i].Flush);
             }
             else
             {
-                Append(ref _first, ref _last, flush);
+                _all[left++] = _all[i];
             }
         }
 
-        Debug.Assert((_count == 0) == (_first is null));
+        _all.RemoveRange(left, _all.Count - left);
         return taken;
     }
 }

@@ -17,10 +17,15 @@ internal sealed partial class WriteLoop
     /// <summary>The number of unwritten bytes that ends <see cref="StayAwake"/>: a write of them is no short one any more.</summary>
     private const int EnoughBytes = 64 * 1024;
 
-    // The maximum duration of StayAwake, in Stopwatch ticks: 20 µs after a write, and 100 µs after a sync, in which dozens of
-    // continuations run; half the duration of the sync is the other maximum.
-    private static readonly long s_afterWriteTicks = Stopwatch.Frequency / 50_000;
-    private static readonly long s_afterSyncTicks = Stopwatch.Frequency / 10_000;
+    // The maximum duration of StayAwake, in Stopwatch ticks: 100 µs, in which dozens of continuations run.
+    private static readonly long s_awakeTicks = Stopwatch.Frequency / 10_000;
+
+    // The flushes that a step has served, while it ends.
+    private readonly List<PendingResult<FlushResult>> _reached = [];
+
+    // The step that runs. With ResumesOnPool, under the lock: whether it is over, and an application's thread is to go on.
+    private Step _step;
+    private bool _isOver;
 
     // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
     private long _writtenBefore;
@@ -37,14 +42,9 @@ internal sealed partial class WriteLoop
         Close,
     }
 
-    private bool IsDurable => options.FlushGuarantee == FlushGuarantee.Durable;
-
     private bool GoesOn => Error is null && !IsAborted;
 
-    private bool IsAllWritten => queue.Written == queue.Flushed;
-
-    // Whether closing gives the file its name. It does not change from the beginning of the closing on.
-    private bool TakesName => file.IsUnfinished && GoesOn && IsAllWritten && !_isGivenUp;
+    private bool IsAllWritten => _queue.Written == _queue.Flushed;
 
     // What is to be done next.
     private Step NextStepLocked
@@ -58,118 +58,146 @@ internal sealed partial class WriteLoop
 
             // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second
             // one go first: others that keep writing must not delay it for ever.
-            if (!IsAllWritten && !flushes.WantsSync(_writtenBefore))
+            if (!IsAllWritten && !_flushes.WantsSync(_writtenBefore))
             {
                 return Step.Write;
             }
 
-            bool isLast = IsCompleted && IsAllWritten && IsDurable && !(_isGivenUp && file.IsUnfinished);
-            return Synced < queue.Written && (isLast || flushes.WantsSync(queue.Written)) ? Step.Sync
+            bool isLast = IsCompleted && IsAllWritten && _options.FlushGuarantee == FlushGuarantee.Durable
+                && !(_isGivenUp && _file.IsUnfinished);
+            return Synced < _queue.Written && (isLast || _flushes.WantsSync(_queue.Written)) ? Step.Sync
                 : IsCompleted ? Step.Close : Step.Sleep;
         }
     }
 
-    /// <summary>
-    /// Writes all, then syncs what waits for a sync, and sleeps. When the writer is completed: syncs, and closes the file, which gives it
-    /// its name. The order keeps the file valid after a power failure: the bytes, a sync that covers them and the length, the name.
-    /// </summary>
-    protected override async Task RunAsync()
+    /// <summary>A step is over: goes on to the next one. With a caller's pool that is an application's thread's to do.</summary>
+    void IRequestOwner.OnEnded(FileRequest request)
     {
-        await SleepAsync();
-        FileRequest request = _request = file.Opened.Rent();
-
-        // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
-        request.ResumesOnPool = options.Pool is not null;
-        while (Begin(request) is var step and not Step.Close)
+        if (_step == Step.Close)
         {
-            if (step == Step.Sleep)
-            {
-                await SleepAsync();
-                continue;
-            }
-
-            await PerformAsync(request).WithoutBox();
-            End(step, request);
+            Close(isFileClosed: true);
+            return;
         }
 
-        // From here on Abort is too late.
-        bool mayWait = _here != Here.All && file.MayWaitToClose(queue.Written);
-        if (mayWait)
-        {
-            // This may be the thread of a caller of CompleteAsync, which must not wait.
-            request.BeginStep(CloseFile);
-            await file.Opened.RunAsync(request).WithoutBox();
-        }
-
-        Close(request, isFileClosed: mayWait);
+        End();
+        GoOn(Here.None);
     }
 
-    /// <summary>Sets the request up for the next step, and returns it. <see cref="Step.Sleep"/>: nothing is to be done.</summary>
-    private Step Begin(FileRequest request)
+    /// <summary>
+    /// With a caller's pool: a step is over. A thread of the application's pool goes on, or one that blocks in
+    /// <see cref="WaitForRelease"/>, whichever comes first.
+    /// </summary>
+    void IRequestOwner.Resume(FileRequest request)
     {
         lock (this)
         {
-            Debug.Assert(_request == request && !HasEndedLocked);
-            Step step = NextStepLocked;
-            _stage = step == Step.Sleep ? Stage.Asleep : step == Step.Close ? Stage.Closing : Stage.Running;
-            switch (step)
+            _isOver = true;
+            Monitor.PulseAll(this);
+        }
+
+        ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+    }
+
+    /// <summary>Goes on after a step that is over, unless another thread does.</summary>
+    public void Execute()
+    {
+        lock (this)
+        {
+            if (!_isOver)
             {
-                case Step.Write:
-                    Debug.Assert(queue.Written < queue.Flushed);
-                    _writtenBefore = queue.Written;
-                    request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
-                    queue.BeginWriteLocked(request);
-                    Debug.Assert(request.Length > 0 && request.Length <= queue.Flushed - queue.Written);
-                    FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
-                    _flushesInQueue = 0;
-                    _stepBegan = writes.Begin(file.Volume);
-                    break;
-                case Step.Sync:
-                    Debug.Assert(Synced < queue.Written);
-                    _stepBegan = writes.Begin(file.Volume);
-                    request.Begin(FileRequestKind.Sync, offset: 0);
-                    break;
+                return;
             }
 
+            _isOver = false;
+        }
+
+        _request.End();
+    }
+
+    /// <summary>
+    /// Writes all, then syncs what waits for a sync. When the writer is completed: syncs, and closes the file, which gives it its name. The
+    /// order keeps the file valid after a power failure: the bytes, a sync that covers them and the length, the name. Returns when nothing
+    /// is due, or another thread has a step, whose end goes on.
+    /// </summary>
+    private void GoOn(Here here)
+    {
+        while (Begin() is not Step.Sleep)
+        {
+            if (_step == Step.Close)
+            {
+                // From here on Abort is too late. This may be the thread of a caller of CompleteAsync, which must not wait.
+                if (here == Here.All || !_file.MayWaitToClose(_queue.Written))
+                {
+                    Close(isFileClosed: false);
+                    return;
+                }
+
+                _request.BeginStep(CloseFile);
+            }
+            else if ((here == Here.All || (here == Here.Writes && _step == Step.Write))
+                && _file.Opened.CanSeek && _file.Opened.Try(_request, mayWait: true))
+            {
+                End();
+                continue;
+            }
+
+            _file.Opened.Run(_request, this);
+            return;
+        }
+    }
+
+    /// <summary>Sets the request up for the next step, and returns it. <see cref="Step.Sleep"/>: nothing is to be done.</summary>
+    private Step Begin()
+    {
+        lock (this)
+        {
+            Debug.Assert(_stage == Stage.Running);
+            Step step = _step = NextStepLocked;
+            _stage = step == Step.Sleep ? Stage.Asleep : step == Step.Close ? Stage.Closing : Stage.Running;
+            if (step == Step.Write)
+            {
+                _writtenBefore = _queue.Written;
+                _request.Begin(FileRequestKind.Write, _file.Offset + _queue.Written);
+                _queue.BeginWriteLocked(_request);
+                Debug.Assert(_request.Length > 0 && _request.Length <= _queue.Flushed - _queue.Written);
+                FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
+                _flushesInQueue = 0;
+                _stepBegan = _writes.Begin(_file.Volume);
+            }
+            else if (step == Step.Sync)
+            {
+                Debug.Assert(Synced < _queue.Written);
+                _request.Begin(FileRequestKind.Sync, offset: 0);
+                _stepBegan = _writes.Begin(_file.Volume);
+            }
+
+            // Asleep: from here on the next thread may run.
             return step;
         }
     }
 
-    private ValueTask PerformAsync(FileRequest request)
-    {
-        if ((_here == Here.All || (_here == Here.Writes && request.Kind == FileRequestKind.Write))
-            && file.Opened.CanSeek && file.Opened.Try(request, mayWait: true))
-        {
-            return default;
-        }
-
-        _here = Here.None;
-        return file.Opened.RunAsync(request);
-    }
-
     /// <summary>
-    /// Records the result of a step, frees the segments that are written, and completes the flushes that have reached their target. After a
-    /// failure nothing more is written: it frees all flushed segments and completes all flushes. A canceled step has moved no bytes, and is
-    /// repeated if it is still due. A caller's pool has its memory back before a flush completes.
+    /// Records the result of a write or a sync, frees the segments that are written, and completes the flushes that have reached their
+    /// target. After a failure nothing more is written: it frees all flushed segments and completes all flushes. A canceled step has moved
+    /// no bytes, and is repeated if it is still due. A caller's pool has its memory back before a flush completes.
     /// </summary>
-    private void End(Step step, FileRequest request)
+    private void End()
     {
-        writes.End(file.Volume, _stepBegan, request.Length);
-        request.Clear();
+        _writes.End(_file.Volume, _stepBegan, _request.Length);
+        _request.Clear();
         FileSegment? freed;
-        PendingResult<FlushResult>? reached;
         Exception? error;
         int waiting;
         lock (this)
         {
-            waiting = flushes.Count;
-            if (request.Error is not null)
+            waiting = _flushes.Count;
+            if (_request.Error is not null)
             {
-                FailLocked(request.Error);
+                FailLocked(_request.Error);
             }
-            else if (!request.IsCanceled)
+            else if (!_request.IsCanceled)
             {
-                OnDoneLocked(step, request);
+                OnDoneLocked();
             }
             else if (!IsAborted)
             {
@@ -177,52 +205,59 @@ internal sealed partial class WriteLoop
             }
 
             error = Error;
-            Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
-            reached = flushes.TakeReached(queue.Written, Synced, hasFailed: error is not null);
-            freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
-            error ??= IsAborted ? AbortedException() : null;
+            Debug.Assert(Synced <= _queue.Written && _queue.Written <= _queue.Flushed && _queue.Flushed <= _queue.Advanced);
+            _flushes.TakeReached(
+                error is null ? _queue.Written : long.MaxValue, error is null ? Synced : long.MaxValue, _reached);
+            freed = error is null ? _queue.TakeWrittenLocked() : _queue.DropFlushedLocked();
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        FlushWaiters.CompleteOnPool(reached, default, error);
-        if (WaitingThreads.IsOneOfThem)
+        CompleteReached(error ?? (IsAborted ? AbortedException() : null));
+        if (_step == Step.Sync && WaitingThreads.IsOneOfThem)
         {
-            StayAwake(step, waiting);
+            StayAwake(waiting);
         }
     }
 
-    private void OnDoneLocked(Step step, FileRequest request)
+    private void OnDoneLocked()
     {
-        if (step == Step.Sync)
+        if (_step == Step.Sync)
         {
             // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
-            Synced = queue.Written;
+            Synced = _queue.Written;
         }
-        else if (request.Transferred == 0)
+        else if (_request.Transferred == 0)
         {
-            FailLocked(new IOException($"The system took none of {request.Length} bytes and named no error : '{file.Opened.Path}'"));
+            FailLocked(new IOException($"The system took none of {_request.Length} bytes and named no error : '{_file.Opened.Path}'"));
         }
         else
         {
-            queue.OnWrittenLocked(request.Transferred);
-            file.OnWritten(queue.Written);
+            _queue.OnWrittenLocked(_request.Transferred);
+            _file.OnWritten(_queue.Written);
         }
     }
 
+    /// <summary>Completes the flushes that were taken out, by work items: this may be a thread of the library.</summary>
+    private void CompleteReached(Exception? error)
+    {
+        foreach (PendingResult<FlushResult> flush in _reached)
+        {
+            flush.CompleteOnPool(default, error);
+        }
+
+        _reached.Clear();
+    }
+
     /// <summary>
-    /// Keeps the loop on its waiting thread for a moment: the next bytes often come at once, and then nobody has to wake a thread. After a
-    /// write that no flush has waited for until one does (one that has finds the loop asleep, and may write on its caller's thread); after
-    /// a sync until as many flushes as it has served are back, to share the next one.
+    /// Keeps the loop on its waiting thread for a moment after a sync, until as many flushes as it has served are back, to share the next
+    /// one.
     /// </summary>
-    /// <param name="step">The step that has ended.</param>
-    /// <param name="waiting">The number of pending flushes when it ended, those that it has served included.</param>
-    private void StayAwake(Step step, int waiting)
+    /// <param name="wanted">The number of pending flushes when the sync ended, those that it has served included.</param>
+    private void StayAwake(int wanted)
     {
         long now = Stopwatch.GetTimestamp();
-        long end = now + (step == Step.Write ? waiting == 0 ? s_afterWriteTicks : 0
-            : Math.Min((now - _stepBegan) / 2, s_afterSyncTicks));
-        int wanted = step == Step.Write ? 1 : waiting;
-        while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
+        long end = now + Math.Min((now - _stepBegan) / 2, s_awakeTicks);
+        while (_flushes.Count < wanted && _queue.Flushed - _queue.Written < EnoughBytes && GoesOn && !IsCompleted
             && Stopwatch.GetTimestamp() < end)
         {
             // It yields instead of spinning: a thread that is going to flush may be waiting for this very processor.
@@ -231,45 +266,45 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>Closes the file and releases the memory. This is the end of the loop.</summary>
-    private void Close(FileRequest request, bool isFileClosed)
+    private void Close(bool isFileClosed)
     {
         FileSegment? freed;
-        PendingResult<FlushResult>? left;
+        FileSegment? held;
         Exception? reason;
         lock (this)
         {
             Debug.Assert(_stage == Stage.Closing);
-            _request = null;
-            left = flushes.TakeAll();
-            Debug.Assert(flushes.Count == 0);
-            freed = queue.ReleaseAllLocked(_keepsRoom);
+            _flushes.TakeReached(long.MaxValue, long.MaxValue, _reached);
+            freed = _queue.ReleaseAllLocked(IsAborted, out held);
             reason = Error;
         }
 
-        file.Opened.Return(request);
+        _file.Opened.Return(_request);
         if (!isFileClosed)
         {
             CloseFile();
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        FlushWaiters.CompleteOnPool(left, default, reason ?? (left is null ? null : AbortedException()));
-
+        poolError = held?.TryUnpin() ?? poolError;
+        CompleteReached(reason ?? (_reached.Count == 0 ? null : AbortedException()));
         lock (this)
         {
             FailLocked(poolError);
             _stage = Stage.Closed;
-            EndReleaseLocked();
+            TellReleaseLocked();
         }
     }
 
     /// <summary>Gives the file its name, if it gets one, and closes it. Callers that wait for the release get the error.</summary>
     private void CloseFile()
     {
-        Debug.Assert(!TakesName || !IsDurable || Synced == queue.Written);
+        // What this says does not change from the beginning of the closing on.
+        bool takesName = _file.IsUnfinished && GoesOn && IsAllWritten && !_isGivenUp;
+        Debug.Assert(!takesName || _options.FlushGuarantee != FlushGuarantee.Durable || Synced == _queue.Written);
         try
         {
-            file.Close(queue.Written, TakesName);
+            _file.Close(_queue.Written, takesName);
         }
         catch (Exception e)
         {

@@ -27,7 +27,7 @@ internal sealed class WriteQueue
     /// <summary>The minimum size of a segment if a write takes one only, bytes.</summary>
     private const int LeastSingleSegment = 128 * 1024;
 
-    /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment and an open flush need.</summary>
+    /// <summary>The maximum sizeHint, bytes: the longest array, less what a segment needs.</summary>
     internal const int MaxRoom = 0x7FFF_0000 - MaxWholeFlush;
 
     private readonly OpenedFile _file;
@@ -37,12 +37,11 @@ internal sealed class WriteQueue
     private readonly int _segmentSize;
     private readonly int _maxSegmentsPerWrite;
 
-    // If flushes are kept whole: a segment that is left with no more bytes of the open flush than this gives them to the next one. So the
-    // largest flush that is kept whole lies in no more segments than a write takes.
-    private readonly int _mostMoved;
-
     // If flushes are kept whole: the ends of those that are not written; else null. Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
+
+    // The copy of a flush that is kept whole and lies in more segments than a write takes. Made by the first one.
+    private FileSegment? _joined;
 
     // Guarded by the lock, as is every link between segments.
     private FileSegment? _head;
@@ -63,11 +62,9 @@ internal sealed class WriteQueue
         _pool = options.Pool;
         _maxSegmentsPerWrite = file.MaxBuffersPerOperation;
 
-        // If others write to the file, too, the bytes of a flush have to go out in one write. If a write takes one segment only, they have
-        // to lie in one segment.
+        // If others write to the file, too, the bytes of a flush have to go out in one write.
         bool keepsFlushesWhole = file.Appends || file.SharesPosition;
         _flushEnds = keepsFlushesWhole ? new Queue<long>() : null;
-        _mostMoved = keepsFlushesWhole ? MaxWholeFlush / _maxSegmentsPerWrite : 0;
 
         // If a write takes one segment only, small segments would make small writes. The library's own pool rounds small sizes up, so less
         // than its minimum would leave memory unused.
@@ -99,9 +96,9 @@ internal sealed class WriteQueue
 
     /// <summary>
     /// Gets the memory for the next bytes. Called by the writer's caller, without the lock. <see cref="ReleaseAllLocked"/> may run
-    /// meanwhile. So this method sets <see cref="_callerHasRoom"/> first and reads <see cref="IsCompleted"/> then: if that is still
-    /// <see langword="false"/>, the release sees the flag and, with keepsRoom, does not free the memory. Otherwise the memory may be gone,
-    /// and is not touched.
+    /// meanwhile, after Abort. So this method sets <see cref="_callerHasRoom"/> first and reads <see cref="IsCompleted"/> then: if that is
+    /// still <see langword="false"/>, the release sees the flag, and does not free the memory. Otherwise the memory may be gone, and is not
+    /// touched.
     /// </summary>
     internal bool TryGetRoom(int sizeHint, out Memory<byte> room)
     {
@@ -149,9 +146,8 @@ internal sealed class WriteQueue
     /// <param name="sizeHint">The number of bytes that are needed, or 0; <see cref="MaxRoom"/> at most.</param>
     internal FileSegment Rent(int sizeHint)
     {
-        int wanted = LeastCapacity(sizeHint, out _);
-        int size = Math.Max(_segmentSize, wanted);
-        FileSegment segment = _pool is null || wanted > _pool.MaxBufferSize
+        int size = Math.Max(_segmentSize, sizeHint);
+        FileSegment segment = _pool is null || sizeHint > _pool.MaxBufferSize
             ? SegmentPool.Shared.Rent(size)
             : SegmentPool.Shared.Rent(size, _pool);
         try
@@ -167,41 +163,36 @@ internal sealed class WriteQueue
     }
 
     /// <summary>
-    /// Appends a segment as the new tail. The caller holds its memory from then on. Called by the writer's caller. Returns
-    /// <see langword="false"/> if the writer is completed, or the segment is too small: a caller's pool decides how large it is, and its
-    /// code may have used the writer meanwhile.
+    /// Appends a segment as the new tail, unless the writer is completed, or the segment is too small: a caller's pool decides how large it
+    /// is, and its code may have used the writer meanwhile. Called by the writer's caller.
     /// </summary>
     /// <param name="segment">What <see cref="Rent"/> has returned.</param>
     /// <param name="sizeHint">The number of bytes that are needed, or 0.</param>
-    /// <param name="room">The memory for the next bytes.</param>
     /// <param name="freed">Segments that are written, or the segment itself if it was not appended.</param>
-    internal bool TryAppendLocked(FileSegment segment, int sizeHint, out Memory<byte> room, out FileSegment? freed)
+    internal void AppendLocked(FileSegment segment, int sizeHint, out FileSegment? freed)
     {
         Debug.Assert(segment.NextSegment is null);
-        if (IsCompleted || segment.Capacity < LeastCapacity(sizeHint, out int moved))
+        if (IsCompleted || segment.Capacity < sizeHint)
         {
-            (room, freed) = (default, segment);
-            return false;
+            freed = segment;
+            return;
         }
 
         segment.Chain = this;
-        segment.SetRunningIndex(Advanced - moved);
+        segment.SetRunningIndex(Advanced);
         if (_tail is null)
         {
             _head = segment;
         }
         else
         {
-            _tail.PinnedSpan.Slice(_tailEnd - moved, moved).CopyTo(segment.PinnedSpan);
-            _tail.SetEnd(_tailEnd - moved);
+            _tail.SetEnd(_tailEnd);
             _tail.NextSegment = segment;
         }
 
         _tail = segment;
-        _tailEnd = moved;
-        _callerHasRoom = true;
-        (room, freed) = (segment.Buffer[moved..], TakeBefore(Written));
-        return true;
+        _tailEnd = 0;
+        freed = TakeBefore(Written);
     }
 
     /// <summary>Hands over everything that the caller has advanced over. Called by the writer's caller, or by Complete.</summary>
@@ -218,18 +209,14 @@ internal sealed class WriteQueue
     internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written && request.BufferCount == 0);
-        long position = Written;
         long end = EndOfWrite();
-        for (FileSegment segment = _head!; position < end && request.BufferCount < _maxSegmentsPerWrite; segment = segment.NextSegment!)
+        if (Gather(end, request) < end && _flushEnds is not null && end - Written <= MaxWholeFlush)
         {
-            int start = (int)(position - segment.RunningIndex);
-            int available = (int)Math.Min(segment == _tail ? int.MaxValue : segment.End, Flushed - segment.RunningIndex);
-            int length = (int)Math.Min(available - start, end - position);
-            if (length > 0)
-            {
-                request.Add(segment, start, length);
-                position += length;
-            }
+            request.Clear();
+            request.Begin(FileRequestKind.Write, request.Offset);
+            _joined ??= SegmentPool.Shared.Rent(MaxWholeFlush);
+            _ = Gather(end, request: null);
+            request.Add(_joined, start: 0, (int)(end - Written));
         }
     }
 
@@ -256,45 +243,65 @@ internal sealed class WriteQueue
     /// <summary>
     /// Takes out every segment. No write is running, and the writer is completed, so that the caller gets no memory any more.
     /// </summary>
-    /// <param name="keepsRoom">
-    /// Whether memory that the caller holds is left to the garbage collector. The caller may still write to it, for example after Abort,
-    /// and must not share it with its next user. Memory of the library's own pool is always left, because its next user may be anybody.
+    /// <param name="isAborted">Whether the writer's caller may be in a call.</param>
+    /// <param name="held">
+    /// The segment whose memory the caller holds, if any: it may still write there, so nobody else gets that memory.
     /// </param>
-    internal FileSegment? ReleaseAllLocked(bool keepsRoom)
+    internal FileSegment? ReleaseAllLocked(bool isAborted, out FileSegment? held)
     {
         Debug.Assert(IsCompleted);
-        FileSegment? list = TakeBefore(long.MaxValue);
-        if (_head is { } tail)
+        if (isAborted)
         {
-            keepsRoom |= tail.PooledSize > 0;
-            if (keepsRoom)
-            {
-                // Pairs with TryGetRoom, which sets the flag and then reads whether the writer is completed. It runs for every few bytes,
-                // so it has no fence: this one serves both sides.
-                Interlocked.MemoryBarrierProcessWide();
-            }
-
-            if (!keepsRoom || !Volatile.Read(ref _callerHasRoom))
-            {
-                tail.NextSegment = list;
-                list = tail;
-            }
+            // Pairs with TryGetRoom, which sets the flag and then reads whether the writer is completed. It runs for every few bytes, so it
+            // has no fence: this one serves both sides.
+            Interlocked.MemoryBarrierProcessWide();
         }
 
-        _head = _tail = null;
+        FileSegment? list = TakeBefore(long.MaxValue);
+        held = Volatile.Read(ref _callerHasRoom) ? _head : null;
+        Push(held is null ? _head : null, ref list);
+        Push(_joined, ref list);
+        _head = _tail = _joined = null;
         _tailEnd = 0;
         return list;
+
+        static void Push(FileSegment? segment, ref FileSegment? list)
+        {
+            if (segment is not null)
+            {
+                segment.NextSegment = list;
+                list = segment;
+            }
+        }
     }
 
-    /// <summary>The minimum capacity of a new tail that has room for so many bytes.</summary>
-    /// <param name="sizeHint">The number of bytes that are needed, or 0.</param>
-    /// <param name="moved">How many bytes of the open flush it takes over from the tail, to its beginning.</param>
-    private int LeastCapacity(int sizeHint, out int moved)
+    /// <summary>
+    /// Adds the bytes from <see cref="Written"/> to <paramref name="end"/> to the request, as far as it takes segments, or copies them to
+    /// <see cref="_joined"/>. Returns where it has stopped.
+    /// </summary>
+    private long Gather(long end, FileRequest? request)
     {
-        long open = Advanced - Flushed;
-        long last = Math.Min(open, _tailEnd);
-        moved = open <= MaxWholeFlush && last <= _mostMoved ? (int)last : 0;
-        return moved == 0 ? sizeHint : moved + Math.Max(1, sizeHint);
+        long position = Written;
+        for (FileSegment segment = _head!; position < end && request?.BufferCount != _maxSegmentsPerWrite; segment = segment.NextSegment!)
+        {
+            int start = (int)(position - segment.RunningIndex);
+            int available = (int)Math.Min(segment == _tail ? int.MaxValue : segment.End, Flushed - segment.RunningIndex);
+            int length = (int)Math.Min(available - start, end - position);
+            if (length <= 0)
+            {
+                continue;
+            }
+
+            request?.Add(segment, start, length);
+            if (request is null)
+            {
+                segment.PinnedSpan.Slice(start, length).CopyTo(_joined!.PinnedSpan[(int)(position - Written)..]);
+            }
+
+            position += length;
+        }
+
+        return position;
     }
 
     /// <summary>
@@ -309,8 +316,6 @@ internal sealed class WriteQueue
             return most;
         }
 
-        most = Math.Min(most, EndOfSegments());
-
         while (_flushEnds.TryPeek(out long written) && written <= Written)
         {
             _flushEnds.Dequeue();
@@ -319,7 +324,7 @@ internal sealed class WriteQueue
         long end = _flushEnds.TryPeek(out long first) ? Math.Min(first, most) : most;
         foreach (long next in _flushEnds)
         {
-            if (next > most || next - Written > (_file.Appends ? MaxSharedAppend : WriteLoop.BytesPerWrite))
+            if (next > most || next - Written > (_file.Appends ? MaxSharedAppend : MaxWholeFlush))
             {
                 break;
             }
@@ -328,23 +333,6 @@ internal sealed class WriteQueue
         }
 
         return end;
-    }
-
-    /// <summary>The end of the segments that one write takes.</summary>
-    private long EndOfSegments()
-    {
-        int left = _maxSegmentsPerWrite;
-        for (FileSegment segment = _head!; segment != _tail; segment = segment.NextSegment!)
-        {
-            long end = segment.RunningIndex + segment.End;
-            left -= segment.End > 0 && end > Written ? 1 : 0;
-            if (left == 0)
-            {
-                return end;
-            }
-        }
-
-        return long.MaxValue;
     }
 
     /// <summary>Takes out the segments that end at <paramref name="position"/> or before, except the tail.</summary>

@@ -176,8 +176,64 @@ public sealed class MemoryThatIsOutTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    /// <summary>Ways to end a writer while its caller has memory of it.</summary>
+    public enum Ending
+    {
+        Complete,
+        CompleteAsync,
+        Abort,
+        DisposeWithReplace,
+        DisposeAsyncWithReplace,
+    }
+
+    [Theory]
+    [InlineData(Ending.Complete)]
+    [InlineData(Ending.CompleteAsync)]
+    [InlineData(Ending.Abort)]
+    [InlineData(Ending.DisposeWithReplace)]
+    [InlineData(Ending.DisposeAsyncWithReplace)]
+    public async Task WriterEnds_FromAnotherThreadWhileMemoryOfACallersPoolIsOut_ItIsNotPinnedAndNoOthers(Ending ending)
+    {
+        CheckedPool pool = new();
+        for (int i = 1; i <= 10; i++)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(
+                _folder.File("f"), new() { Pool = pool, Replace = ending >= Ending.DisposeWithReplace });
+            await writer.WriteAsync(Pattern.Bytes(100), _stop);
+            Memory<byte> held = writer.GetMemory(1000);
+            await Task.Run(
+                async () =>
+                {
+                    switch (ending)
+                    {
+                        case Ending.Complete:
+                            writer.Complete();
+                            break;
+                        case Ending.Abort:
+                            writer.Abort();
+                            break;
+                        case Ending.DisposeWithReplace:
+                            writer.Dispose();
+                            break;
+                        case Ending.DisposeAsyncWithReplace:
+                            await writer.DisposeAsync();
+                            break;
+                    }
+
+                    await writer.CompleteAsync();
+                },
+                _stop);
+
+            // What comes back to the pool it overwrites.
+            held.Span.Fill(0xEE);
+            Assert.Equal((i, 0, 0), (pool.Rented, pool.Pins, pool.ReturnedTwice));
+            Assert.Equal(-1, held.Span.IndexOfAnyExcept((byte)0xEE));
+        }
+    }
+
+    /// <summary>Abort is for any thread at any moment.</summary>
     [Fact]
-    public async Task WriterComplete_FromAnotherThreadAtAnyMoment_NeverWritesIntoAnotherFile()
+    public async Task WriterAbort_FromAnotherThreadAtAnyMoment_NeverWritesIntoAnotherFile()
     {
         for (int round = 0; round < 200; round++)
         {
@@ -186,7 +242,7 @@ public sealed class MemoryThatIsOutTests : IDisposable
                 () =>
                 {
                     Thread.SpinWait(round * 50);
-                    writer.Complete();
+                    writer.Abort();
                 },
                 _stop);
             Task scribbling = Task.Run(
@@ -206,7 +262,7 @@ public sealed class MemoryThatIsOutTests : IDisposable
                     }
                     catch (ArgumentOutOfRangeException)
                     {
-                        // Advance over what Complete has taken meanwhile.
+                        // Advance over what Abort has taken meanwhile.
                     }
                 },
                 _stop);
@@ -221,6 +277,7 @@ public sealed class MemoryThatIsOutTests : IDisposable
             await other.CompleteAsync();
             await completing;
             await scribbling;
+            await writer.CompleteAsync();
             Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(_folder.File("other"))));
             Assert.Equal(-1, File.ReadAllBytes(_folder.File("f")).AsSpan().IndexOfAnyExcept((byte)0xEE));
         }

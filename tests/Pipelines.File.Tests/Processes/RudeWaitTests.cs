@@ -73,18 +73,20 @@ public sealed class RudeWaitTests : IDisposable
     }
 
     [Fact]
-    public async Task Complete_OfTheDestinationDuringACopy_KeepsItsMemoryFromThePoolUntilTheReadEnds()
+    public async Task Abort_OfTheDestinationDuringACopy_KeepsItsMemoryFromThePoolUntilTheReadEnds()
     {
         using Fifo fifo = Fifo.Create(_folder);
         CheckedPool pool = new();
         FilePipeReader reader = FilePipeReader.Create(fifo.Path);
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"), new() { Pool = pool });
         Task copying = reader.CopyToAsync(writer, _stop);
-        writer.Complete();
+        Assert.Throws<InvalidOperationException>(() => writer.Complete());
+        writer.Abort();
         Assert.Equal(0, pool.ReturnedPinned);
         fifo.Write("late"u8);
-        await Record.ExceptionAsync(() => copying.WaitAsync(Eventually.Limit, _stop));
+        Assert.NotNull(await Record.ExceptionAsync(() => copying.WaitAsync(Eventually.Limit, _stop)));
         await reader.CompleteAsync();
+        await writer.CompleteAsync();
         Assert.Equal(0, pool.ReturnedPinned);
     }
 

@@ -11,6 +11,7 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
     private int _rented;
     private int _returnedTwice;
     private int _returnedPinned;
+    private int _pins;
 
     public int Rented => Volatile.Read(ref _rented);
 
@@ -18,6 +19,9 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
 
     /// <summary>Pieces that came back while a system call, or what is left of it, still held them in place.</summary>
     public int ReturnedPinned => Volatile.Read(ref _returnedPinned);
+
+    /// <summary>Pins that were not undone.</summary>
+    public int Pins => Volatile.Read(ref _pins);
 
     public override int MaxBufferSize => maxBufferSize;
 
@@ -49,7 +53,7 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
     private sealed unsafe class Owner(CheckedPool pool, byte[] array) : MemoryManager<byte>
     {
         private int _isReturned;
-        private int _pins;
+        private int _ownPins;
 
         public override Span<byte> GetSpan()
         {
@@ -59,12 +63,17 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
 
         public override MemoryHandle Pin(int elementIndex = 0)
         {
-            Interlocked.Increment(ref _pins);
+            Interlocked.Increment(ref _ownPins);
+            Interlocked.Increment(ref pool._pins);
             GCHandle handle = GCHandle.Alloc(array, GCHandleType.Pinned);
             return new MemoryHandle((byte*)handle.AddrOfPinnedObject() + elementIndex, handle, this);
         }
 
-        public override void Unpin() => Interlocked.Decrement(ref _pins);
+        public override void Unpin()
+        {
+            Interlocked.Decrement(ref _ownPins);
+            Interlocked.Decrement(ref pool._pins);
+        }
 
         protected override void Dispose(bool disposing)
         {
@@ -74,7 +83,7 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
                 return;
             }
 
-            if (Volatile.Read(ref _pins) != 0)
+            if (Volatile.Read(ref _ownPins) != 0)
             {
                 Interlocked.Increment(ref pool._returnedPinned);
             }

@@ -171,6 +171,7 @@ internal sealed class WriterOrder : Order
             SpinUntil(static order => order.Pool!.Rented == 0 || order._isRoomOut, this, static _ => { });
             Require(Pool.Rented == 0 || _isRoomOut, "all memory is given back");
             Require(Pool.ReturnedTwice == 0, "memory is given back once");
+            Require(Pool.Pins == 0, "memory that the caller has kept is not pinned");
             Require(Pool.ReturnedPinned == 0, "memory is given back when the system is done with it");
         }
     }
@@ -384,15 +385,36 @@ internal sealed class WriterOrder : Order
     private void Complete(WriterCall call)
     {
         bool dropsUnflushed = call == WriterCall.CompleteAsyncWithError;
+        if (!IsCompleted && _calls.Count > 0)
+        {
+            // The writer's one caller is in a call.
+            Exception? refused = Record.Exception(() =>
+            {
+                switch (call)
+                {
+                    case WriterCall.Complete:
+                        _writer.Complete();
+                        break;
+                    case WriterCall.Dispose:
+                        _writer.Dispose();
+                        break;
+                    case WriterCall.DisposeAsync:
+                        _writer.DisposeAsync().AsTask().GetAwaiter().GetResult();
+                        break;
+                    default:
+                        _writer.CompleteAsync(dropsUnflushed ? new IOException("the caller's") : null).AsTask().GetAwaiter().GetResult();
+                        break;
+                }
+            });
+            Require(refused is InvalidOperationException, "completing is refused while another call is under way");
+            return;
+        }
+
         if (!IsCompleted)
         {
             _due = dropsUnflushed ? _flushed : _advanced;
             _mostDue = _due + _writing;
             IsCompleted = true;
-
-            // From here on it is the writer's again.
-            _memory = default;
-            _isRoomOut = false;
         }
 
         bool isWithin = _calls.Count > 0 || Backend.IsBusy;

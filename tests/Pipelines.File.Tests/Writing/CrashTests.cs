@@ -177,7 +177,7 @@ public sealed class CrashTests : IDisposable
             for (int start = 0; start < content.Length; start += 1500)
             {
                 writer.Write(content.AsSpan(start, Math.Min(1500, content.Length - start)));
-                await writer.FlushAsExactlyAsync(FlushGuarantee.Written, _stop);
+                await writer.FlushAsync(FlushGuarantee.Written, _stop);
             }
 
             if (version % 4 == 3)

@@ -75,6 +75,7 @@ public sealed class WriterOverlapTests : IDisposable
         Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
         Assert.Throws<InvalidOperationException>(() => writer.GetSpan());
         Assert.Throws<InvalidOperationException>(() => writer.Advance(0));
+        await AssertIsNotEndedAsync(writer);
         gate.Set();
         await large;
         await writer.WriteAsync(Pattern.Bytes(10, 5_000_000), _stop);
@@ -99,6 +100,7 @@ public sealed class WriterOverlapTests : IDisposable
             Record.Exception(() => writer.GetMemory()),
             Record.Exception(() => writer.Advance(0)),
         ];
+        await AssertIsNotEndedAsync(writer);
         await source.Writer.WriteAsync(Pattern.Bytes(1000), _stop);
         await source.Writer.CompleteAsync();
         await copy;
@@ -106,6 +108,33 @@ public sealed class WriterOverlapTests : IDisposable
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(1010), File.ReadAllBytes(path));
         Assert.All(refused, static error => Assert.IsType<InvalidOperationException>(error));
+    }
+
+    /// <summary>The copy is the writer's one call, also while it waits for its source.</summary>
+    [Fact]
+    public async Task AnyCall_WhileAReaderIsCopied_Throws()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Windows has no FIFOs.");
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path);
+        using Fifo fifo = Fifo.Create(_folder);
+        await using FilePipeReader reader = FilePipeReader.Create(_folder.File("source", Pattern.Bytes(500)));
+        await reader.CopyToAsync(writer, _stop);
+        FilePipeReader slow = FilePipeReader.Create(fifo.Path);
+        Task copy = slow.CopyToAsync(writer, _stop);
+        Assert.False(copy.IsCompleted);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(new byte[10], _stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.FlushAsync(_stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => reader.CopyToAsync(writer, _stop));
+        Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
+        Assert.Throws<InvalidOperationException>(() => writer.Advance(0));
+        await AssertIsNotEndedAsync(writer);
+        fifo.Write(Pattern.Bytes(1000, 500));
+        fifo.Dispose();
+        await copy.WaitAsync(Eventually.Limit, _stop);
+        await slow.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(1500), File.ReadAllBytes(path));
     }
 
     [Fact]
@@ -124,26 +153,24 @@ public sealed class WriterOverlapTests : IDisposable
         await writer.CompleteAsync();
     }
 
-    /// <summary>
-    /// The file is closed between two steps of the write, which has its memory and has not handed it over: the bytes are nowhere, so the
-    /// write must not end well.
-    /// </summary>
     [Theory]
     [InlineData(FlushGuarantee.WriteBehind)]
     [InlineData(FlushGuarantee.Written)]
-    public async Task WriteAsync_CompleteClosesTheFileWhileItCopies_Throws(FlushGuarantee guarantee)
+    public async Task WriteAsync_PoolCompletesTheWriterWhileItCopies_IsRefusedAndTheWriteGoesOn(FlushGuarantee guarantee)
     {
         using CheckedPool pool = new();
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, FlushGuarantee = guarantee });
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        Exception? refused = null;
         pool.OnSpan = () =>
         {
             pool.OnSpan = null;
-            writer.Complete();
+            refused = Record.Exception(() => writer.Complete());
         };
-        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(Pattern.Bytes(100, 10), _stop));
-        Assert.Null(pool.OnSpan);
-        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
+        await writer.WriteAsync(Pattern.Bytes(100, 10), _stop);
+        await writer.CompleteAsync();
+        Assert.IsType<InvalidOperationException>(refused);
+        Assert.Equal(Pattern.Bytes(110), File.ReadAllBytes(_folder.File("f")));
     }
 
     [Fact]
@@ -177,5 +204,16 @@ public sealed class WriterOverlapTests : IDisposable
         writer.Write("x"u8);
         await writer.CompleteAsync();
         Assert.Equal("x"u8.ToArray(), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    private static async Task AssertIsNotEndedAsync(FilePipeWriter writer)
+    {
+        Assert.Throws<InvalidOperationException>(() => writer.Complete());
+        Assert.Throws<InvalidOperationException>(() => writer.Complete(new IOException("the source broke")));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.CompleteAsync());
+        Assert.Throws<InvalidOperationException>(writer.Dispose);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.DisposeAsync());
+        Assert.False(writer.OpenedFile.Handle.IsClosed);
+        _ = writer.Position;
     }
 }
